@@ -22,8 +22,8 @@ from torch import Tensor
 
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import RunConfig, completed, parse_run
-from cse_train.distributed import agreed, barrier, rank
+from cse_train.config import RunConfig, complete, parse_run
+from cse_train.distributed import barrier, is_agreed, rank
 from cse_train.fields import ConfigError, Json
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
 from cse_train.methods.base import Method
@@ -110,7 +110,7 @@ def load_newest(
             _settle(folder)
         barrier()
         state = _readable(folder, split, signature, fits)
-        if agreed(-1 if state is None else state.get("step", -1)) and state is not None:
+        if is_agreed(-1 if state is None else state.get("step", -1)) and state is not None:
             return state, folder
     return None
 
@@ -160,7 +160,7 @@ def _settle(folder: Path) -> None:
         (folder / WAITING).unlink(missing_ok=True)
 
 
-def held_by_another(folder: Path, signature: str) -> bool:
+def is_of_another(folder: Path, signature: str) -> bool:
     """Whether the state or the best model in a folder is that of a run with another signature."""
     signatures: list[str | None] = []
     with contextlib.suppress(CorruptCheckpoint):
@@ -262,7 +262,7 @@ def _run_of(path: Path, flat: State) -> RunConfig:
         raise ConfigError([f"unknown method: method={method}; {path} was made by it, give its code by --plugins"])
     methods.config_class(str(method))  # what is wrong with a plug-in is not the file's damage
     try:
-        return parse_run(completed(flat))
+        return parse_run(complete(flat))
     except ConfigError as error:
         raise CorruptCheckpoint(path, error) from error
 

@@ -117,17 +117,17 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     if problems:
         raise ConfigError(problems)
     method = str(flat["method"])
-    train = fields.made(TrainConfig, _under(flat, "train."))
-    options = fields.made(methods.config_class(method), _under(flat, "method."))
+    train = fields.make_checked(TrainConfig, _under(flat, "train."))
+    options = fields.make_checked(methods.config_class(method), _under(flat, "method."))
     return RunConfig(method=method, train=train, options=options)
 
 
-def completed(flat: Settings) -> dict[str, Scalar]:
+def complete(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at what was done before they came."""
     return {key: later.before for key, later in _added(flat).items()} | dict(flat)
 
 
-def renewed(flat: Settings) -> dict[str, Scalar]:
+def renew(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at today's defaults."""
     parts: list[tuple[str, Any]] = [("train.", TrainConfig)]
     if methods.known(flat.get("method")):
@@ -240,10 +240,10 @@ def epochs_in(examples: int | str) -> float | None:
     return float(written[1])
 
 
-def counted(run: RunConfig, rows: Callable[[], int]) -> RunConfig:
+def count_examples(run: RunConfig, rows: Callable[[], int]) -> RunConfig:
     """The run with its length in examples; `rows()` counts those of its corpus and is asked for epochs alone."""
     epochs = epochs_in(run.train.examples)
-    return run if epochs is None else with_examples(run, examples_of(epochs, rows()))
+    return run if epochs is None else set_examples(run, examples_of(epochs, rows()))
 
 
 def examples_of(epochs: float, rows: int) -> int:
@@ -251,7 +251,7 @@ def examples_of(epochs: float, rows: int) -> int:
     return max(1, round(epochs * rows))
 
 
-def with_examples(run: RunConfig, examples: int) -> RunConfig:
+def set_examples(run: RunConfig, examples: int) -> RunConfig:
     """The run with another length."""
     return dataclasses.replace(run, train=dataclasses.replace(run.train, examples=examples))
 

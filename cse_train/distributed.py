@@ -103,7 +103,7 @@ def average(values: Tensor) -> Tensor:
     return joined / size()
 
 
-def agreed(value: int) -> bool:
+def is_agreed(value: int) -> bool:
     """Whether every rank has the same number."""
     if size() == 1:
         return True
@@ -116,10 +116,10 @@ def wrap(module: nn.Module) -> nn.Module:
     """DDP around a module when there are several ranks and something to train."""
     if size() == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
         return module
-    return in_ddp(module)
+    return wrap_ddp(module)
 
 
-def in_ddp(module: nn.Module) -> nn.Module:
+def wrap_ddp(module: nn.Module) -> nn.Module:
     """DDP that leaves buffers alone: each rank computes the same ones. Torch 2.11 has another name for it."""
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
     alone: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}

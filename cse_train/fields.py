@@ -212,9 +212,9 @@ def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
     lines = problems(config, values, prefix)
     if lines:
         raise ConfigError(lines)
-    return made(config, values)
+    return make_checked(config, values)
 
 
-def made(config: type[T], values: Mapping[str, object]) -> T:
+def make_checked(config: type[T], values: Mapping[str, object]) -> T:
     """`make` of values that were looked at before."""
     return config(**all_normal(config, values))

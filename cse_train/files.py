@@ -53,14 +53,14 @@ def alive(process: int) -> bool:
     return True
 
 
-def abandoned(path: Path) -> list[Path]:
+def find_abandoned(path: Path) -> list[Path]:
     """What killed processes of this machine have half written for a file at `path`."""
     asides = path.parent.glob(f".{glob.escape(path.name)}.{HOST}.*")
     return [aside for aside in asides if aside.suffix[1:].isdigit() and not alive(int(aside.suffix[1:]))]
 
 
 def _remove_abandoned(path: Path) -> None:
-    for aside in abandoned(path):
+    for aside in find_abandoned(path):
         aside.unlink(missing_ok=True)
 
 

@@ -33,18 +33,18 @@ def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception],
     except ConfigError:
         raise
     except kinds as error:
-        if not of_content(error):
+        if not is_of_content(error):
             raise
         raise ConfigError([f"{what}: {place} ({first_line(error)}); {remedy}"]) from error
 
 
-def of_content(error: BaseException) -> bool:
+def is_of_content(error: BaseException) -> bool:
     """Whether an error comes from the file's content, and not from the machine: its disk, rights or memory."""
     of_system = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
-    return not of_system and not out_of_memory(error)  # EINVAL: a damaged archive names a place before its begin
+    return not of_system and not is_out_of_memory(error)  # EINVAL: a damaged archive names a place before its begin
 
 
-def out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory is used up: Python's, torch's on a GPU, or its allocator's on the CPU."""
     names = [kind.__name__ for kind in type(error).__mro__]
     return {"MemoryError", "OutOfMemoryError"} & set(names) != set() or "can't allocate memory" in str(error)

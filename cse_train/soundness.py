@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from cse_train.reading import of_content
+from cse_train.reading import is_of_content
 
 EXTRA = "_extra_state"
 """How the name ends under which a module keeps state of its own kind, which may have another shape at each step."""
@@ -41,7 +41,7 @@ def reading(path: Path) -> Iterator[None]:
     except CorruptCheckpoint:
         raise
     except Exception as error:
-        if not of_content(error) and not isinstance(error, FileNotFoundError):
+        if not is_of_content(error) and not isinstance(error, FileNotFoundError):
             raise
         raise CorruptCheckpoint(path, error) from error
 

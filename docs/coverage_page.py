@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from analysis.render.markup import aligned
+from analysis.render.markup import align_table
 from cluster.plan.missing_inputs import STANDARD
 from cluster.plan.published_corpora import source_of
-from cse.tables.coverage import STATES, UNSCORED, PrintedValue, by_reason, counted, printed_values
+from cse.tables.coverage import STATES, UNSCORED, PrintedValue, count_states, group_by_reason, list_printed
 from docs.methods_page import folder
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
@@ -48,7 +48,7 @@ OTHERS = (*STANDARD, "file")
 
 def values_of(resolved: ResolvedSpace) -> list[PrintedValue]:
     """The printed values of one table; a cell lacks an input where its corpus is none that every user has."""
-    return list(printed_values(resolved, _lacking(resolved)))
+    return list(list_printed(resolved, _lacking(resolved)))
 
 
 def text() -> str:
@@ -60,8 +60,8 @@ def text() -> str:
 
 
 def _counts(tables: Mapping[str, Sequence[PrintedValue]]) -> str:
-    lines = [[name, *(str(number) for number in counted(values).values())] for name, values in tables.items()]
-    return aligned(["table", "published", *STATES], lines, 1)
+    lines = [[name, *(str(number) for number in count_states(values).values())] for name, values in tables.items()]
+    return align_table(["table", "published", *STATES], lines, 1)
 
 
 def _reasons(values: Sequence[PrintedValue]) -> str:
@@ -69,7 +69,7 @@ def _reasons(values: Sequence[PrintedValue]) -> str:
         "## Why a number is not compared\n\n"
         + "\n".join(
             f"- {state}, {len(group)}: {reason}. {_listed(group)}."
-            for (state, reason), group in by_reason(values).items()
+            for (state, reason), group in group_by_reason(values).items()
         )
         + "\n"
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.render.markup import aligned
+from analysis.render.markup import align_table
 from cse.cli.app import main as cse
 from docs.methods_page import folder
 
@@ -35,7 +35,7 @@ def text() -> str:
     words = [word for word in site["verdicts"] if word not in NOT_COUNTED]
     head = ["table", "of", "state", "scale", "seeds", "runs", "CPU-hours", *(SHORT.get(word, word) for word in words)]
     lines = [line for table in tables for line in _lines(table, words)]
-    return HEAD.format(sentence=site["sentence"]) + "\n" + aligned(head, lines, 4) + "\n" + _sums(tables)
+    return HEAD.format(sentence=site["sentence"]) + "\n" + align_table(head, lines, 4) + "\n" + _sums(tables)
 
 
 def _site() -> dict[str, Any]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis.render.markup import MARKDOWN
-from cluster.plan.method_code import released
-from cse.cli.sweeps.variants import on_the_dev_set
+from cluster.plan.method_code import read_released
+from cse.cli.sweeps.variants import trains_own_runs
 from cse_train import fields, methods
 from cse_train.fields import Scalar
-from search_spaces.catalog import ALL, load_all, shipped
+from search_spaces.catalog import ALL, find_folder, load_all
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import Cell, resolve
 from search_spaces.space import Space
@@ -39,12 +39,12 @@ Where a paper and its released code differ, or a paper gives a setting that it d
 
 def trained_tables() -> list[Space]:
     """The papers' tables that train runs of their own."""
-    return [space for space in load_all([ALL]) if on_the_dev_set(space)]
+    return [space for space in load_all([ALL]) if trains_own_runs(space)]
 
 
 def folder() -> Path:
     """The docs of this checkout."""
-    return shipped().parent / "docs"
+    return find_folder().parent / "docs"
 
 
 def text() -> str:
@@ -96,7 +96,7 @@ def _table(space: Space, proofs: Proofs) -> str:
 def _options(spaces: list[Space], proofs: Proofs) -> str:
     used = {(s.settings["method"], key) for space in spaces for s in resolve(space, "paper").rows() for key in s.key}
     lines = []
-    for method in sorted(released()):
+    for method in sorted(read_released()):
         for name, default in _defaults(method):
             key = f"method.{name}"
             if (method, key) not in used:

@@ -9,15 +9,15 @@ from search_spaces.parse import parse_file
 from search_spaces.space import Space
 
 
-def shipped() -> Path:
+def find_folder() -> Path:
     """The folder of this package, which holds the YAML files, in a checkout and in an installed wheel alike."""
     return Path(__file__).resolve().parent
 
 
 def catalog() -> dict[str, Path]:
     """ID -> file of every shipped space: `E7` for papers/E7_esimcse_dup_rate.yaml, `simcse` for methods/simcse.yaml."""
-    papers = {path.stem.split("_")[0]: path for path in sorted((shipped() / "papers").glob("*.yaml"))}
-    others = {path.stem: path for path in files_in(shipped()) if path.parent.name != "papers"}
+    papers = {path.stem.split("_")[0]: path for path in sorted((find_folder() / "papers").glob("*.yaml"))}
+    others = {path.stem: path for path in files_in(find_folder()) if path.parent.name != "papers"}
     return papers | dict(sorted(others.items()))
 
 
@@ -36,7 +36,7 @@ def find_space(name: str) -> Path:
 
 def profiles() -> dict[str, Path]:
     """Name -> file of every shipped profile."""
-    return {file.stem: file for file in (shipped() / "profiles").glob("*.yaml")}
+    return {file.stem: file for file in (find_folder() / "profiles").glob("*.yaml")}
 
 
 def find_profile(name: str) -> Path:
@@ -68,7 +68,7 @@ def load_all(names: Sequence[str | Path]) -> list[Space]:
     problems: list[str] = []
     for name in names:
         try:
-            loaded = load_spaces(shipped() / "papers" if str(name).lower() == ALL else name)
+            loaded = load_spaces(find_folder() / "papers" if str(name).lower() == ALL else name)
         except ConfigError as error:
             problems += error.problems
         else:

@@ -17,7 +17,7 @@ from search_spaces.domains import Domain
 from search_spaces.paper import Evaluated, Key
 from search_spaces.profiles import Profile, load_profile
 from search_spaces.space import ExplicitCell, Space
-from search_spaces.user_data.references import ROLES, of_settings
+from search_spaces.user_data.references import ROLES, read_settings
 
 ENCODER = "train.encoder"
 PART = "set_for"
@@ -227,7 +227,7 @@ def resolve(
 
     Paths of the settings count from the shell's folder unless they are `absolute`.
     """
-    overrides, files = of_settings(overrides or {}, None if absolute else Path.cwd())
+    overrides, files = read_settings(overrides or {}, None if absolute else Path.cwd())
     if not isinstance(profile, Profile):
         profile = load_profile(profile or space.profile)
     candidates = [str(overrides["method"])] if "method" in overrides else space.methods()

@@ -189,7 +189,9 @@ class Paper:
 
 @functools.cache
 def _by_size() -> tuple[str, ...]:
-    return tuple(sorted((*registry.shipped(), *registry.members()), key=lambda suite: len(registry.columns(suite))))
+    return tuple(
+        sorted((*registry.list_shipped(), *registry.members()), key=lambda suite: len(registry.columns(suite)))
+    )
 
 
 def read_paper(raw: Json) -> tuple[Paper | None, list[str]]:

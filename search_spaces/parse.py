@@ -209,7 +209,7 @@ def _parse_search(block: Json | None) -> tuple[SearchConfig | None, list[str]]:
     removed = _removed(block)
     rest = {name: value for name, value in block.items() if name not in removed}
     problems = [*removed.values(), *fields.problems(SearchConfig, rest, "search.")]
-    return None if problems else fields.made(SearchConfig, block), problems
+    return None if problems else fields.make_checked(SearchConfig, block), problems
 
 
 def _removed(search: Json) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from cse_train import methods
 from cse_train.config import TrainConfig
-from search_spaces.catalog import shipped
+from search_spaces.catalog import find_folder
 from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.keys import SEED
 from search_spaces.paper import Paper
@@ -113,4 +113,4 @@ def text(names: Sequence[str] | None = None) -> str:
 
 
 if __name__ == "__main__":
-    (shipped() / "schema.json").write_text(text(), encoding="utf-8")
+    (find_folder() / "schema.json").write_text(text(), encoding="utf-8")

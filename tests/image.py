@@ -8,7 +8,7 @@ import venv
 from pathlib import Path
 
 from cluster.launch.config import load
-from cluster.launch.files import brought
+from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
 
 REPO = Path(__file__).resolve().parents[1]
@@ -53,6 +53,6 @@ def job(verb: str, space: Path) -> LaunchJob:
     """What `cse launch` makes of a space of the user's own; its storage lies beside the space."""
     storage = space.parent / "stored"
     config = load(LAUNCH / "cluster.yaml").model_copy(update={"storage": str(storage), "data": None})
-    sent = brought([str(space)], None, [])
+    sent = bring_files([str(space)], None, [])
     places = ("--storage", str(storage), "--ledger", str(storage / "ledger.db"))
     return LaunchJob(config, (verb, *sent.ids, *(places if verb == "run" else ())), sent.files)

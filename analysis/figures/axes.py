@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures.canvas import GREY, MANY_POINTS, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, thin_ticks
-from analysis.figures.words import literal, metric_name, wrapped
+from analysis.figures.words import literal, metric_name, wrap_words
 from analysis.statistics.basics import mean_and_sd, t_interval
 from analysis.statistics.importance import IMPORTANCE_LEVELS, Importance
 from analysis.tables.labels import axis_text
@@ -59,7 +59,7 @@ def effects_plot(keys: Sequence[Key], scores: Sequence[float], axes: Sequence[st
     for panel in panels[len(axes) :]:
         panel.set_visible(False)
     for panel in panels[::across]:
-        panel.set_ylabel(wrapped(metric_name(metric), 26), fontsize=8)
+        panel.set_ylabel(wrap_words(metric_name(metric), 26), fontsize=8)
     thin_ticks(figure)
     return figure
 
@@ -86,7 +86,7 @@ def _effect(panel: Axes, values: Sequence[Any], scores: Sequence[float]) -> None
         ends = [t_interval(groups[value]) for value in order]
         halves = [(high - low) / 2 for low, high in (end or (0.0, 0.0) for end in ends)]
         panel.errorbar([place[v] for v in order], means, yerr=halves, fmt="o", color=OUR_COLOUR, ms=4, lw=1.4, zorder=3)
-        names = [wrapped(axis_text(value).replace("_", " "), WORD_LENGTHS) for value in order]
+        names = [wrap_words(axis_text(value).replace("_", " "), WORD_LENGTHS) for value in order]
         upright = not numeric and sum(max(map(len, name.split("\n"))) + 1 for name in names) > LETTERS
         panel.set_xticks([place[value] for value in order], names, rotation=90 if upright else 0)
         if not numeric:

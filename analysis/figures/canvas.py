@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from analysis.figures.words import wrapped
+from analysis.figures.words import wrap_words
 
 OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
 SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
@@ -36,7 +36,7 @@ def canvas(
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(down, across, squeeze=False, **shared)
     if title:
-        figure.suptitle(wrapped(title, TITLE_CHARACTERS), fontsize=10)
+        figure.suptitle(wrap_words(title, TITLE_CHARACTERS), fontsize=10)
     for panel in panels.flat:
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=8)
@@ -94,7 +94,7 @@ def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -
         )  # fmt: skip
 
 
-def encoded(figure: Figure, form: str, *, clear: bool = False) -> bytes:
+def encode_figure(figure: Figure, form: str, *, clear: bool = False) -> bytes:
     """The figure as a file's content: png, pdf or svg; letters are outlines, so no font is looked for.
 
     `clear`: without a ground of its own, for a page that has one.
@@ -108,7 +108,7 @@ def encoded(figure: Figure, form: str, *, clear: bool = False) -> bytes:
 
 def data_uri(figure: Figure) -> str:
     """The figure as the address of an image that needs no file: a page may hold many without clashing names."""
-    return "data:image/svg+xml;base64," + base64.b64encode(encoded(figure, "svg", clear=True)).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(encode_figure(figure, "svg", clear=True)).decode()
 
 
 def save(figure: Figure, to: Path) -> Path:
@@ -116,7 +116,7 @@ def save(figure: Figure, to: Path) -> Path:
     to.parent.mkdir(parents=True, exist_ok=True)
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}.part")
     try:
-        aside.write_bytes(encoded(figure, to.suffix.lstrip(".") or "png"))
+        aside.write_bytes(encode_figure(figure, to.suffix.lstrip(".") or "png"))
         aside.replace(to)
     finally:
         aside.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures.canvas import INK, MANY_POINTS, MARKER_SHAPES, SERIES_COLOURS, canvas, thin_ticks
-from analysis.figures.words import distinct, metric_name, wrapped
+from analysis.figures.words import distinct, metric_name, wrap_words
 from analysis.study.alignment import Plane
 from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
 
@@ -32,7 +32,7 @@ def plane_plot(plane: Plane, metric: str) -> Figure:
             edgecolors=INK, linewidths=0.5, rasterized=len(points) > MANY_POINTS,
         )  # fmt: skip
     bar = figure.colorbar(dots, ax=axes)
-    bar.set_label(wrapped(f"best {metric_name(metric)}", 40), fontsize=8)
+    bar.set_label(wrap_words(f"best {metric_name(metric)}", 40), fontsize=8)
     axes.set_xlabel("uniformity (lower: more even)", fontsize=8)
     axes.set_ylabel("alignment (lower: closer)", fontsize=8)
     if few:
@@ -43,7 +43,7 @@ def plane_plot(plane: Plane, metric: str) -> Figure:
 
 def _list_of_shapes(figure: Figure, axes: Axes, cells: Sequence[str]) -> None:
     """The shapes' names in two columns under the axes."""
-    names = [wrapped(name, EMBEDDING_NAME_CHARACTERS) for name in distinct(cells)]
+    names = [wrap_words(name, EMBEDDING_NAME_CHARACTERS) for name in distinct(cells)]
     marks = [
         axes.scatter([], [], marker=MARKER_SHAPES[number], s=30, facecolors="none", edgecolors=INK, label=name)
         for number, name in enumerate(names)
@@ -61,7 +61,7 @@ def histogram_plot(histograms: Sequence[RatingHistogram]) -> Figure:
     names = distinct([histogram.label for histogram in histograms])
     for column, histogram in enumerate(histograms):
         panels[0, column].set_title(
-            wrapped(f"{names[column]} (n\u00a0{histogram.seeds})", 76 // len(histograms)), fontsize=8
+            wrap_words(f"{names[column]} (n\u00a0{histogram.seeds})", 76 // len(histograms)), fontsize=8
         )
         for group, name in enumerate(RATING_GROUPS):
             panel, mean = panels[group, column], histogram.means[group]

@@ -16,7 +16,7 @@ from analysis.figures.canvas import (
     label_ends,
     thin_ticks,
 )
-from analysis.figures.words import distinct, metric_name, wrapped
+from analysis.figures.words import distinct, metric_name, wrap_words
 from analysis.study.budget import SpentBudget
 from analysis.study.learning_curves import Band
 
@@ -32,7 +32,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
     """Mean over seeds by training examples, one line per cell, with a band of one standard deviation; each line has a
     shape of its own and its name at its end."""
     names = [
-        wrapped(f"{name} (n\u00a0{band.seeds})", RUN_NAME_CHARACTERS)
+        wrap_words(f"{name} (n\u00a0{band.seeds})", RUN_NAME_CHARACTERS)
         for name, band in zip(distinct([band.label for band in bands]), bands, strict=True)
     ]
     lines = sum(name.count("\n") + 1 for name in names)
@@ -50,7 +50,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
         axes.plot(band.examples, band.means, color=colour, lw=1.5, marker=shape, ms=5, markevery=sorted(marked))
         ends.append((band.means[-1], name, colour))
     _count_examples(figure, "training examples")
-    axes.set_ylabel(wrapped(metric_name(metric), 40), fontsize=8)
+    axes.set_ylabel(wrap_words(metric_name(metric), 40), fontsize=8)
     label_ends(figure, axes, ends)
     thin_ticks(figure)
     return figure
@@ -72,7 +72,7 @@ def budget_plot(budget: SpentBudget, metric: str) -> Figure:
     axes.step(spent, budget.best, where="post", color=OUR_COLOUR, lw=1.8)
     axes.plot(spent, budget.expected, color=PAPER_COLOUR, lw=1.4, linestyle="--")
     _count_examples(figure, "training examples spent, all seeds")
-    axes.set_ylabel(wrapped(f"{metric_name(metric)}, mean over seeds", 40), fontsize=8)
+    axes.set_ylabel(wrap_words(f"{metric_name(metric)}, mean over seeds", 40), fontsize=8)
     ends = [
         (budget.best[-1], "best so far", OUR_COLOUR),
         (budget.expected[-1], "dashed: expected best\nof a random order", PAPER_COLOUR),

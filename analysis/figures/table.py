@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.figures.canvas import GREY, INK, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, save, thin_ticks
-from analysis.figures.words import brief, literal, metric_name, wrapped
+from analysis.figures.words import brief, literal, metric_name, wrap_words
 from analysis.statistics.basics import Spread
 from analysis.tables.aggregate import UNTRAINED_CLS, Entry, Row, Table
 from analysis.tables.labels import axis_text, label, short
@@ -59,7 +59,7 @@ def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
 
 
 def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_paper: bool) -> Figure:
-    names = [wrapped(_name(table, row), TABLE_NAME_CHARACTERS) for row in rows]
+    names = [wrap_words(_name(table, row), TABLE_NAME_CHARACTERS) for row in rows]
     start = table.starting_point(column)
     shown = start is not None and _near(table, rows, column, start)
     if start is not None:
@@ -74,7 +74,7 @@ def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_pap
     ours.set_yticks(range(len(names)), names)
     ours.set_ylim(len(names) - 0.4, -0.6)
     ours.grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
-    ours.set_xlabel(wrapped(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
+    ours.set_xlabel(wrap_words(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
     _about(ours, ABOUT_OURS, has_paper)
     if has_paper:
         _draw_paper(panels[1], rows, column, places, upright=False)
@@ -100,7 +100,7 @@ def _by_number(
     elif start is not None:
         note = f"; {UNTRAINED_CLS}, {start:.2f}, is far off this scale"
     _about(ours, ABOUT_OURS + note, narrow=False)
-    ours.set_ylabel(wrapped(metric_name(column, table.spec.metric), 24), fontsize=8)
+    ours.set_ylabel(wrap_words(metric_name(column, table.spec.metric), 24), fontsize=8)
     if has_paper:
         _draw_paper(last, rows, column, numbers, upright=True)
         last.set_ylabel("published", fontsize=8)
@@ -119,7 +119,7 @@ def _name(table: Table, row: Row) -> str:
 
 
 def _about(axes: Axes, text: str, narrow: bool) -> None:
-    axes.set_title(wrapped(text, 25 if narrow else 100), fontsize=8, loc="left")
+    axes.set_title(wrap_words(text, 25 if narrow else 100), fontsize=8, loc="left")
 
 
 def half_interval(table: Table, column: str, entry: Entry) -> float:

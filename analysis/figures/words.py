@@ -23,7 +23,7 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def wrapped(text: str, width: int) -> str:
+def wrap_words(text: str, width: int) -> str:
     """Lines of whole words, with no sign of a formula; `x 100` is one word."""
     text = text.replace(" x 100", "\u00a0x\u00a0100")
     return literal("\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)))

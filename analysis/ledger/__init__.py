@@ -1,7 +1,7 @@
 """Every run, its curve and its scores, in one database. The door of the room: import from here."""
 
 from analysis.ledger.baselines import Baselines, UntrainedScore
-from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, shown_url
+from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
 from analysis.ledger.ledger import Ledger
 from analysis.ledger.rows import Claim, CurvePoint, RunRow, ScoreRow, SweepRow, sweeps_named
 
@@ -22,10 +22,10 @@ __all__ = [
     "database",
     "exchange",
     "integrity",
+    "mask_password",
     "queries",
     "rows",
     "schema",
     "selection_log",
-    "shown_url",
     "sweeps_named",
 ]

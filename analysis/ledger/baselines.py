@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import JSON, Connection, Table, Text, cast, delete, insert, inspect, select
 
 from analysis.ledger import schema
-from analysis.ledger.integrity import edited, intact, sound_rows
+from analysis.ledger.integrity import intact, report_edited, sound_rows
 from cse_train.results import Json, Protocol
 
 OLD_FILE = "baselines.json"
@@ -75,7 +75,7 @@ class UntrainedScore:
 def read(connection: Connection) -> list[Baselines]:
     """All of them; a ledger without the table is asked for its old file. A line is said of a row edited by hand."""
     if not inspect(connection).has_table(schema.baselines.name):
-        return from_old_file(connection)
+        return read_old_file(connection)
     table = schema.baselines
     rows = _with_texts(connection, table, Baselines.__dataclass_fields__)
     return [Baselines(**{**entry, "rows": _rows(entry)}) for entry in sound_rows(table, rows, check_baselines)]
@@ -104,7 +104,7 @@ def store(connection: Connection, entries: Iterable[Baselines]) -> None:
         connection.execute(insert(table).values(**key, inputs=dict(entry.inputs), rows=rows, at=schema.now()))
 
 
-def untrained_scores(connection: Connection) -> list[UntrainedScore]:
+def read_untrained_scores(connection: Connection) -> list[UntrainedScore]:
     """All scores of models that a paper prints, oldest first; a line is said of a row edited by hand."""
     table = schema.untrained_scores
     if not inspect(connection).has_table(table.name):
@@ -133,10 +133,10 @@ def _rows(entry: Json) -> dict[str, float]:
     try:
         return {str(name): float(value) for name, value in entry["rows"] if value is not None}
     except (TypeError, ValueError) as error:
-        raise edited(schema.baselines, entry, "rows is not a list of [name, number]") from error
+        raise report_edited(schema.baselines, entry, "rows is not a list of [name, number]") from error
 
 
-def from_old_file(connection: Connection) -> list[Baselines]:
+def read_old_file(connection: Connection) -> list[Baselines]:
     """What the file beside a SQLite ledger holds; entries that cannot be read are left out and computed again."""
     url = connection.engine.url
     if url.get_backend_name() != "sqlite" or not url.database:

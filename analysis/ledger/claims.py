@@ -75,7 +75,7 @@ def holder(connection: Connection, signature: str) -> str:
     return "is not in the ledger" if row is None else f"gave way to attempt {row.attempt} of {row.owner} ({row.state})"
 
 
-def spent(connection: Connection, claim: Claim, examples: int | None, seconds: float | None) -> None:
+def note_cost(connection: Connection, claim: Claim, examples: int | None, seconds: float | None) -> None:
     """Note what an attempt cost."""
     about = {name: value for name, value in _named(claim).items() if name != "of_owner"}
     connection.execute(_COST, {**about, "examples": examples, "seconds": seconds})
@@ -131,7 +131,7 @@ def release(connection: Connection, who: Claim | str, reason: str = "released") 
     A run that started becomes lost; one that did not returns to how its last attempt ended. Returns their number.
     """
     runs = schema.runs
-    target = held_by(who) if isinstance(who, str) else is_held(who)
+    target = is_held_by(who) if isinstance(who, str) else is_held(who)
     untouched = and_(runs.c.state == RunState.CLAIMED, runs.c.previous_state.is_not(None))
     state = case((untouched, runs.c.previous_state), else_=literal(RunState.LOST.value))
     given = connection.execute(
@@ -143,17 +143,17 @@ def release(connection: Connection, who: Claim | str, reason: str = "released") 
     return len(given)
 
 
-def held_by(owner: str) -> ColumnElement[bool]:
+def is_held_by(owner: str) -> ColumnElement[bool]:
     return and_(schema.runs.c.owner == owner, schema.runs.c.state.in_(HELD))
 
 
 def is_held(claim: Claim) -> ColumnElement[bool]:
     runs = schema.runs
-    return and_(runs.c.signature == claim.signature, runs.c.attempt == claim.attempt, held_by(claim.owner))
+    return and_(runs.c.signature == claim.signature, runs.c.attempt == claim.attempt, is_held_by(claim.owner))
 
 
 def folder_value(folder: str | Path | None, signature: str) -> dict[str, str | None]:
-    return {} if folder is None else {"folder": places.stored(folder, signature)}
+    return {} if folder is None else {"folder": places.shorten_path(folder, signature)}
 
 
 def curve_row(claim: Claim, point: Point) -> dict[str, object]:
@@ -175,5 +175,5 @@ def note(
     reason: str | None = None,
 ) -> None:
     of = {"signature": claim.signature, "attempt": claim.attempt, "owner": claim.owner}
-    kept = places.stored(folder, claim.signature)
+    kept = places.shorten_path(folder, claim.signature)
     connection.execute(_NOTE, {**of, "state": state, "reason": reason, "folder": kept})

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from analysis.ledger import migrations, schema
-from analysis.ledger.errors import LedgerError, ledger_error, shown_url
+from analysis.ledger.errors import LedgerError, ledger_error, mask_password
 from analysis.ledger.places import GIVEN
 
 MALFORMED = "malformed JSON"
@@ -32,12 +32,12 @@ def parse_url(url: str | Path) -> URL:
     try:
         parsed = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise LedgerError(f"ledger url: value={shown_url(text)!r} cannot be read; {_KNOWN}") from error
+        raise LedgerError(f"ledger url: value={mask_password(text)!r} cannot be read; {_KNOWN}") from error
     dialect = parsed.get_backend_name()
     if dialect not in ("sqlite", "postgresql"):
         raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_KNOWN}")
     if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise LedgerError(f"ledger url: value={shown_url(text)!r} names no file; {_KNOWN}")
+        raise LedgerError(f"ledger url: value={mask_password(text)!r} names no file; {_KNOWN}")
     return parsed.set(drivername="postgresql+psycopg") if dialect == "postgresql" else parsed
 
 
@@ -99,7 +99,7 @@ def _engine(url: URL) -> Engine:
         return _server(url).execution_options()
     except ModuleNotFoundError as error:
         raise LedgerError(
-            f"ledger driver: url={shown_url(url)} needs {error.name}; pip install 'psycopg[binary]'"
+            f"ledger driver: url={mask_password(url)} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
 
 
@@ -228,7 +228,7 @@ def _check_schema(engine: Engine, create: bool) -> None:
     version = _version(engine)
     if version is None and create:
         version = _create_or_join(engine)
-    where = shown_url(engine.url)
+    where = mask_password(engine.url)
     if version is None:
         raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
     if not migrations.readable(version):
@@ -270,7 +270,7 @@ def _version(engine: Engine) -> str | None:
         tables = set(inspect(connection).get_table_names())
         if schema.meta.name not in tables:
             return "unknown" if schema.runs.name in tables else None
-        return migrations.stored(connection) or "unknown"
+        return migrations.read_version(connection) or "unknown"
 
 
 def _create(engine: Engine) -> None:

@@ -19,7 +19,7 @@ def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerErro
     """The one line for a database error; the password is hidden."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-    where = shown_url(url)
+    where = mask_password(url)
     for mark, line in _MARKS.items():
         if mark in text:
             kind = LedgerAway if line in (_BUSY, _CUT) else LedgerError
@@ -50,7 +50,7 @@ _MARKS = {
 PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/]*@|(?<=[?&])(password|passfile|sslpassword)=[^&]*")
 
 
-def shown_url(url: str | URL) -> str:
+def mask_password(url: str | URL) -> str:
     """The address with `***` for a password, wherever in it that stands: SQLAlchemy hides it before the `@` alone."""
     text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
     return PASSWORD.sub(lambda match: f"{match[2]}=***" if match[2] else f"{match[1]}:***@", text)

@@ -44,18 +44,18 @@ def intact(table: Table, row: Json) -> None:
         if value is None:
             continue
         if not isinstance(value, kinds) or isinstance(value, bool):
-            raise edited(table, row, f"{column.name}={shortened(value)} is not {words}")
+            raise report_edited(table, row, f"{column.name}={shorten_value(value)} is not {words}")
         if isinstance(value, str) and "\0" in value:
-            raise edited(table, row, f"{column.name}={shortened(value)} has a null byte")
+            raise report_edited(table, row, f"{column.name}={shorten_value(value)} has a null byte")
         if isinstance(value, float) and not math.isfinite(value):
-            raise edited(table, row, f"{column.name}={value} is not finite")
+            raise report_edited(table, row, f"{column.name}={value} is not finite")
         if column.name in TIME_COLUMNS and isinstance(value, int | float) and not 0 <= value <= YEAR_3000:
-            raise edited(table, row, f"{column.name}={value:g} is no time in seconds since 1970")
+            raise report_edited(table, row, f"{column.name}={value:g} is no time in seconds since 1970")
         if column.name == "cell" and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
-            raise edited(table, row, f"cell={shortened(value)} has an object for a value")
+            raise report_edited(table, row, f"cell={shorten_value(value)} has an object for a value")
         if column.name == "state" and value not in STATE_OF:
             states = ", ".join(STATE_OF)
-            raise edited(table, row, f"state={shortened(value)} is unknown, the states are {states}")
+            raise report_edited(table, row, f"state={shorten_value(value)} is unknown, the states are {states}")
 
 
 def all_intact(table: Table, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -82,13 +82,13 @@ def intact_point(row: Json) -> None:
     """`intact` of a curve's point, of which a ledger may hold millions: its metrics are names with numbers or null."""
     metrics, examples = row["metrics"], row["examples"]
     if not isinstance(metrics, dict) or not all(value is None or type(value) in NUMBERS for value in metrics.values()):
-        raise edited(schema.curves, row, f"metrics={shortened(metrics)} is not a JSON object of numbers")
+        raise report_edited(schema.curves, row, f"metrics={shorten_value(metrics)} is not a JSON object of numbers")
     if type(examples) is not int:
-        raise edited(schema.curves, row, f"examples={shortened(examples)} is not a whole number")
+        raise report_edited(schema.curves, row, f"examples={shorten_value(examples)} is not a whole number")
     for name in ("step", "seconds", "best", "best_examples"):
         value = row[name]
         if value is not None and not (type(value) in NUMBERS and math.isfinite(value)):
-            raise edited(schema.curves, row, f"{name}={shortened(value)} is not a number")
+            raise report_edited(schema.curves, row, f"{name}={shorten_value(value)} is not a number")
 
 
 SPEC_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -112,7 +112,7 @@ def intact_spec(row: Json) -> None:
             not isinstance(value, list) or name not in LISTS_OF_COUNTS or all(type(count) is int for count in value)
         )
         if not isinstance(value, kinds) or isinstance(value, bool) or not counts:
-            raise edited(schema.sweeps, row, f"spec.{name}={shortened(value)} is no {kinds[0].__name__}")
+            raise report_edited(schema.sweeps, row, f"spec.{name}={shorten_value(value)} is no {kinds[0].__name__}")
 
 
 def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], object]) -> Iterator[Json]:
@@ -131,7 +131,7 @@ def read_row(table: Table, row: Json, check: Callable[[Json], object]) -> Json:
         try:
             read[name] = None if row[name] is None else json.loads(row[name])
         except (ValueError, TypeError, RecursionError) as error:
-            raise edited(table, row, f"has broken JSON in {name}") from error
+            raise report_edited(table, row, f"has broken JSON in {name}") from error
     check(read)
     return read
 
@@ -142,7 +142,7 @@ def say_once(line: str) -> None:
     log.warning("cse: left out: %s", line)
 
 
-def shortened(value: object) -> str:
+def shorten_value(value: object) -> str:
     """A value in a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -163,7 +163,7 @@ def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], .
     return tuple((column, types, words) for column, (types, words) in kinds)
 
 
-def edited(table: Table, row: Json, what: str) -> LedgerError:
+def report_edited(table: Table, row: Json, what: str) -> LedgerError:
     """The one line for a row that a hand has changed."""
     keys = " ".join(f"{key.name}={row.get(key.name)}" for key in table.primary_key)
     return LedgerError(f"ledger row: {table.name} {keys} {what}; {MEND}")

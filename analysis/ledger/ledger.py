@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from analysis.ledger import baselines as baseline_rows
 from analysis.ledger import claims, cluster_log, places, queries, schema, selection_log
 from analysis.ledger.database import connect, file_identity, transaction
-from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, shown_url
+from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
 from analysis.ledger.exchange import imports as import_rows
 from analysis.ledger.exchange import merge as merging
 from analysis.ledger.exchange import records
@@ -75,7 +75,7 @@ class Ledger:
     @property
     def url(self) -> str:
         """The address, password hidden."""
-        return shown_url(self._engine.url)
+        return mask_password(self._engine.url)
 
     def require_file(self) -> None:
         """Raise LedgerError where the SQLite file that was opened is no longer at its path: what is written is lost."""
@@ -87,7 +87,7 @@ class Ledger:
         self._engine.dispose()
 
     runs = _transaction(queries.runs)
-    changed = _transaction(queries.changed)
+    changed = _transaction(queries.read_changes)
     states = _transaction(queries.states)
     curves = _transaction(queries.curves)
     best_scores = _transaction(queries.best_scores)
@@ -105,14 +105,14 @@ class Ledger:
     signatures = _transaction(queries.signatures)
     baselines = _transaction(baseline_rows.read)
     store_baselines = _transaction(baseline_rows.store, writes=True)
-    untrained_scores = _transaction(baseline_rows.untrained_scores)
+    untrained_scores = _transaction(baseline_rows.read_untrained_scores)
     store_untrained = _transaction(baseline_rows.store_untrained, writes=True)
     looks = _transaction(selection_log.looks)
     add_look = _transaction(selection_log.add, writes=True)
     run_records = _transaction(records.run_records)
     sweep_records = _transaction(records.sweep_records)
     baseline_records = _transaction(records.baseline_records)
-    untrained_records = _transaction(records.untrained_records)
+    untrained_records = _transaction(records.list_untrained_records)
     imports = _transaction(import_rows.read_imports)
     pairs = _transaction(import_rows.read_pairs)
     unsound = _transaction(unsound_rows.unsound)
@@ -161,7 +161,7 @@ class Ledger:
         """Renews all leases of an owner; the number it still holds."""
         with self._writes() as connection:
             return connection.execute(
-                update(schema.runs).where(claims.held_by(owner)).values(lease_until=self._lease_end())
+                update(schema.runs).where(claims.is_held_by(owner)).values(lease_until=self._lease_end())
             ).rowcount
 
     def running(self, claim: Claim, folder: str | Path | None = None) -> None:
@@ -215,7 +215,7 @@ class Ledger:
             self._note_storage(connection, storage)
             self._store_curve(connection, claim, points)
             claims.note(connection, claim, state, folder=folder, reason=reason)
-            claims.spent(connection, claim, examples, seconds)
+            claims.note_cost(connection, claim, examples, seconds)
         self._noted = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
@@ -237,7 +237,7 @@ class Ledger:
             "value": score.value,
             "protocol": protocol,
             "cosines_hash": file.sha256 if file else None,
-            "cosines_file": places.stored(file.path, signature) if file else None,
+            "cosines_file": places.shorten_path(file.path, signature) if file else None,
             "at": schema.now(),
         }
         key = {"signature": signature, "suite": score.column, "protocol_hash": schema.digest(protocol)}

@@ -51,7 +51,7 @@ class Places:
         return signature in self._listed[root]
 
 
-def of(connection: Connection) -> Places:
+def read_places(connection: Connection) -> Places:
     """The places of a ledger."""
     given = connection.get_execution_options().get(GIVEN)
     beside, recorded = _beside(connection), _recorded(connection)
@@ -60,7 +60,7 @@ def of(connection: Connection) -> Places:
     return Places(list(dict.fromkeys(roots)), Path(given) if given else recorded[-1] if recorded else beside)
 
 
-def stored(path: str | Path | None, signature: str) -> str | None:
+def shorten_path(path: str | Path | None, signature: str) -> str | None:
     """What the ledger keeps of a path: in a run's own folder that from `runs` on, else the whole."""
     return None if path is None else _end(str(path), signature) or str(path)
 

@@ -70,10 +70,10 @@ def runs(
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
     asked = sweep is not None or signatures is not None
-    return _run_rows(connection, by_signature(query, table.c.signature, signatures), strict=asked)
+    return _run_rows(connection, select_by_signature(query, table.c.signature, signatures), strict=asked)
 
 
-def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], float]:
+def read_changes(connection: Connection, since: float | None) -> tuple[list[RunRow], float]:
     """What was written of runs since a moment of the database's clock, and the moment of this look; None asks for all.
 
     Held runs are always among them, because a lease ends without a word. So is what was written within LATE_S before:
@@ -99,13 +99,13 @@ def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, stri
             texts = (row._asdict() for row in connection.execute(select(*_texts(schema.runs, schema.runs.c.keys()))))
             check = functools.partial(intact, schema.runs)
             sound = [row["signature"] for row in sound_rows(schema.runs, texts, check)]
-            for part in by_signature(statement, schema.runs.c.signature, sound):
+            for part in select_by_signature(statement, schema.runs.c.signature, sound):
                 rows += _run_rows_of(connection, part)
     return rows
 
 
 def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]:
-    where, objects = places.of(connection), Objects()
+    where, objects = places.read_places(connection), Objects()
     columns = _columns_of(connection, statement, (*RUN_NAMES, "live"))
     configs = [objects.config(text) for text in columns["config"]]
     columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
@@ -129,7 +129,7 @@ def _columns_of(connection: Connection, statement: Select[Any], names: Sequence[
     return dict(zip(names, zip(*rows, strict=True) if rows else repeat(()), strict=False))
 
 
-def by_signature(
+def select_by_signature(
     query: Select[Any], column: ColumnElement[str], signatures: Iterable[str] | None
 ) -> Iterator[Select[Any]]:
     """The query for these values of a column, in statements that every database takes; None asks for all."""
@@ -146,7 +146,7 @@ def states(connection: Connection, signatures: Iterable[str]) -> dict[str, RunSt
     table = schema.runs
     standing = dict[str, RunState]()
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
-    for statement in by_signature(query, table.c.signature, signatures):
+    for statement in select_by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
             intact(schema.runs, {"signature": signature, "state": state})
             standing[signature] = standing_of(STATE_OF[state], live)
@@ -168,7 +168,7 @@ def folders(connection: Connection, signature: str) -> tuple[str, ...]:
         .where(table.c.signature == signature, table.c.folder.is_not(None))
         .order_by(table.c.id.desc())
     )
-    where = places.of(connection)
+    where = places.read_places(connection)
     return tuple(path for row in dict.fromkeys(rows) if (path := where.path(row, signature)) is not None)
 
 
@@ -178,7 +178,7 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
     names = tuple(CurvePoint.__dataclass_fields__)
     query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
     points = defaultdict(list)
-    for statement in by_signature(query, table.c.signature, signatures):
+    for statement in select_by_signature(query, table.c.signature, signatures):
         for signature, *values in connection.execute(statement):
             intact_point(dict(zip(names, values, strict=True), signature=signature))
             points[signature].append(CurvePoint(*values))
@@ -190,7 +190,7 @@ def best_scores(connection: Connection, signatures: Iterable[str]) -> dict[str, 
     table = schema.curves
     query = select(table.c.signature, table.c.examples, table.c.best).order_by(table.c.signature, table.c.examples)
     scores = defaultdict(list)
-    for statement in by_signature(query.where(table.c.best.is_not(None)), table.c.signature, signatures):
+    for statement in select_by_signature(query.where(table.c.best.is_not(None)), table.c.signature, signatures):
         for signature, examples, best in connection.execute(statement):
             intact(table, {"signature": signature, "examples": examples, "best": best})
             scores[signature].append((examples, float(best)))
@@ -201,7 +201,7 @@ def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str,
     """Signature -> examples at the run's first evaluation; runs without points are absent."""
     runs, curves = schema.runs, schema.curves
     first = select(func.min(curves.c.examples)).where(curves.c.signature == runs.c.signature).scalar_subquery()
-    statements = by_signature(select(runs.c.signature, first), runs.c.signature, signatures)
+    statements = select_by_signature(select(runs.c.signature, first), runs.c.signature, signatures)
     rows = (row for statement in statements for row in connection.execute(statement).all())
     return {signature: examples for signature, examples in rows if examples is not None}
 
@@ -211,8 +211,8 @@ def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     table = schema.scores
     names = tuple(ScoreRow.__dataclass_fields__)
     query = select(*_texts(table, names))
-    rows, where, objects = list[ScoreRow](), places.of(connection), Objects()
-    for statement in by_signature(query, table.c.signature, signatures):
+    rows, where, objects = list[ScoreRow](), places.read_places(connection), Objects()
+    for statement in select_by_signature(query, table.c.signature, signatures):
         columns = _columns_of(connection, statement, names)
         texts, columns["protocol"] = columns["protocol"], list(map(objects.read, columns["protocol"]))
         all_intact(table, columns)
@@ -227,7 +227,7 @@ def history(connection: Connection, signature: str) -> list[HistoryRow]:
     table = schema.history
     query = select(*(table.c[name] for name in HistoryRow.__dataclass_fields__))
     rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id)).all()
-    where = places.of(connection)
+    where = places.read_places(connection)
     for row in rows:
         intact(table, row._asdict())
     return [
@@ -241,7 +241,9 @@ def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, l
     table = schema.provenance
     query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
     rows = defaultdict(list)
-    for statement in by_signature(query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures):
+    for statement in select_by_signature(
+        query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures
+    ):
         for row in connection.execute(statement):
             intact(table, row._asdict())
             rows[row.signature].append(ProvenanceRow(*row))

@@ -75,7 +75,7 @@ class CurvePoint:
     best_examples: int | None
 
 
-def measured(points: Iterable[CurvePoint], metric: Scalar) -> dict[int, float]:
+def read_metric(points: Iterable[CurvePoint], metric: Scalar) -> dict[int, float]:
     """Examples -> the metric at that point of a curve, where it was measured."""
     scores = ((point.examples, point.metrics.get(str(metric))) for point in points)
     return {examples: float(value) for examples, value in scores if value is not None}

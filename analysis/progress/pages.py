@@ -74,7 +74,7 @@ class Listing:
 
 def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
     """The runs or cells from `offset` on, and how many there are. FilterError for a column that is none."""
-    chosen = filtered(listing, wanted.words)
+    chosen = filter_rows(listing, wanted.words)
     column = _column(listing, wanted.sort) if wanted.sort else ""
     if wanted.folded:
         cells = _cells(listing, chosen)
@@ -99,7 +99,7 @@ def _without_values(line: Json) -> Json:
     return {name: value for name, value in line.items() if name != "values"}
 
 
-def filtered(listing: Listing, words: str) -> list[ProgressRow]:
+def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
     """The rows for which every term holds. FilterError."""
     tests = [_test(listing, word) for word in words.split()]
     return [row for row in listing.rows if all(test(row) for test in tests)]

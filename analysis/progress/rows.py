@@ -67,10 +67,10 @@ def sizes(connection: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(select(links.c.sweep, func.count()).group_by(links.c.sweep))}
 
 
-def changed(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
+def read_news(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
     """Signatures of runs with news since a moment of the database's clock, None for all, and this moment.
 
-    As `analysis.ledger.queries.changed`, without the rows.
+    As `analysis.ledger.queries.read_changes`, without the rows.
     """
     runs, now = schema.runs, clock(connection)
     if since is None or now < since:
@@ -109,7 +109,7 @@ def rows(
     if sweeps is not None:
         query = query.where(links.c.sweep.in_(list(sweeps)))
     by_sweep: dict[str, list[ProgressRow]] = defaultdict(list)
-    for statement in queries.by_signature(query, links.c.signature, signatures):
+    for statement in queries.select_by_signature(query, links.c.signature, signatures):
         for row in _made(connection.execute(statement).all()):
             by_sweep[row.sweep].append(row)
     return dict(by_sweep)

@@ -9,14 +9,14 @@ from sqlalchemy import Connection, Engine
 from analysis.ledger import cluster_log, queries
 from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
-from analysis.ledger.rows import measured
+from analysis.ledger.rows import read_metric
 from analysis.progress import pace
 from analysis.progress.pages import Listing, prominence
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.run_state import FINAL, RunState, Standing
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.data_sets import told_apart
-from analysis.tables.labels import label, telling
+from analysis.tables.data_sets import tell_apart
+from analysis.tables.labels import choose_axes, label
 
 SHOWN_RUNS = 200
 """Rows of a sweep's list; those beyond are counted, not listed."""
@@ -171,8 +171,8 @@ class RunLabels(Mapping[str, str]):
 
     def __init__(self, rows: Sequence[ProgressRow], searched: bool) -> None:
         cells = cells_of(rows)
-        self._axes = telling(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
-        self._apart = told_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
+        self._axes = choose_axes(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
+        self._apart = tell_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
         self._rows, self._made = {row.signature: row for row in rows}, dict[str, str]()
 
     def __getitem__(self, signature: str) -> str:
@@ -196,7 +196,7 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     chosen = ranked[:SHOWN_CURVES]
     points = queries.curves(connection, [row.signature for row in chosen])
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
-    scores = [measured(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
+    scores = [read_metric(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
     return [
         SweepCurve(names[row.signature], row.signature, row.state, list(by_examples.items()))
         for row, by_examples in zip(chosen, scores, strict=True)

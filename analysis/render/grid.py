@@ -48,7 +48,7 @@ def reference_name(table: Table, label: str) -> str:
     return (UNTRAINED_PREFIX if label in table.untrained else REFERENCE_PREFIX) + label
 
 
-def untrained_values(table: Table, column: str) -> list[float | None]:
+def list_untrained_values(table: Table, column: str) -> list[float | None]:
     """Our score of each row that is not trained; None for one of the paper alone."""
     models = (table.untrained.get(row["label"]) for row in table.spec.references)
     return [None if model is None else model.values.get(column) for model in models]
@@ -71,7 +71,7 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     decimals = max((_decimals(value) for value, _ in printed if value is not None), default=None)
     places = max(table.digits(column), decimals or 0)
     ranks = _ranks(table.best(column), entries, places)
-    scored = untrained_values(table, column)
+    scored = list_untrained_values(table, column)
     ours = [[_number(entry, ranks, places, markup)] for entry in entries]
     ours += [[_fixed(value, places, markup)] for value in scored]
     if decimals is None:
@@ -183,7 +183,7 @@ def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[st
     return ["without training", *map(markup.escape, places)], body
 
 
-def shown_differences(table: Table) -> list[SettingDifference]:
+def list_differences(table: Table) -> list[SettingDifference]:
     """In what the rows that the table shows differ beside its axes."""
     rows = {identify(row.key) for row in table.rows}
     kept = []
@@ -200,7 +200,7 @@ def difference_line(table: Table) -> str:
         return table.apart
     axes = table.named
     names = (lambda key: axis_text(key.get(axes[0]))) if len(axes) == 1 else (lambda key: label(key, axes))
-    return differing_line(shown_differences(table), names)
+    return differing_line(list_differences(table), names)
 
 
 def title(table: Table) -> str:

@@ -37,15 +37,15 @@ MARKDOWN = Markup(
 )
 
 
-def aligned(header: list[str], body: list[list[str]], texts: int) -> str:
+def align_table(header: list[str], body: list[list[str]], texts: int) -> str:
     """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
     right = [index >= texts for index in range(len(header))]
-    head, *lines = padded([header, *body], right, least=3)
+    head, *lines = pad_columns([header, *body], right, least=3)
     rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, right, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
 
 
-def padded(lines: Sequence[Sequence[str]], right: Sequence[bool], least: int = 0) -> list[list[str]]:
+def pad_columns(lines: Sequence[Sequence[str]], right: Sequence[bool], least: int = 0) -> list[list[str]]:
     """The entries of each column filled up to one width, at least `least`; to the right where `right` says so."""
     columns = zip(*lines, strict=True)
     widths = [max(least, *map(len, column)) for column in columns]

@@ -14,18 +14,18 @@ TONES = {
 """What a verdict's colour says."""
 
 
-def of_several(word: str, number: int) -> str:
+def name_several(word: str, number: int) -> str:
     """A verdict behind the number of its values: `tie` behind 1, `ties` behind 2."""
     if word == "no signal":
         return "without signal"
     return "ties" if word == "tie" and number != 1 else word
 
 
-def counted(word: str, number: int) -> str:
+def count_word(word: str, number: int) -> str:
     """A verdict with the number of its values: `2 ties`, `5 without signal`."""
-    return f"{number:,} {of_several(word, number)}"
+    return f"{number:,} {name_several(word, number)}"
 
 
-def signed(word: str) -> str:
+def sign_word(word: str) -> str:
     """A verdict behind its sign."""
     return f"{GLYPHS[word]} {word}" if word in GLYPHS else word

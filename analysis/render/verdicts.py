@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.render.signs import GLYPHS, counted
+from analysis.render.signs import GLYPHS, count_word
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import MINUTE, duration, label, number_of, some
 from analysis.tables.ordering import ORDER_LEVEL, Ordering, PairDifference
@@ -27,7 +27,7 @@ def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: flo
     places = {word: place for place, word in enumerate(GLYPHS)}
     words = sorted(counts, key=lambda word: (places.get(word, len(places)), word))
     price = {"undecided": _price(verdicts, seconds)}
-    shown = ", ".join(f"{counted(w, counts[w])}{price.get(w, '')}" for w in words)
+    shown = ", ".join(f"{count_word(w, counts[w])}{price.get(w, '')}" for w in words)
     why = f"; {table.no_signal}" if counts["no signal"] and table.no_signal else ""
     scale = "" if same_scale else "; not the paper's scale"
     return f"{table.spec.id}: {shown}{why}{scale}" if shown else ""
@@ -52,7 +52,7 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
     return f" ({part}at most {number_of(most, 'more seed')}{time})"
 
 
-def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
+def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
     """The table with, among its notes, the verdicts of each column counted and the word for each column's order."""
     columns: dict[str, Counter[str]] = {}
     for (_, column), verdict in (verdicts or {}).items():

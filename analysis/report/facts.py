@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.render.signs import TONES, signed
+from analysis.render.signs import TONES, sign_word
 from analysis.statistics.basics import sureness
 from analysis.statistics.importance import Importance
 from analysis.study.study import Study
@@ -143,7 +143,7 @@ def verdicts(table: Table, judged: Verdicts) -> Grid:
         sure = "" if verdict.level is None else f" ({sureness(verdict.level)})"
         shown = "" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}{sure}"
         name = label(row.key, table.named)
-        body.append([name, column, signed(verdict.word), verdict.reason, shown, f"{verdict.published:.{digits}f}"])
+        body.append([name, column, sign_word(verdict.word), verdict.reason, shown, f"{verdict.published:.{digits}f}"])
     header = ["row", "column", "verdict", "reason", "interval", "published"]
     tones = [TONES.get(verdict.word, "") for verdict in judged.values()]
     return Grid("Verdict on each published value", header, body, texts=4, tones=tones, judged=2)

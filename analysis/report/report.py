@@ -17,9 +17,9 @@ from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.importance import Importance, importance
 from analysis.study.alignment import plane
 from analysis.study.budget import budget
-from analysis.study.cost import spent
+from analysis.study.cost import sum_cost
 from analysis.study.learning_curves import CURVES_SHOWN, learning_bands
-from analysis.study.rating_groups import kept_cosines, rating_histogram
+from analysis.study.rating_groups import rating_histogram, read_rated
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
@@ -108,7 +108,7 @@ def make_report(
     order = order_lines(table, ordering)
     ordered = [Section("Order of the rows", order)] if order else []
     sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
-    cost = spent(study)
+    cost = sum_cost(study)
     said = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
     return Report(title, said, _summary(study), [*sections, Section("How to repeat it", code=study.command)])
 
@@ -214,7 +214,7 @@ def _plane(study: Study) -> Section:
 
 def _cosines(study: Study) -> Section:
     cells = list(dict.fromkeys([study.ranked[0], study.ranked[-1]]))
-    suite, kept = kept_cosines(study, cells)
+    suite, kept = read_rated(study, cells)
     histograms = [rating_histogram(cell, runs) for cell, runs in kept.items() if runs]
     if not histograms:
         return Section("Cosines by rating", ["No kept per-pair cosines of the best or the worst cell are at hand."])

@@ -46,11 +46,11 @@ def concordance(
     shuffled_DSR = generator.permuted(np.broadcast_to(centred_SR, (draws, seeds, rows)), axis=2)
     reached = np.square(shuffled_DSR.sum(axis=1)).sum(axis=1) >= observed - 1e-9 * largest
     return Concordance(
-        float(observed / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows, shared(values_SR)
+        float(observed / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows, correlate_seeds(values_SR)
     )
 
 
-def shared(values_SR: np.ndarray) -> float:
+def correlate_seeds(values_SR: np.ndarray) -> float:
     """The intraclass correlation of rows over seeds [S, R]; at least -1 / (rows - 1), 0 where nothing varies.
 
     From the two-way analysis of variance: ICC(3,1) of Shrout and Fleiss (1979) with seeds as targets.

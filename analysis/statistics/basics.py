@@ -42,7 +42,7 @@ class Spread:
         return abs(difference) > NORMAL_QUANTILE * self.sd and abs(difference) > self.t() * self.sd
 
 
-def pooled(spreads: Iterable[Spread]) -> Spread | None:
+def pool_spreads(spreads: Iterable[Spread]) -> Spread | None:
     """One spread of several groups that share it, each variance weighted by its degrees of freedom; None of none."""
     parts = list(spreads)
     freedom = sum(part.freedom for part in parts)

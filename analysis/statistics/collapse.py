@@ -18,7 +18,7 @@ NORMAL_SCALE = 1.4826
 Array = NDArray[np.float64]
 
 
-def collapsed(values_TRS: Array, point: float = 1.0) -> NDArray[np.bool_]:
+def find_collapsed(values_TRS: Array, point: float = 1.0) -> NDArray[np.bool_]:
     """Which values of tables x rows x seeds have collapsed; NaN is a missing seed, `point` a point in their units.
 
     Fewer than half of a row's seeds can: nobody knows which of two is right. The table's deviation is 1.4826 times the
@@ -43,7 +43,7 @@ def comparable(values_TRS: Array, reference: int, point: float = 1.0) -> Array:
 
     A reference row of fewer than five keeps all: it is then a noisy row, and every contrast with it is wide.
     """
-    fallen_TRS = collapsed(values_TRS, point)
+    fallen_TRS = find_collapsed(values_TRS, point)
     few_TR: NDArray[np.bool_] = np.less(np.isfinite(values_TRS).sum(axis=2), SEEDS_TO_COMPARE)
     fallen_TRS |= few_TR[:, :, None] & fallen_TRS.any(axis=2, keepdims=True)
     fallen_TRS[:, reference] &= np.logical_not(few_TR[:, reference])[:, None]

@@ -41,7 +41,7 @@ def seeds_to_decide(difference: float, margin: float, variance: float, weight: f
     return min((way for way in ways if way is not None), default=None)
 
 
-def expected_seeds(
+def expect_seeds(
     means_R: Array, reference: int, deviation: float, margin: float, columns: int, looks: Sequence[int]
 ) -> Array:
     """Seeds that each row will have had when it is decided, or at the last look, on average, [R].

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.statistics.basics import Spread, mean_and_sd, pooled
+from analysis.statistics.basics import Spread, mean_and_sd, pool_spreads
 
 DRAWN_CELLS = (1, 5, 10)
 """Numbers of draws at which the expected best is shown, beside all."""
@@ -93,7 +93,7 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
 def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     """Variance between cells and within them."""
     sds = [(mean_and_sd(values)[1], len(values) - 1) for values in cells]
-    spread = pooled(Spread(sd, freedom) for sd, freedom in sds if sd is not None)
+    spread = pool_spreads(Spread(sd, freedom) for sd, freedom in sds if sd is not None)
     if spread is None or len(cells) < 2:
         return None
     counts = np.array([len(values) for values in cells])

@@ -24,7 +24,7 @@ def draws_of(pairs: int, draws: int, generator: np.random.Generator) -> Iterator
         yield np.ascontiguousarray(drawn_BP.T, dtype=float)
 
 
-def resampled(
+def resample_pairs(
     rows: Sequence[Sequence[np.ndarray]], gold: np.ndarray, draws: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Spearman's correlation times 100, mean over a row's seeds, as float64 [rows, draws].

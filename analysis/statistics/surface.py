@@ -31,7 +31,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-    inputs_ND, values_N = coordinates(cells), raised(np.asarray(scores, dtype=float))
+    inputs_ND, values_N = coordinates(cells), raise_broken(np.asarray(scores, dtype=float))
     centre, spread = values_N.mean(), values_N.std()
     if not spread or not inputs_ND.size:
         return np.asarray(scores, dtype=float)
@@ -49,7 +49,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     return np.asarray(centre + spread * (mean_N - DOUBT * np.sqrt(variance_N)))
 
 
-def raised(values_N: Array) -> Array:
+def raise_broken(values_N: Array) -> Array:
     """The scores with broken ones raised to where the rest ends."""
     middle = np.median(values_N)
     return np.asarray(np.maximum(values_N, middle - BROKEN * np.median(np.abs(values_N - middle))))

@@ -27,7 +27,7 @@ class Spent:
         )
 
 
-def spent(study: Study, elsewhere: Iterable[str] = ()) -> Spent:
+def sum_cost(study: Study, elsewhere: Iterable[str] = ()) -> Spent:
     """The cost of a study; `elsewhere`: signatures that other tables of the same call have."""
     done = {run.signature for _, run in study.finished}
     attempts = [attempt for rows in study.attempts.values() for attempt in rows]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.ledger.rows import measured
+from analysis.ledger.rows import read_metric
 from analysis.statistics.basics import mean_and_sd
 from analysis.study.study import Study
 from analysis.tables.results import DEV
@@ -29,7 +29,10 @@ def learning_bands(study: Study, shown: int = CURVES_SHOWN) -> list[Band]:
     """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
     ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
     bands = [
-        band(cell, [measured(study.curves.get(run.signature, ()), run.config.get(DEV)) for _, run in study.cells[cell]])
+        band(
+            cell,
+            [read_metric(study.curves.get(run.signature, ()), run.config.get(DEV)) for _, run in study.cells[cell]],
+        )
         for cell in ranked
     ]
     return [b for b in bands if b.examples]

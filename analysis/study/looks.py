@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.statistics.needed import expected_seeds
+from analysis.statistics.needed import expect_seeds
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
@@ -32,7 +32,7 @@ def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
         point = table.scale(name).point
         means = np.array([entry.published if deviation is None else entry.mean for entry in entries], dtype=float)
         between = SEED_DEVIATION * (point or 1.0) if deviation is None else deviation
-        took = expected_seeds(means, reference, between, terms.margin * point, len(columns), terms.looks)
+        took = expect_seeds(means, reference, between, terms.margin * point, len(columns), terms.looks)
         for place, count in zip(places, took, strict=True):
             seeds[place] = max(seeds[place], float(count))
     return seeds, ours

@@ -42,7 +42,7 @@ Rated = tuple[np.ndarray, np.ndarray]
 """(cosines, gold), each [pairs]."""
 
 
-def kept_cosines(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, list[Rated]]]:
+def read_rated(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, list[Rated]]]:
     """The first suite by name whose cosines these cells kept, and cell -> what each seed kept; files that are gone or
     were changed are left out."""
     wanted = {run.signature: cell for cell in cells for _, run in study.cells[cell]}

@@ -8,7 +8,7 @@ from functools import cached_property
 from analysis.ledger import CurvePoint, Ledger, RunRow, ScoreRow
 from analysis.ledger.rows import ProvenanceRow
 from analysis.run_state import UNCLAIMED, RunState, Standing
-from analysis.tables.labels import label, telling
+from analysis.tables.labels import choose_axes, label
 from analysis.tables.results import DEV, Planned
 from analysis.tables.spec import Key
 
@@ -93,7 +93,7 @@ def read_study(
     rows = sorted(planned, key=lambda row: (json.dumps(dict(row[0]), sort_keys=True, default=str), row[2], row[1]))
     signatures = [signature for _, signature, _ in rows]
     runs = {run.signature: run for run in ledger.runs(signatures=signatures)}
-    named = telling([key for key, _, _ in rows], axes, searched=searched)
+    named = choose_axes([key for key, _, _ in rows], axes, searched=searched)
     members = [Member(key, seed, runs.get(signature), label(key, named)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
     return Study(id, title, named, members, ledger.curves(runs), scores, ledger.provenance(runs), command)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from analysis.run_state import RunState
-from analysis.statistics.basics import Spread, mean_and_sd, pooled, welch
-from analysis.tables.labels import telling
+from analysis.statistics.basics import Spread, mean_and_sd, pool_spreads, welch
+from analysis.tables.labels import choose_axes
 from analysis.tables.spec import (
     Key,
     MetricScale,
@@ -18,9 +18,9 @@ from analysis.tables.spec import (
     SettingDifference,
     TableError,
     TableSpec,
+    guess_scale,
     identify,
     plain,
-    printed_scale,
 )
 from analysis.tables.untrained import UntrainedModel, comparable, field_text
 from cse_train.results import Protocol
@@ -117,13 +117,13 @@ class Table:
     def named(self) -> list[str]:
         """The axes that name its rows."""
         keys = self.spec.rows if self.spec.rows else [row.key for row in self.rows]
-        return telling(keys, self.spec.axes, searched=self.spec.searched)
+        return choose_axes(keys, self.spec.axes, searched=self.spec.searched)
 
     def scale(self, column: str) -> MetricScale:
         """What a column's numbers mean."""
         printed = [row.entries[column].published for row in self.rows]
         scale = self.spec.scales.get(column)
-        return printed_scale([value for value in printed if value is not None]) if scale is None else scale
+        return guess_scale([value for value in printed if value is not None]) if scale is None else scale
 
     def digits(self, column: str) -> int:
         """Decimals that count in a column."""
@@ -144,7 +144,7 @@ class Table:
     def seed_spread(self, column: str) -> Spread | None:
         """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
         entries = (row.entries[column] for row in self.rows)
-        return pooled(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
+        return pool_spreads(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
 
 
 def aggregate(

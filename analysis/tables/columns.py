@@ -76,7 +76,7 @@ class Column:
         return spread if spread is not None and spread.sd > 0 else None
 
 
-def by_seed(entries: Sequence[Entry]) -> tuple[list[int], Array]:
+def align_by_seed(entries: Sequence[Entry]) -> tuple[list[int], Array]:
     """The places of the entries with values, and those values [R, S] by seed, NaN where a row lacks a seed."""
     scored = [i for i, entry in enumerate(entries) if entry.values]
     seeds = sorted({seed for i in scored for seed in entries[i].seeds})

@@ -14,7 +14,7 @@ Run = tuple[str, Settings, int, Settings]
 """Signature, cell, seed, identity."""
 
 
-def told_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
+def tell_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     """Signature -> {input: beginning of its hash}, of the inputs in which runs of one cell differ somewhere; else {}.
 
     Where cell, seed and inputs are all alike the code was another one; `run` is then the beginning of the signature.

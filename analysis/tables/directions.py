@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.statistics.basics import sureness
-from analysis.statistics.collapse import collapsed
+from analysis.statistics.collapse import find_collapsed
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, level
 from analysis.statistics.looks import TIE_MARGIN as TIE_MARGIN
 from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import IDLE, Entry
-from analysis.tables.columns import Column, Verdict, Word, by_seed
+from analysis.tables.columns import Column, Verdict, Word, align_by_seed
 from analysis.tables.spec import TableError
 
 SEED_NOISE = 2.0
@@ -58,7 +58,7 @@ class Terms:
         return level(1, 1, self.looks, self.family) if self.each else level(contrasts, columns, self.looks, self.family)
 
 
-def declared_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
+def read_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
     """The terms of a sweep, by what is kept of it. TableError as `Terms`."""
     return Terms(margin=TIE_MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
 
@@ -102,7 +102,7 @@ def _differences(
     column: Column, reference: int, rows: Sequence[int], terms: Terms, share: float
 ) -> dict[int, Difference]:
     """Row -> its difference at the look that decides it, else at the last one; rows without a spread have none."""
-    scored, values = by_seed(column.entries)
+    scored, values = align_by_seed(column.entries)
     made = differences(
         values,
         scored.index(reference),
@@ -172,8 +172,8 @@ def _word(
 
 def _fallen(column: Column, index: int) -> int:
     """Collapsed seeds of one row."""
-    scored, values = by_seed(column.entries)
-    return int(collapsed(values[None], column.point)[0, scored.index(index)].sum())
+    scored, values = align_by_seed(column.entries)
+    return int(find_collapsed(values[None], column.point)[0, scored.index(index)].sum())
 
 
 def _needs(seeds: int | None) -> str:

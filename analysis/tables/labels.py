@@ -30,7 +30,7 @@ def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
     return [axes[place] for place in _varying(_rows(keys, axes))]
 
 
-def telling(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
+def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
     """The axes that name the keys: as many as tell them apart; of two that say the same the first stays.
 
     `searched`: a sampler drew the keys. One drawn rate tells all cells apart by chance, so there every axis with two
@@ -94,7 +94,7 @@ def _varying(rows: Set[Row]) -> list[int]:
     return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 
 
-def shortened(text: str, most: int = 48) -> str:
+def shorten(text: str, most: int = 48) -> str:
     """Text that fits beside a figure; the middle of a longer one is left out."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 

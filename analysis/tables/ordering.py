@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.statistics.agreement import Concordance, concordance
 from analysis.statistics.basics import CONFIDENCE, holm
-from analysis.statistics.spearman_bootstrap import resampled
+from analysis.statistics.spearman_bootstrap import resample_pairs
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.columns import Interval
 from analysis.tables.pair_cosines import ColumnCosines
@@ -89,7 +89,7 @@ def _ordering(table: Table, column: str, kept: ColumnCosines | None, generator: 
         without = int((~signal).sum())
         reason += f"; no order among {without} rows without signal" if without > 1 and p is not None else ""
         order = Ordering(column, len(both), tau, interval, word, reason, p=p)
-    return replace(order, pairs=pairs, lacking=lacking, agreement=of_entries(entries, generator))
+    return replace(order, pairs=pairs, lacking=lacking, agreement=order_entries(entries, generator))
 
 
 def _tau(
@@ -101,7 +101,7 @@ def _tau(
     if np.ptp(means) == 0 or np.ptp(printed) == 0:
         return None, None, None, "undecided", "all values of one side are equal"
     tau = float(tau_b(means, np.asarray(printed), signal)[0])
-    chance = by_chance(means[0], printed, signal, generator.spawn(1)[0])
+    chance = measure_chance(means[0], printed, signal, generator.spawn(1)[0])
     interval = tau_interval(ours, printed, generator, signal=signal)
     if interval is None:
         return tau, None, chance, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
@@ -113,7 +113,9 @@ def _tau(
     return tau, interval, chance, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
 
 
-def by_chance(means: np.ndarray, printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator) -> float:
+def measure_chance(
+    means: np.ndarray, printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator
+) -> float:
     """How often rows in random order are as far from no order, on either side, as `means` [rows] are."""
     rows = len(means)
     if rows <= ALL_ORDERS:
@@ -134,14 +136,14 @@ def tau_interval(
     signal: np.ndarray | None = None,
 ) -> tuple[float, float] | None:
     """Percentile interval of tau-b over resampled seeds; None where no row has two seeds."""
-    means = resampled_means(ours, generator, draws)
+    means = resample_means(ours, generator, draws)
     if means is None:
         return None
     low, high = np.quantile(tau_b(means, np.asarray(printed), signal), QUANTILES)
     return float(low), float(high)
 
 
-def resampled_means(values: Sequence[Sequence[float]], generator: np.random.Generator, draws: int) -> np.ndarray | None:
+def resample_means(values: Sequence[Sequence[float]], generator: np.random.Generator, draws: int) -> np.ndarray | None:
     """Each row's mean over resampled seeds, float64 [draws, rows].
 
     Deviations are widened by sqrt(n / (n - 1)), without which three seeds would look a fifth too sure; a row of one
@@ -184,7 +186,7 @@ def pair_differences(
     if not couples:
         return ()
     draws = draws or max(PAIR_DRAWS, 40 * len(couples))
-    values = resampled([kept.rows[row] for row in rows], kept.gold, draws, generator)
+    values = resample_pairs([kept.rows[row] for row in rows], kept.gold, draws, generator)
     comparisons = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
     ends = [np.quantile(values[a] - values[b], QUANTILES) for a, b in couples]
     corrected = holm([p for _, p in comparisons])
@@ -200,7 +202,7 @@ def _compared(draws: np.ndarray, observed: float) -> tuple[float, float]:
     return observed, (1 + far) / (1 + len(draws))
 
 
-def of_entries(entries: Sequence[Entry], generator: np.random.Generator) -> Concordance | None:
+def order_entries(entries: Sequence[Entry], generator: np.random.Generator) -> Concordance | None:
     """Of all rows with values, on the seeds that they have in common; None where those are too few to say."""
     scored = [dict(zip(entry.seeds, entry.values, strict=True)) for entry in entries if entry.values]
     common = sorted(set.intersection(*map(set, scored))) if scored else []

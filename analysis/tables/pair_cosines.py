@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from analysis.ledger import Ledger, ScoreRow
-from analysis.tables.results import Planned, behind, without_part
+from analysis.tables.results import Planned, drop_part, stands_behind
 from analysis.tables.spec import Key, TableError, identify
-from cse_train.evaluate.correlation import rounded, spearman, unranked
+from cse_train.evaluate.correlation import find_unranked, round_cosines, spearman
 
 LARGEST_FILE = 10**9
 """Bytes of a file that is read: some sixty million pairs."""
@@ -55,7 +55,7 @@ def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
         raise TableError(f"cosines changed since they were scored: file={path}; {again}")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return rounded(np.asarray(file["cosines"], dtype=float)), np.asarray(file["gold"], dtype=float)
+            return round_cosines(np.asarray(file["cosines"], dtype=float)), np.asarray(file["gold"], dtype=float)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise TableError(f"no file of cosines: file={path}; {again}") from error
 
@@ -81,8 +81,8 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
     Seeds whose grades differ from the first one's (another set under one name) are left out, with a line that says so.
     """
     rows_and_runs = list(planned)
-    standing = [run for run, stands in zip(rows_and_runs, behind(rows_and_runs, suite), strict=True) if stands]
-    wanted = sorted(((without_part(key), name, seed) for key, name, seed in standing), key=lambda run: run[2])
+    standing = [run for run, stands in zip(rows_and_runs, stands_behind(rows_and_runs, suite), strict=True) if stands]
+    wanted = sorted(((drop_part(key), name, seed) for key, name, seed in standing), key=lambda run: run[2])
     kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
     imported = ledger.pairs(score.cosines_hash for score in kept.values() if score.cosines_hash)
     index = {identify(key): row for row, key in enumerate(keys)}
@@ -99,7 +99,7 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
             problems.append(str(error))
             continue
         gold = grades if gold is None else gold
-        if why := unranked(cosines, grades):
+        if why := find_unranked(cosines, grades):
             problems.append(f"no score: file={score.cosines_file}, {why}")
         elif np.array_equal(grades, gold):
             rows.setdefault(index[identify(key)], []).append(cosines)

@@ -19,16 +19,16 @@ Planned = tuple[Key, str, int]
 """(cell key, signature, seed)."""
 
 
-def without_part(key: Key) -> dict[str, Scalar]:
+def drop_part(key: Key) -> dict[str, Scalar]:
     """The key of the table's row."""
     return {axis: value for axis, value in key.items() if axis != PART}
 
 
-def behind(planned: Sequence[Planned], suite: str) -> list[bool]:
+def stands_behind(planned: Sequence[Planned], suite: str) -> list[bool]:
     """For each run whether a suite's column stands on it: a row's runs for that suite alone, where it has any."""
-    apart = {identify(without_part(key)) for key, _, _ in planned if key.get(PART) == suite}
+    apart = {identify(drop_part(key)) for key, _, _ in planned if key.get(PART) == suite}
     return [
-        key.get(PART) == suite or (PART not in key and not (apart and identify(without_part(key)) in apart))
+        key.get(PART) == suite or (PART not in key and not (apart and identify(drop_part(key)) in apart))
         for key, _, _ in planned
     ]
 
@@ -53,12 +53,12 @@ def results_of(
     scores = {(score.signature, score.suite): score for score in ledger.scores(signatures)}
     scored = {suite for _, suite in scores}
     suites = {column: (names or {}).get(column, column) for column in columns}
-    stands = {column: behind(rows, suite) for column, suite in suites.items()}
+    stands = {column: stands_behind(rows, suite) for column, suite in suites.items()}
     values: list[RunValue] = []
     for place, (key, signature, seed) in enumerate(rows):
         run = runs_by_signature.get(signature)
         state: Standing = UNCLAIMED if run is None else run.state
-        row = without_part(key)
+        row = drop_part(key)
         for column in (column for column in columns if stands[column][place]):
             suite = suites[column]
             value, protocol = _cell(run, suite, scores.get((signature, suite)), suite in scored)

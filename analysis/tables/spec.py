@@ -63,7 +63,7 @@ POINTS, UNIT_SCALE = MetricScale(), MetricScale(span=1.0)
 """Of percent, and of cosines and shares."""
 
 
-def printed_scale(printed: Sequence[float]) -> MetricScale:
+def guess_scale(printed: Sequence[float]) -> MetricScale:
     """Of a column that nobody describes, by its published values."""
     return UNIT_SCALE if printed and all(abs(value) < UNIT_VALUES for value in printed) else POINTS
 

@@ -36,7 +36,7 @@ class UntrainedModel:
         }
 
 
-def of_scores(
+def collect_scores(
     label: str, model: tuple[str, str], columns: Mapping[str, str], scores: Iterable[UntrainedScore]
 ) -> UntrainedModel:
     """A row's scores out of the ledger's; the newest of each column counts.

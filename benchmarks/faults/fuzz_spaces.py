@@ -19,7 +19,7 @@ import yaml
 from cluster.plan.planner import plan
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from search_spaces.catalog import shipped
+from search_spaces.catalog import find_folder
 from search_spaces.parse import parse_file
 
 Rng = np.random.Generator
@@ -45,7 +45,7 @@ class Broken:
 
 def mutated(rng: Rng) -> str:
     """A shipped space, changed in its structure or in its text."""
-    files = sorted([*shipped().glob("*.yaml"), *(shipped() / "papers").glob("*.yaml")])
+    files = sorted([*find_folder().glob("*.yaml"), *(find_folder() / "papers").glob("*.yaml")])
     text = files[rng.integers(len(files))].read_text(encoding="utf8")
     return _by_structure(text, rng) if rng.random() < 0.6 else _by_text(text, rng)
 

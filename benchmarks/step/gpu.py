@@ -21,7 +21,7 @@ from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
 from benchmarks.step.setting import LENGTH, Size, encoder_folder
 from benchmarks.step.turns import operations
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods.base import Batch
 from cse_train.training.loop import Session
@@ -122,7 +122,7 @@ def place(size: Size, batch: int, setting: Setting) -> Iterator[Place]:
     from transformers import AutoTokenizer
 
     with tempfile.TemporaryDirectory() as name:
-        words = AutoTokenizer.from_pretrained(shipped_folder() / "tokenizer")
+        words = AutoTokenizer.from_pretrained(find_weights() / "tokenizer")
         folder = encoder_folder(size, Path(name) / "encoder", words)
         yield Place(folder, made_lines(max(4096, 8 * batch)), batch, Path(name), setting)
 

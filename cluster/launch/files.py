@@ -19,7 +19,7 @@ from cse_train.fields import ConfigError
 from cse_train.plugins import registry
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import path_of
-from search_spaces.catalog import ALL, catalog, find_profile, load_spaces, shipped
+from search_spaces.catalog import ALL, catalog, find_folder, find_profile, load_spaces
 from search_spaces.profiles import load_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
@@ -44,17 +44,17 @@ class Brought:
     """Relative path -> text."""
 
 
-def brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> Brought:
+def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> Brought:
     """The spaces of IDs, files and folders, a profile and plug-ins; ConfigError for what cannot travel.
 
     Texts and tables that lie beside a space travel with it where there is room for all; other data of a space are
     named by their absolute paths, which the nodes must see.
     """
     sent = _brought(ids, profile, plugins, data=True)
-    if len(packed(sent.files)) > MOST_FILES:
+    if len(pack_files(sent.files)) > MOST_FILES:
         sent = _brought(ids, profile, plugins, data=False)
-    if len(packed(sent.files)) > MOST_FILES:
-        size = f"files={len(packed(sent.files))} characters packed, {MOST_FILES} at most"
+    if len(pack_files(sent.files)) > MOST_FILES:
+        size = f"files={len(pack_files(sent.files))} characters packed, {MOST_FILES} at most"
         line = f"too much to bring: {len(sent.files)} {size}"
         raise ConfigError([f"{line}; install the methods on the cluster as a package (docs/your_method.md)"])
     return sent
@@ -64,7 +64,7 @@ def _brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *,
     files: dict[str, str] = {}
     names = [name for given in ids for name in _names(given, files, data)]
     options: list[str] = []
-    if profile is not None and find_profile(profile).parent != shipped() / "profiles":
+    if profile is not None and find_profile(profile).parent != find_folder() / "profiles":
         place = f"profiles/{Path(profile).name}"
         written = load_profile(profile).written
         files[place] = Path(profile).read_text(encoding="utf8") if written is None else json.dumps(written, indent=1)
@@ -135,12 +135,12 @@ def _plugin(plugin: Plugin, files: dict[str, str]) -> str:
     return places[plugin.module]
 
 
-def packed(files: Mapping[str, str]) -> str:
+def pack_files(files: Mapping[str, str]) -> str:
     """The files as one word of letters, digits and _ - =; the same for the same files."""
     return base64.urlsafe_b64encode(zlib.compress(json.dumps(files, sort_keys=True).encode(), 9)).decode()
 
 
-def unpacked(folder: Path, text: str) -> Path:
+def unpack_files(folder: Path, text: str) -> Path:
     """Write the files below `folder`, in a folder that their content names; gives that one. ValueError for no files."""
     try:
         files = json.loads(zlib.decompress(base64.urlsafe_b64decode(text)))
@@ -158,7 +158,7 @@ def unpacked(folder: Path, text: str) -> Path:
 
 def main(folder: str, text: str, *words: str) -> None:
     """Become `cse WORDS` in the folder of the files."""
-    place = unpacked(Path(folder), text)
+    place = unpack_files(Path(folder), text)
     before = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *before])
     os.chdir(place)

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cluster.launch.config import ClusterConfig
-from cluster.launch.files import packed
+from cluster.launch.files import pack_files
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError
 
@@ -35,7 +35,7 @@ class LaunchJob:
         if not self.files:
             return [python, "-m", "cse", *command]
         folder = str(Path(self.config.storage, "launched"))
-        return [python, "-m", "cluster.launch.files", folder, packed(self.files), *command]
+        return [python, "-m", "cluster.launch.files", folder, pack_files(self.files), *command]
 
 
 def ray_version() -> str:

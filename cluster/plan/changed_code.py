@@ -8,14 +8,14 @@ from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
 from cluster.plan.data_sets import DATA_DIGITS
 from cluster.plan.match import RunMatcher
-from cluster.plan.method_code import AS_RELEASED, ChangedCode, released
+from cluster.plan.method_code import AS_RELEASED, ChangedCode, read_released
 from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import CODE, LENGTH, Identity, named_by, signature, versioned_signatures
-from cse_train.config import RunConfig, completed, renewed
+from cluster.plan.signature import CODE, LENGTH, Identity, find_setting, list_signatures, signature
+from cse_train.config import RunConfig, complete, renew
 from search_spaces.cells import ResolvedSpace
 
 
-def with_earlier(
+def take_earlier(
     runs: Sequence[PlannedRun], rows: Iterable[RunRow], ledger: Ledger | None, keep: bool
 ) -> tuple[list[PlannedRun], list[tuple[PlannedRun, RunRow]]]:
     """The runs, each as a finished run of other code has it where that may be taken; and those that a person decides.
@@ -44,7 +44,7 @@ def changes(pairs: Iterable[tuple[str, object, RunRow]]) -> list[ChangedCode]:
     return [ChangedCode(method, count, tuple(before[method, now]), now) for (method, now), count in counts.items()]
 
 
-def without_code(identity: Mapping[str, str | int]) -> Identity:
+def drop_code(identity: Mapping[str, str | int]) -> Identity:
     """The other inputs."""
     return {name: value for name, value in identity.items() if name != CODE}
 
@@ -54,14 +54,14 @@ def _earlier(run: PlannedRun, codes: Iterable[object], done: Mapping[str, RunRow
     if run.signature in done:
         return None
     others = [code for code in codes if code != run.identity.get(CODE)]
-    identities = [without_code(run.identity) | ({CODE: str(code)} if code else {}) for code in others]
+    identities = [drop_code(run.identity) | ({CODE: str(code)} if code else {}) for code in others]
     rows = [done.get(signature(run.run, identity)) for identity in identities]
     return max((row for row in rows if row is not None), key=lambda row: row.updated, default=None)
 
 
 def _undated(row: RunRow, ledger: Ledger | None) -> bool:
     """Whether the run is older than digests, of a method that nobody released: what made it cannot be known."""
-    if CODE in row.identity or row.method in released() or ledger is None:
+    if CODE in row.identity or row.method in read_released() or ledger is None:
         return False
     attempts = ledger.provenance([row.signature]).get(row.signature, [])
     return not any("method_code" in attempt.details for attempt in attempts)
@@ -91,14 +91,14 @@ def not_reused(
     """Of finished runs, those with a cell's settings and names that another signature has today, by reason.
 
     `done`: the signatures that are reused; `identify` gives a run's inputs now. Runs that differ in the method's code
-    alone are not among them (`with_earlier`).
+    alone are not among them (`take_earlier`).
     """
     matcher, of_renewed = (RunMatcher(resolved, any_code=True) for _ in range(2))
     reasons: dict[tuple[str, int], tuple[str, str]] = {}
     for row in sorted(rows, key=lambda row: row.updated):
         if row.state != RunState.DONE or row.signature in done:
             continue
-        for cell in matcher.cells(row) or of_renewed.cells(replace(row, config=renewed(row.config), settings="")):
+        for cell in matcher.cells(row) or of_renewed.cells(replace(row, config=renew(row.config), settings="")):
             run = cell.run(row.seed)
             now = identify(run)
             if signature(run, now) not in done and (why := _reason(run, row, now)):
@@ -114,16 +114,16 @@ def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
     named: dict[str, str] = {}
     for part in dict.fromkeys(parts):
         old, new = (str(inputs.get(part, "none"))[:DATA_DIGITS] for inputs in (row.identity, now))
-        name = named_by(part)
+        name = find_setting(part)
         named.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
     if named:
         return "; ".join(f"{what} was other content ({change})" for what, change in named.items())
-    before_it, flat = completed(row.config), run.flat()
+    before_it, flat = complete(row.config), run.flat()
     later = [key for key in before_it if key not in row.config and before_it[key] != flat.get(key)]
     if later:
         return "; ".join(f"{key} was {before_it[key]}, is {flat.get(key)}" for key in later)
     today = run.options.version()
-    signs = versioned_signatures(run, row.identity)
+    signs = list_signatures(run, row.identity)
     before = next((number for number, sign in signs.items() if sign(row.seed) == row.signature), None)
     if before in (None, today):
         return "the rules of training or evaluation are others now"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cluster.plan.method_code import AS_RELEASED
-from cluster.plan.signature import CODE, LENGTH, versioned_signatures
-from cse_train.config import completed, parse_run
+from cluster.plan.signature import CODE, LENGTH, list_signatures
+from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
 from search_spaces.keys import SEED
 
@@ -49,9 +49,9 @@ class DataSet:
             differing = [content for content in differing if content[2] != self.at_hand[content[0]]]
         if not differing:
             return []
-        named = ", ".join(f"{part} {shown(value)}" for part, _, value in differing)
+        named = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in differing)
         runs = "1 run" if len(self.aside) == 1 else f"{len(self.aside)} runs"
-        give = next((shown(value) for part, _, value in differing if part not in NO_HASH), None)
+        give = next((shorten_hash(value) for part, _, value in differing if part not in NO_HASH), None)
         how = f"; --data-hash {give} shows them" if give else ""
         return [f"{runs} on other inputs or by other code: not shown ({named}){how}"]
 
@@ -87,7 +87,7 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
     held = _held({run.signature: run for run in (*every, *runs)}.values())
     wanted = [run for run in runs if data_hash is None or _has(held[run.signature], data_hash)]
     if data_hash and not wanted:
-        seen = sorted({f"{part} {shown(value)}" for run in every for part, _, value in held[run.signature]})
+        seen = sorted({f"{part} {shorten_hash(value)}" for run in every for part, _, value in held[run.signature]})
         raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
     latest_first = sorted(wanted, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
@@ -100,7 +100,7 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
     return DataSet(signatures, [run for run in every if run.signature not in signatures], have)
 
 
-def shown(value: str) -> str:
+def shorten_hash(value: str) -> str:
     """The beginning of a hash; other values whole."""
     return value[:DATA_DIGITS] if len(value) >= 2 * DATA_DIGITS else value
 
@@ -109,7 +109,7 @@ def _has(held: Iterable[Content], beginning: str) -> bool:
     return any(part not in NO_HASH and value.startswith(beginning) for part, _, value in held)
 
 
-def with_versions(runs: Iterable[RunRow]) -> list[RunRow]:
+def add_versions(runs: Iterable[RunRow]) -> list[RunRow]:
     """The runs with the VERSION that trained them among their inputs, `unknown` where no VERSION gives the signature.
 
     A ledger row does not say it: of the VERSIONs up to today's, that one counts which gives the row's signature.
@@ -123,8 +123,8 @@ def _with_version(run: RunRow, signs: dict[str, Mapping[int, Callable[[int], str
     key = json.dumps([run.method, settings, run.identity], sort_keys=True)
     if key not in signs:
         try:
-            config = parse_run(completed({"method": run.method, **settings}))
-            signs[key] = versioned_signatures(config, run.identity)
+            config = parse_run(complete({"method": run.method, **settings}))
+            signs[key] = list_signatures(config, run.identity)
         except ConfigError:  # of a method or an option that is gone
             signs[key] = {}
     versions = [version for version, sign in signs[key].items() if sign(run.seed) == run.signature]

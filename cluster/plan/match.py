@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cluster.plan.data_sets import one_data_set
-from cluster.plan.signature import Identity, inputs_at_hand, named_by, seed_signature
-from cse_train.config import RunConfig, completed, effective
+from cluster.plan.signature import Identity, find_setting, inputs_at_hand, seed_signature
+from cse_train.config import RunConfig, complete, effective
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, ResolvedSpace, full_key, some_cells
@@ -59,7 +59,7 @@ class Observation:
         return self.state.is_final
 
 
-def observed(
+def make_observation(
     cell: Cell, seed: int, state: RunState, value: float | None, examples: int | None = None, live: bool = False
 ) -> Observation:
     """An observation; NaN and infinite scores are failures."""
@@ -128,7 +128,7 @@ def _at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun
     return [m for m in matches if given[m.cell.id].items() <= m.run.identity.items()]
 
 
-def held_by_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
+def hash_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
     """Absolute path that cells name -> content hashes of what it holds now, without those where nothing is."""
     at_hand, held = InputsAtHand(resolved), defaultdict[str, Identity](dict)
     seen = set[tuple[str, Scalar]]()
@@ -136,7 +136,7 @@ def held_by_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
         named = {(key, value) for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
         if not named <= seen:
             for part, digest in at_hand.behind_paths(cell).items():
-                held[str(cell.flat[str(named_by(part))])][part] = digest
+                held[str(cell.flat[str(find_setting(part))])][part] = digest
         seen |= named
     return dict(held)
 
@@ -159,19 +159,21 @@ class InputsAtHand:
     def _recorded(self, cell: Cell) -> Identity:
         """Of what is not here any more."""
         paths = {key: self._held.get(str(value), {}) for key, value in cell.flat.items()} if self._held else {}
-        return {part: digest for key, held in paths.items() for part, digest in held.items() if named_by(part) == key}
+        return {
+            part: digest for key, held in paths.items() for part, digest in held.items() if find_setting(part) == key
+        }
 
     def behind_paths(self, cell: Cell) -> Identity:
         """The same of inputs that the cell names by absolute paths: these stand for their content, whatever it was."""
         if cell.id not in self._behind_paths:
             paths = {key for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
             hashes = self.of(cell) if paths else {}
-            self._behind_paths[cell.id] = {part: value for part, value in hashes.items() if named_by(part) in paths}
+            self._behind_paths[cell.id] = {part: value for part, value in hashes.items() if find_setting(part) in paths}
         return self._behind_paths[cell.id]
 
     def fit(self, cell: Cell, row: RunRow) -> bool:
         """Whether the cell names the row's inputs as the row does, or holds the same under other names."""
-        names = [(part, name) for part in row.identity if (name := named_by(part)) is not None]
+        names = [(part, name) for part in row.identity if (name := find_setting(part)) is not None]
         renamed = [part for part, name in names if cell.flat.get(name) != row.config.get(name)]
         return all(self.of(cell).get(part) == row.identity[part] for part in renamed)
 
@@ -205,7 +207,7 @@ class RunMatcher:
     def observations(self, rows: Iterable[RunRow]) -> list[Observation]:
         """The rows that are runs of this space, in the rows' order."""
         return [
-            observed(cell, row.seed, row.state, row.best, row.examples, row.live)
+            make_observation(cell, row.seed, row.state, row.best, row.examples, row.live)
             for row in rows
             for cell in self.cells(row)
         ]
@@ -244,7 +246,7 @@ class RunMatcher:
 
     def _by_axes(self, row: RunRow) -> Iterator[Cell]:
         """The cell of the row's settings, then those at which an axis names its inputs otherwise."""
-        key, seen = self._resolved.key_of(completed({"method": row.method, **row.config})), set()
+        key, seen = self._resolved.key_of(complete({"method": row.method, **row.config})), set()
         inputs = [axis for axis in self._resolved.axes if axis in key and axis in _names(row)]
         values = [self._resolved.axes[axis].arguments for axis in inputs]
         for chosen in ([key[axis] for axis in inputs], *itertools.product(*values)):
@@ -256,7 +258,7 @@ class RunMatcher:
 
 def _names(row: RunRow) -> frozenset[str]:
     """The settings that name the row's inputs."""
-    return frozenset(name for part in row.identity if (name := named_by(part)) is not None)
+    return frozenset(name for part in row.identity if (name := find_setting(part)) is not None)
 
 
 def _settings(flat: Mapping[str, Scalar], without: Collection[str] = ()) -> str:

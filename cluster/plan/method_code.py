@@ -13,7 +13,7 @@ from pathlib import Path
 from cse_train import methods
 from cse_train.config import RunConfig, note_first_fields
 from cse_train.plugins import registry, source
-from cse_train.plugins.source import OUR_PACKAGES, installed, reached
+from cse_train.plugins.source import OUR_PACKAGES, follow_imports, is_installed
 
 RELEASED = Path(__file__).with_name("released_methods.json")
 AS_RELEASED = "released"
@@ -29,7 +29,7 @@ class ChangedCode:
     method: str
     runs: int
     before: tuple[str, ...]
-    """Their digests, or `released`."""
+    """Their digests, or `read_released`."""
     now: str
 
     def line(self) -> str:
@@ -46,7 +46,7 @@ class ChangedCode:
 def own_digest(method: str) -> str | None:
     """The digest of a method that is not as released; None for one that is."""
     digest = digest_of(method)
-    return None if released().get(method) == digest else digest
+    return None if read_released().get(method) == digest else digest
 
 
 def facts(run: RunConfig) -> dict[str, object]:
@@ -59,15 +59,15 @@ def digest_of(method: str, of_release: bool | None = None) -> str:
     """16 hex digits over the method's module, its options and what they import of the user's, at any depth.
 
     Of the user's are modules of no installed package, and those of cse_train that no released method reaches; of a
-    plug-in all but ours. `of_release`: whether the method is a released one, by default as `released` says.
+    plug-in all but ours. `of_release`: whether the method is a released one, by default as `read_released` says.
     """
     plugin = registry.get("method", method)
     if plugin is not None:
         return registry.digest(plugin)
-    shipped = method in released() if of_release is None else of_release
+    shipped = method in read_released() if of_release is None else of_release
     before = _digests.get((method, shipped))
     if before is None or any(source.state(file) != state for file, state in before[1].items()):
-        files = reached(_modules_of(method), functools.partial(_is_own, shipped))
+        files = follow_imports(_modules_of(method), functools.partial(_is_own, shipped))
         before = source.digest(files), {file: source.state(file) for file in files.values()}
         _digests[method, shipped] = before
     return before[0]
@@ -78,7 +78,7 @@ _digests: dict[tuple[str, bool], tuple[str, dict[Path, tuple[int, int]]]] = {}
 
 
 @functools.cache
-def released() -> dict[str, str]:
+def read_released() -> dict[str, str]:
     """Method -> its digest as released."""
     return dict(json.loads(RELEASED.read_text(encoding="utf8"))) if RELEASED.is_file() else {}
 
@@ -91,7 +91,7 @@ def _is_own(of_release: bool, module: str) -> bool:
     """Whether a module that a method imports is its own or the user's, and not shared code or a library."""
     top = module.partition(".")[0]
     if top not in OUR_PACKAGES:
-        return not installed(top)
+        return not is_installed(top)
     if module.startswith(f"{METHODS}."):
         return module not in CONTRACT_MODULES
     return not of_release and module not in _of_released_methods()
@@ -100,8 +100,10 @@ def _is_own(of_release: bool, module: str) -> bool:
 @functools.cache
 def _of_released_methods() -> frozenset[str]:
     """Modules of ours that some released method reaches."""
-    roots = [module for method in released() for module in _modules_of(method)]
-    return frozenset(reached([*roots, *CONTRACT_MODULES], lambda module: module.partition(".")[0] in OUR_PACKAGES))
+    roots = [module for method in read_released() for module in _modules_of(method)]
+    return frozenset(
+        follow_imports([*roots, *CONTRACT_MODULES], lambda module: module.partition(".")[0] in OUR_PACKAGES)
+    )
 
 
 def write() -> None:

@@ -136,7 +136,7 @@ def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
     return ""
 
 
-def by_reason(incomplete: Sequence[IncompleteCell], most: int | None = None) -> list[str]:
+def group_by_reason(incomplete: Sequence[IncompleteCell], most: int | None = None) -> list[str]:
     """One line for each input with the cells that lack it, `most` of them by name."""
     cells: dict[str, list[str]] = {}
     for cell in incomplete:

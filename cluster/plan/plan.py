@@ -8,7 +8,7 @@ from cluster.plan.cost import Cost, Rates
 from cluster.plan.method_code import ChangedCode
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.signature import Identity, examples_in
-from cse_train.config import RunConfig, with_examples
+from cse_train.config import RunConfig, set_examples
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
@@ -39,7 +39,7 @@ class PlannedRun:
     @property
     def counted(self) -> RunConfig:
         """The run with its length in examples where that is known, as it always is of a run that can be trained."""
-        return self.run if self.examples is None else with_examples(self.run, self.examples)
+        return self.run if self.examples is None else set_examples(self.run, self.examples)
 
 
 @dataclass(frozen=True)

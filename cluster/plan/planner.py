@@ -9,14 +9,14 @@ import numpy as np
 
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
-from cluster.plan.changed_code import changes, not_reused, with_earlier, without_code
+from cluster.plan.changed_code import changes, drop_code, not_reused, take_earlier
 from cluster.plan.cost import rates
 from cluster.plan.match import RunMatcher, match
 from cluster.plan.method_code import own_digest
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cluster.plan.signature import CODE, Identity, seed_signature, signature
-from cluster.plan.user_files import with_user_files
+from cluster.plan.user_files import add_user_files
 from cse_train import methods
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -70,7 +70,7 @@ def plan(
     ConfigError is raised where every cell lacks an input. `keep` counts finished runs of other code as done.
     """
     spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
-    paths = with_user_files(paths, (file for resolved, _ in spaces_and_seeds for file in resolved.files))
+    paths = add_user_files(paths, (file for resolved, _ in spaces_and_seeds for file in resolved.files))
     return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs, keep=keep)
 
 
@@ -123,7 +123,7 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
             why = reasons(missing, cell_runs[0].run, resolved.space.axis_names)
             label, names = cell.label or cell_name(cell.key), tuple(run.signature for run in cell_runs)
             incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
-    runs, other_code = with_earlier(runs, recorded.rows, recorded.ledger, recorded.keep)
+    runs, other_code = take_earlier(runs, recorded.rows, recorded.ledger, recorded.keep)
     done = recorded.done(resolved, runs, absent)
     left = [
         replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
@@ -201,7 +201,7 @@ def _of_other_code(
         now = own_digest(row.method) if row.method in methods.names() else None
         if row.state == RunState.DONE and row.identity.get(CODE) != now:
             for cell in matcher.cells(row):
-                if without_code(inputs.assumed_of(cell.run(row.seed))) == without_code(row.identity):
+                if drop_code(inputs.assumed_of(cell.run(row.seed))) == drop_code(row.identity):
                     yield row.method, now, row
 
 

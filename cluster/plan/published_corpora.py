@@ -39,6 +39,6 @@ def source_of(corpus: str) -> str | None:
     return CORPUS_SOURCES[max(names, key=len)] if names else None
 
 
-def printed_rows(corpus: str) -> int | None:
+def count_printed_rows(corpus: str) -> int | None:
     """Rows that the papers print of a corpus, for counting what is not at hand; None where they print none."""
     return SAMPLE_ROWS if corpus.startswith("pairs:") and corpus.endswith(SAMPLE) else PUBLISHED_ROWS.get(corpus)

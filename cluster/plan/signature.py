@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.plan.method_code import own_digest
-from cluster.plan.published_corpora import printed_rows
+from cluster.plan.published_corpora import count_printed_rows
 from cse_train import fields
 from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
@@ -103,14 +103,14 @@ def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | i
     lines = {f"train.{part}": f"{MISSING}{line}" for part, line in absent.items()}
     wrong: dict[str, str] = {}
     for part, value in planned.items():
-        if (name := named_by(part)) is not None and now.get(part) != value:
+        if (name := find_setting(part)) is not None and now.get(part) != value:
             held = f"{CHANGED}{name}={run.flat().get(name)} held {part} {str(value)[:8]} when the run was planned"
             what = f"{held}, and holds {str(now.get(part))[:8]}; give the same command again"
             wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or what)
     return wrong
 
 
-def named_by(part: str) -> str | None:
+def find_setting(part: str) -> str | None:
     """The setting that names an input; None for an input that is no file, such as the number of ranks."""
     named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
     return part if part.startswith("method.") else named.get(part)
@@ -146,7 +146,7 @@ def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) 
     if epochs is None:
         return {}
     corpus = run.train.corpus
-    rows = printed_rows(corpus) if "corpus" in (absent or {}) else rows_of(corpus, paths)
+    rows = count_printed_rows(corpus) if "corpus" in (absent or {}) else rows_of(corpus, paths)
     return {} if rows is None else {LENGTH: examples_of(epochs, rows)}
 
 
@@ -171,23 +171,23 @@ def _or_placeholder(
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
     """24 hexadecimal digits, the same on every machine."""
-    return _digest(_text(described(run, identity)))
+    return _digest(_text(describe_signature(run, identity)))
 
 
 def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
     """What gives the signature of the run with a seed; many seeds cost little more than one."""
-    return _of_seed(described(run, identity))
+    return _of_seed(describe_signature(run, identity))
 
 
-def versioned_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[int, Callable[[int], str]]:
+def list_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[int, Callable[[int], str]]:
     """What gives the run's signature with a seed, for each VERSION up to today's, the newest first."""
-    payload, today = described(run, identity), run.options.version()
+    payload, today = describe_signature(run, identity), run.options.version()
     return {version: _of_seed(payload | {"version": version}) for version in range(today, 0, -1)}
 
 
 def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[tuple[int, int, int], str]:
     """(VERSION, rules of training, of evaluation) -> the run's signature under them, for all up to today's."""
-    payload, today = described(run, identity), run.options.version()
+    payload, today = describe_signature(run, identity), run.options.version()
     return {
         (version, training, code): _of_seed(
             payload
@@ -220,7 +220,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:SIGNATURE_DIGITS]
 
 
-def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
+def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
     """What the signature hashes, readable: compare two of these to see why two runs differ."""
     flat = effective(run.flat())
     train, options = _plain(run.train, "train.", flat), _plain(run.options, "method.", flat)

@@ -9,7 +9,7 @@ from cse_train.evaluate.suites.registry import set_hash
 from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.fingerprint import SHIPPED_TESTS, fingerprint_of
 from cse_train.evaluate.user_sets.judgements import load_judgements
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import open_table
 from cse_train.text.corpora.user_text import corpus_columns, is_table
@@ -18,7 +18,7 @@ from cse_train.user_files import UserFile, named_files
 from search_spaces.user_data.in_space import two_of_one_name
 
 
-def with_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
+def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
     """The inputs with these files. Those that are not there are left for the plan, which names them as missing.
 
     ConfigError with a line for each other problem: two of one name, a file that cannot be read as what it is for, a dev
@@ -53,7 +53,7 @@ def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
     ]
 
 
-def described(paths: DataPaths) -> list[str]:
+def describe_files(paths: DataPaths) -> list[str]:
     """A line for each file that is there: what it is, how much it has, and which column was taken for what."""
     return [_described(file, paths) for file in named_files(paths.files).values() if _is_there(file)]
 
@@ -67,7 +67,7 @@ def _described(file: UserFile, paths: DataPaths) -> str:
         columns = corpus_columns(file, open_table(file)) if is_table(file) else {}
         what = ", ".join(columns) if columns else "a sentence a line"
     else:
-        open_file = opened(file)
+        open_file = open_user_file(file)
         columns = dict(open_file.columns)
         counts = {
             "ratings": lambda: f"{len(load_pairs(file.name, paths))} rated pairs",

@@ -71,7 +71,7 @@ def provenance() -> dict[str, object]:
         "commit": _commit(),
         "code_digest": code_digest(),
         "python": platform.python_version(),
-        "versions": {name: version for name in _VERSIONED if (version := installed_version(name))},
+        "versions": {name: version for name in _VERSIONED if (version := find_version(name))},
         "host": platform.node(),
         "platform": platform.platform(),
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -99,7 +99,7 @@ def _git(folder: Path, *args: str) -> str:
     return done.stdout.strip()
 
 
-def installed_version(name: str) -> str:
+def find_version(name: str) -> str:
     """Of a package in this process; empty for one that is not installed."""
     try:
         return importlib.metadata.version(name)

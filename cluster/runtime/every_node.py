@@ -30,7 +30,7 @@ def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: An
     return {nodes[node]: _answer(reference) for node, reference in tasks.items()}
 
 
-def without_code(node: str, reason: str) -> str:
+def report_silence(node: str, reason: str) -> str:
     """The problem of a node that did not answer."""
     return f"node without our code: node={node} ({reason}); install the same cse-search and Python there"
 

@@ -21,7 +21,7 @@ def connect(address: str, **settings: Any) -> None:
 
     check_address(address)
     try:
-        with ray_internals.on_loopback() if _on_loopback_alone(address) else contextlib.nullcontext():
+        with ray_internals.bind_loopback() if _on_loopback_alone(address) else contextlib.nullcontext():
             ray.init(address=address, **settings)
     except Exception as error:
         ray.shutdown()

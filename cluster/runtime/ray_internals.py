@@ -99,7 +99,7 @@ def init_settings(memory_gb: float | None, health_check_ms: int) -> dict[str, An
     return {"_memory": memory, "_system_config": {"health_check_timeout_ms": health_check_ms}}
 
 
-def without_sigterm_handler() -> contextlib.AbstractContextManager[None]:
+def keep_sigterm() -> contextlib.AbstractContextManager[None]:
     """A `ray.init` inside leaves SIGTERM to the program."""
     from ray._private import utils
 
@@ -113,7 +113,7 @@ def silent() -> contextlib.AbstractContextManager[None]:
     return _set(worker, "print_to_stdstream", lambda *args, **kwargs: None)
 
 
-def on_loopback() -> contextlib.AbstractContextManager[None]:
+def bind_loopback() -> contextlib.AbstractContextManager[None]:
     """A `ray.init` inside binds every port of its processes to 127.0.0.1.
 
     Ray does so where it counts on no second node, which on Linux only this constant of its says (`get_node_ip_address`

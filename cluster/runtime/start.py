@@ -103,7 +103,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
     }
     require_token()
     keep_token_private()
-    with ray_internals.on_loopback():
+    with ray_internals.bind_loopback():
         try:
             ray.init(**settings, **shared)
         except Exception:
@@ -133,7 +133,7 @@ def sigterm_kept() -> Iterator[None]:
         yield
         return
     try:
-        with ray_internals.without_sigterm_handler():
+        with ray_internals.keep_sigterm():
             yield
     finally:
         if threading.current_thread() is threading.main_thread():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cluster.runtime.every_node import other_nodes, run_on_nodes, without_code
+from cluster.runtime.every_node import other_nodes, report_silence, run_on_nodes
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 
@@ -44,7 +44,7 @@ def storage_folder(given: str) -> Path:
     )
 
 
-def within(root: Path, path: Path) -> Path:
+def require_within(root: Path, path: Path) -> Path:
     """The path itself; ConfigError where a link or a name with `..` leads out of `root`, an absolute folder."""
     real = path.resolve()
     if not real.is_relative_to(root.resolve()):
@@ -87,7 +87,7 @@ def problems(folder: Path, token: str, answers: Mapping[str, StorageAnswer | str
     lines = []
     for node, answer in answers.items():
         if isinstance(answer, str):
-            lines.append(without_code(node, answer))
+            lines.append(report_silence(node, answer))
             continue
         if not answer.sees:
             lines.append(

@@ -17,7 +17,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, create_trial
 from sqlalchemy import Engine, event, text
 
-from analysis.ledger import shown_url
+from analysis.ledger import mask_password
 from analysis.ledger.database import parse_url
 from cluster.plan.match import Observation
 from cluster.search.optuna_sampler import outcome
@@ -143,8 +143,8 @@ class StudyMirror:
 
     def _say(self, error: Exception) -> None:
         if not self._warned:
-            reason = shown_url((str(error).strip() or type(error).__name__).splitlines()[0])
-            log.warning("mirror behind: mirror=%s; %s; the ledger has everything", shown_url(self._url), reason)
+            reason = mask_password((str(error).strip() or type(error).__name__).splitlines()[0])
+            log.warning("mirror behind: mirror=%s; %s; the ledger has everything", mask_password(self._url), reason)
         self._warned = True
 
     def _frozen(self, observation: Observation) -> FrozenTrial:

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
-from cluster.plan.match import Observation, RunMatcher, observed
+from cluster.plan.match import Observation, RunMatcher, make_observation
 from cluster.search.feed import EVERY_S
 from cluster.search.optuna_mirror import StudyMirror
 from cluster.search.sampler import Sampler, Unvisited
@@ -89,7 +89,7 @@ class Search:
         self, cell: Cell, seed: int, value: float | None, state: RunState = RunState.DONE, examples: int | None = None
     ) -> None:
         """A run ended with this best dev score, in state done, stopped or failed; a second call changes nothing."""
-        self._record(observed(cell, seed, state if value is not None else RunState.FAILED, value, examples))
+        self._record(make_observation(cell, seed, state if value is not None else RunState.FAILED, value, examples))
 
     def _record(self, observation: Observation) -> None:
         visits = self._visits.setdefault(observation.cell.id, {})

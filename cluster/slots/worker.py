@@ -26,7 +26,7 @@ from cse_train.plugins import registry
 from cse_train.plugins.faults import LIBRARY_PATHS
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import code_problem
-from cse_train.reading import first_line, out_of_memory
+from cse_train.reading import first_line, is_out_of_memory
 from cse_train.results import Outcome, Point, Score
 
 WORKER_GRACE_S = 2.0
@@ -188,7 +188,7 @@ def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
 def _one_line(error: BaseException, text: str) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"disk full{f': path={error.filename}' if error.filename else ''}; free some space and run again"
-    if out_of_memory(error):
+    if is_out_of_memory(error):
         return f"out of memory: {first_line(error)}; lower train.batch_size, or give --max-concurrent fewer runs"
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
     frames = places(error)

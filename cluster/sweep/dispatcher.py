@@ -16,13 +16,13 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.storage import blames_storage, check_here, within
+from cluster.runtime.storage import blames_storage, check_here, require_within
 from cluster.slots.group_api import Job, SlotResult, total_examples
 from cluster.sweep import run_folders
-from cluster.sweep.events import EventKind, OnEvent, failed_twice
+from cluster.sweep.events import EventKind, OnEvent, has_failed_twice
 from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, is_done, is_taken
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.registry import still_valid, unscored
+from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import Scalar
 from cse_train.plugins.snapshot import code_of
 from cse_train.results import Point, Protocol
@@ -194,7 +194,7 @@ class Dispatcher:
             self._wait_for(planned, row)
             return None
         if row and row.state == RunState.DONE:
-            missing = unscored(self._suites(planned), still_valid(entry.protocols, self.paths))
+            missing = find_unscored(self._suites(planned), still_valid(entry.protocols, self.paths))
             if not (missing and self._gone(row)):
                 return self._reuse(planned, row, missing)
             self.ledger.reopen([row.signature], "its folder is gone")
@@ -213,7 +213,7 @@ class Dispatcher:
         return claimed
 
     def _hopeless(self, planned: PlannedRun) -> bool:
-        return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
+        return not self.options.retry_failed and has_failed_twice(self.ledger.history(planned.signature))
 
     def _claim(self, planned: PlannedRun, finished: Sequence[RunState]) -> ClaimedRun | None:
         """Claimed, unless it is held, done, or ended as one of `finished`; with CLAIMABLE, if it never ended."""
@@ -312,7 +312,7 @@ class Dispatcher:
         return tuple(dict.fromkeys((*of_sweep, *of_run)))
 
     def _home(self, signature: str) -> Path:
-        return within(self.options.storage, home_of(self.options.storage, signature))
+        return require_within(self.options.storage, home_of(self.options.storage, signature))
 
     @cached_property
     def _storage(self) -> Path:

@@ -92,7 +92,7 @@ LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
 """How the reason of a failure begins that is not the run's own: such a run is always tried again."""
 
 
-def failed_twice(history: Iterable[HistoryRow]) -> bool:
+def has_failed_twice(history: Iterable[HistoryRow]) -> bool:
     """Whether a run's last two failures had one reason, of the run's making."""
     reasons = [row.reason or "" for row in history if row.state == RunState.FAILED][-2:]
     return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)

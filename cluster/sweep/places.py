@@ -41,7 +41,7 @@ def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:
     return bundle | ({SLOT: 1} if any(node.slots for node in nodes) else {})
 
 
-def described(options: SweepOptions, slots: int, nodes: Sequence[Node]) -> str:
+def describe_places(options: SweepOptions, slots: int, nodes: Sequence[Node]) -> str:
     """The shape of the sweep on these nodes, and what keeps it from being wider."""
     shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
     return f"{shape}, limited by {limit(options, nodes)}"
@@ -60,7 +60,7 @@ def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str],
             if on_head:
                 fit = min(fit, int(next(node.memory_gb for node in nodes if node.head) / GROUP_GB))
             if fit and fit != before:
-                resize(fit, described(options, fit, nodes))
+                resize(fit, describe_places(options, fit, nodes))
                 before = fit
 
 

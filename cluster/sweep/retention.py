@@ -88,7 +88,7 @@ def plan_cleaning(
     return _within(removable, disk.used(), quota)
 
 
-def referred_models(ledger: Ledger) -> set[str]:
+def list_referred(ledger: Ledger) -> set[str]:
     """Signatures of the models that `cse best` has named."""
     return {look.signature for sweep in ledger.sweeps() for look in ledger.looks(sweep.id)}
 
@@ -194,7 +194,7 @@ class Pruner(AbstractContextManager["Pruner"]):
         options = self._options
         opened = functools.partial(Ledger.open, self._url, create=False, storage=options.storage)
         with contextlib.suppress(LedgerError, OSError), contextlib.closing(opened()) as ledger:
-            referred = referred_models(ledger)
+            referred = list_referred(ledger)
             cleaning = plan_cleaning(
                 ledger, options.storage, options.keep_top, options.disk_quota, referred, self._disk
             )

@@ -27,7 +27,7 @@ from cluster.runtime.storage import blames_storage, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
-from cluster.sweep.places import described, wait_for_nodes
+from cluster.sweep.places import describe_places, wait_for_nodes
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
@@ -104,7 +104,7 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
         slots = slots_that_fit(options, nodes)
-        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=_with_dashboard(described(options, slots, nodes))))
+        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=_with_dashboard(describe_places(options, slots, nodes))))
         with cluster_watch(over), blames_storage(options.storage):
             run_trials(dispatcher, options, slots, over)
 

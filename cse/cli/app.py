@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS_A_COLLECTION, 20, 20)
     with plain_output():
-        return exit.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
+        return exit.run_to_end(lambda: _call(arguments), debug=len(arguments) < len(given))
 
 
 def _call(arguments: list[str]) -> int:

@@ -12,7 +12,7 @@ from cse.cli.listing import size
 from cse.cli.loader import deferred
 from cse.cli.printing import problem_lines
 from cse_train.plugins import registry
-from cse_train.reading import first_line, out_of_memory
+from cse_train.reading import first_line, is_out_of_memory
 
 with deferred(__name__):
     from analysis import ledger as ledgers
@@ -22,7 +22,7 @@ MEMORY_ADVICE = "lower train.batch_size or train.max_seq_length, run fewer at on
 OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 
 
-def ended(command: Callable[[], int | None], *, debug: bool = False) -> int:
+def run_to_end(command: Callable[[], int | None], *, debug: bool = False) -> int:
     """Run a command; every error becomes one line per problem on stderr and an exit code."""
     try:
         return command() or DONE
@@ -52,7 +52,7 @@ def verdict(error: Exception) -> tuple[int, list[str]]:
     """The exit code and the lines for an error."""
     if isinstance(error, OSError):
         return _of_the_system(error)
-    if out_of_memory(error):
+    if is_out_of_memory(error):
         return SOME_FAILED, [f"out of memory: {first_line(error)}; {MEMORY_ADVICE}"]
     if isinstance(error, RuntimeError) and _modules(error)[-1:] == ["pathlib"]:  # a circle of links, an unknown ~user
         return MISTAKE, [f"cannot use a path: {first_line(error)}; check the path, its ~ and its links"]
@@ -60,7 +60,7 @@ def verdict(error: Exception) -> tuple[int, list[str]]:
         lines = getattr(error, "problems", None) or str(error).splitlines()
         return (MISTAKE if isinstance(error, ValueError) else SOME_FAILED), list(lines)
     what = f"{type(error).__name__}: {first_line(error)}"
-    if where := registry.raised_in(error):
+    if where := registry.find_raiser(error):
         return SOME_FAILED, [f"error in your own code: {what} ({where}); correct it, --debug shows how it came there"]
     return SOME_FAILED, [f"internal error: {what}; this is a mistake of ours, please report it with {_report(error)}"]
 
@@ -72,7 +72,7 @@ def _report(error: Exception) -> str:
             "w", prefix="cse-error-", suffix=".txt", delete=False, encoding="utf8", errors="replace"
         ) as file:
             print(f"cse-search {cse.__version__}, Python {sys.version}", file=file)
-            print("command:", *map(ledgers.shown_url, sys.argv), file=file)
+            print("command:", *map(ledgers.mask_password, sys.argv), file=file)
             traceback.print_exception(error, file=file)
         return f"file={file.name}"
     except OSError:
@@ -111,7 +111,7 @@ def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
         say([f"above --disk-quota: {size(outcome.over)} too much is in use or has scores; give more"])
     print(
         f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
-        f"in {outcome.seconds:.0f} s; ledger {ledgers.shown_url(ledger)}"
+        f"in {outcome.seconds:.0f} s; ledger {ledgers.mask_password(ledger)}"
     )
     if outcome.interrupted:
         say(["interrupted; finished runs are kept, the same command continues"])

@@ -68,7 +68,7 @@ def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | Non
     return open_ledger(url, storage)
 
 
-def connected(ledger: str | None, storage: str | None = None) -> Engine:
+def connect_ledger(ledger: str | None, storage: str | None = None) -> Engine:
     """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
     url = ledger_url(ledger)
     if ledger is None and not Path(url).exists():

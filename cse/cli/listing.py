@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.render.markup import padded
+from analysis.render.markup import pad_columns
 from cse.cli import screen
 
 Format = Literal["text", "json"]
@@ -16,13 +16,13 @@ FormatOption = Annotated[Format, typer.Option("--format", help="text for people,
 
 
 def listing(rows: Sequence[Mapping[str, object]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
-    """Rows as a JSON array, or as `aligned` columns with a head; `empty` stands for no rows in text."""
+    """Rows as a JSON array, or as `align_rows` columns with a head; `empty` stands for no rows in text."""
     if form == "json":
         return json.dumps([dict(row) for row in rows], indent=1, default=str)
-    return aligned(rows, spare) if rows else empty
+    return align_rows(rows, spare) if rows else empty
 
 
-def aligned(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> str:
+def align_rows(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> str:
     """The first row's keys as the head, numbers to the right.
 
     On a terminal as wide as that is, without the `spare` columns where they do not fit; else each column is as wide as
@@ -34,10 +34,11 @@ def aligned(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> 
     columns = screen.width()
     if columns is not None:
         cells = [
-            [screen.coloured(entry) if entry in screen.STATE_COLOURS else entry for entry in line] for line in entries
+            [screen.colour_word(entry) if entry in screen.STATE_COLOURS else entry for entry in line]
+            for line in entries
         ]
-        return screen.fitted(names, cells, right, columns, spare)
-    return "\n".join("  ".join(line).rstrip() for line in padded([names, *entries], right))
+        return screen.fit_table(names, cells, right, columns, spare)
+    return "\n".join("  ".join(line).rstrip() for line in pad_columns([names, *entries], right))
 
 
 def _shown(value: Any) -> str:

@@ -153,7 +153,7 @@ def table(
 def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list[ShownReproduction]:
     """Train what published tables lack, each shared run once; a page for each table. Options as `run` takes them."""
     arguments = _arguments(set, given)
-    made = pages.of(arguments.requests(load_all(ids)), arguments)
+    made = pages.train_and_judge(arguments.requests(load_all(ids)), arguments)
     return [
         ShownReproduction(page.markdown(), render(page.table, "html", page.verdicts, page.ordering), page.as_dict())
         for page in made

@@ -14,7 +14,7 @@ from analysis.run_folder import RunFolder
 from analysis.statistics.looks import LOOKS, looks_until
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
-from cse_train.backbone.folders import shipped_names
+from cse_train.backbone.folders import list_encoders
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.files import cache_folder
@@ -198,7 +198,7 @@ def spans(given: list[str] | None) -> dict[str, float]:
     return widths
 
 
-def fixed_workers(value: object) -> int:
+def read_workers(value: object) -> int:
     """`--workers`; a range or `auto` is refused, since it would leave open what a result was made with."""
     text = str(value).strip()
     if text.removeprefix("-").isdigit():
@@ -209,7 +209,7 @@ def fixed_workers(value: object) -> int:
     raise typer.BadParameter(f"wrong type: workers={text}; give a whole number")
 
 
-Workers = Annotated[int, typer.Option(parser=fixed_workers, metavar="INTEGER", help="Data-parallel ranks of one run.")]
+Workers = Annotated[int, typer.Option(parser=read_workers, metavar="INTEGER", help="Data-parallel ranks of one run.")]
 Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
 Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 a fraction is allowed: 0.5, 0.25, …")]
 Concurrent = Annotated[int | None, typer.Option(help="Runs at once (default: as many as fit).", show_default=False)]
@@ -314,7 +314,7 @@ def model_folder(name: str, ledger: str | None, storage: str | None = None) -> P
     """The folder, the bare name of a shipped encoder, or a file. ConfigError where a run's name says nothing."""
     if Path(name).is_file():
         return Path(name).resolve()
-    if name in shipped_names() and not Path(name).is_dir():
+    if name in list_encoders() and not Path(name).is_dir():
         return Path(name)
     return run_folder(name, existing_ledger(ledger, storage))
 

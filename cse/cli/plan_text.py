@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of
-from cluster.plan.missing_inputs import IncompleteCell, by_reason
+from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
-from cse.cli.listing import aligned, duration, size
+from cse.cli.listing import align_rows, duration, size
 from cse.cli.loader import deferred
-from cse.tables.coverage import counted, printed_values
+from cse.tables.coverage import count_states, list_printed
 
 with deferred(__name__):
     from analysis.tables import directions
@@ -28,18 +28,18 @@ INPUTS_NAMED = 3
 def text(plan: Plan) -> str:
     """The sentence of one space, or a line for each of many; then what is left, what cells lack, and the cost."""
     if len(plan.spaces) == 1:
-        listing, lacking = [], by_reason(_incomplete(plan.spaces[0]))
+        listing, lacking = [], group_by_reason(_incomplete(plan.spaces[0]))
     else:
-        listing = [aligned([_line(plan, space) for space in plan.spaces], SPARE_PLAN_COLUMNS), ""]
+        listing = [align_rows([_line(plan, space) for space in plan.spaces], SPARE_PLAN_COLUMNS), ""]
         named = [(space.id, cell) for space in plan.spaces for cell in _incomplete(space)]
-        lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], INPUTS_NAMED)
+        lacking = group_by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], INPUTS_NAMED)
     lacking += [*plan.changed(), *plan.stale()]
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     said = [*_totals(plan), *_published(plan), *lacking, plan.rates.source()]
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
 
 
-def until_decided(plan: Plan, expected: "Mapping[str, looks.Expected]", terms: "directions.Terms") -> list[str]:
+def tell_until_decided(plan: Plan, expected: "Mapping[str, looks.Expected]", terms: "directions.Terms") -> list[str]:
     """A line for each table on what `--until decided` takes of it; `expected`: ID -> `cse.tables.looks.Expected`."""
     lines = []
     for space in plan.tables:
@@ -59,19 +59,19 @@ def _incomplete(space: SpacePlan) -> list[IncompleteCell]:
     return [*space.incomplete, *(IncompleteCell({}, label, (why,)) for label, why in space.unevaluated.items())]
 
 
-def published(plan: Plan) -> dict[str, int]:
+def count_published(plan: Plan) -> dict[str, int]:
     """How many of the numbers that the papers print are compared with ours, and what the others are."""
     absent = [{cell.label: cell.reason for cell in space.incomplete} for space in plan.spaces]
     both = zip(plan.spaces, absent, strict=True)
-    return counted(
+    return count_states(
         value
         for space, lacks in both
-        for value in printed_values(space.resolved, lacks, plan.unscorable, space.unevaluated)
+        for value in list_printed(space.resolved, lacks, plan.unscorable, space.unevaluated)
     )
 
 
 def _published(plan: Plan) -> list[str]:
-    total, *states = published(plan).items()
+    total, *states = count_published(plan).items()
     shown = ", ".join(f"{number} {state}" for state, number in states if number)
     return [f"published numbers: {total[1]}, of them {shown}"] if total[1] else []
 

@@ -23,7 +23,7 @@ def plain(text: str) -> str:
     return CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def styled(text: str) -> str:
+def escape_styled(text: str) -> str:
     """The same of a text that may be coloured."""
     parts = COLOUR.split(text)
     return "".join(part if place % 2 else plain(part) for place, part in enumerate(parts))
@@ -46,7 +46,7 @@ class PlainStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(styled(text) if "\x1b" in text else plain(text))
+        self._stream.write(escape_styled(text) if "\x1b" in text else plain(text))
         return len(text)
 
     def writelines(self, lines: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.render.signs import GLYPHS, TONES
 from analysis.run_state import RunState
-from analysis.tables.labels import shortened
+from analysis.tables.labels import shorten
 
 if TYPE_CHECKING:  # what goes to no terminal needs no Rich
     from rich.text import Text
@@ -55,35 +55,35 @@ def prose(text: str, indent: str = "") -> str:
 def note(text: str) -> None:
     """A word to the person at the terminal before something that takes longer than a second."""
     if sys.stderr.isatty():
-        print(written(styled(f"{text} ...", "dim"), len(text) + 4), file=sys.stderr, flush=True)
+        print(write_text(style_text(f"{text} ...", "dim"), len(text) + 4), file=sys.stderr, flush=True)
 
 
 def bold(text: str) -> str:
     """Wrapped to the terminal's width, and bold."""
-    return written(styled(prose(text), "bold"), width() or len(text))
+    return write_text(style_text(prose(text), "bold"), width() or len(text))
 
 
-def styled(text: str, style: str) -> "Text":
+def style_text(text: str, style: str) -> "Text":
     """A text in a style of Rich's."""
     from rich.text import Text
 
     return Text(text, style=style)
 
 
-def marked(markup: str) -> "Text":
+def parse_markup(markup: str) -> "Text":
     """A text from Rich's markup."""
     from rich.text import Text
 
     return Text.from_markup(markup)
 
 
-def coloured(word: str) -> "Text":
+def colour_word(word: str) -> "Text":
     """A state or a verdict in its colour, a verdict behind its sign."""
     tone = TONE_COLOURS.get(TONES.get(word, ""), "")
-    return styled(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATE_COLOURS.get(word, tone))
+    return style_text(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATE_COLOURS.get(word, tone))
 
 
-def fitted(
+def fit_table(
     names: Sequence[str],
     body: Sequence[Sequence[Entry]],
     right: Sequence[bool],
@@ -107,7 +107,7 @@ def fitted(
     widths = dict(zip(kept, (natural[i] for i in kept), strict=True))
     while _total(kept, widths) > columns and (wide := [i for i in kept if widths[i] > least[i]]):
         widths[max(wide, key=widths.__getitem__)] -= 1
-    head = [styled(name, "bold") for name in names]
+    head = [style_text(name, "bold") for name in names]
     shown, sides = [widths[i] for i in kept], [right[i] for i in kept]
     return "\n".join(_line([line[i] for i in kept], shown, sides) for line in (head, *body))
 
@@ -138,10 +138,10 @@ def _wrapped(entry: Entry, width: int) -> list[tuple[str, int]]:
 def _painted(markup: str, width: int) -> tuple[tuple[str, int], ...]:
     from rich.console import Console
 
-    lines = marked(markup).wrap(Console(width=width), width)
+    lines = parse_markup(markup).wrap(Console(width=width), width)
     for line in lines:
         line.rstrip()
-    return tuple((written(line, width), len(line)) for line in lines)
+    return tuple((write_text(line, width), len(line)) for line in lines)
 
 
 def _widths(names: Sequence[str], body: Sequence[Sequence[Entry]]) -> tuple[list[int], list[int]]:
@@ -165,7 +165,7 @@ def _total(kept: Sequence[int], widths: Sequence[int] | Mapping[int, int]) -> in
 def _short_words(entry: Entry) -> Entry:
     if not isinstance(entry, str) or all(len(word) <= LONGEST_WORD for word in entry.split()):
         return entry
-    return " ".join(shortened(word, LONGEST_WORD) for word in entry.split())
+    return " ".join(shorten(word, LONGEST_WORD) for word in entry.split())
 
 
 def blocks(
@@ -190,11 +190,11 @@ def blocks(
         chosen = [*range(keys), *part]
         right = [i >= keys - 1 and i > 0 for i in chosen]
         rows = [[line[i] for i in chosen] for line in body]
-        tables.append(fitted([names[i] for i in chosen], rows, right, columns))
+        tables.append(fit_table([names[i] for i in chosen], rows, right, columns))
     return "\n\n".join(tables)
 
 
-def written(thing: "Text", columns: int) -> str:
+def write_text(thing: "Text", columns: int) -> str:
     """As a terminal of so many columns is sent it; without colours where NO_COLOR is set."""
     from rich.console import Console
 

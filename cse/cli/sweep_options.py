@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from analysis.ledger import shown_url
-from cluster.plan.user_files import described, with_user_files
+from analysis.ledger import mask_password
+from cluster.plan.user_files import add_user_files, describe_files
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
@@ -110,14 +110,14 @@ class SweepArguments:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
         if self.rerun and self.keep:
             raise ConfigError(["two answers: --rerun --keep; give one of them"])
-        if self.address and self.ledger and (shown := shown_url(self.ledger)) != self.ledger:
+        if self.address and self.ledger and (shown := mask_password(self.ledger)) != self.ledger:
             line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
         track = tracking.checked(self.track or (), options.storage)
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = self.paths(resolved)
-        exit.say(described(paths))
+        exit.say(describe_files(paths))
         return [
             request.Request(
                 resolved=space,
@@ -136,7 +136,7 @@ class SweepArguments:
     def paths(self, spaces: Iterable[ResolvedSpace] = ()) -> DataPaths:
         """The inputs, with the user's own files that the spaces name. ConfigError for a path that is absent."""
         paths = arguments.data_paths(self.data, self.train_file, self.senteval, self.train_columns)
-        return with_user_files(paths, (file for space in spaces for file in space.files))
+        return add_user_files(paths, (file for space in spaces for file in space.files))
 
     def options(self) -> SweepOptions:
         """ConfigError as `check_fit`."""
@@ -159,7 +159,7 @@ def check_fit(options: SweepOptions) -> None:
         slots_that_fit(options, [this_machine()])
 
 
-def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
+def add_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
     """The command with an option for each field of `SweepArguments` in place of its parameter `given`."""
     declared = inspect.signature(command, eval_str=True).parameters
     hints = typing.get_type_hints(SweepArguments, include_extras=True)

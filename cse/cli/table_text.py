@@ -45,7 +45,7 @@ TERMINAL = Markup(
 )
 
 
-def shown(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] | None = None) -> str:
+def show_table(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] | None = None) -> str:
     """The table with what is said of it: for a terminal in its width, else Markdown; ends in a newline."""
     columns = screen.width()
     if columns is None:
@@ -57,11 +57,11 @@ def shown(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ord
     parts = [screen.bold(title(table)), screen.prose(difference_line(table)), _part(header, body, keys, columns)]
     if table.baselines:
         parts.append(_part(*baseline_grid(table, TERMINAL), 1, columns))
-    parts.append(listed(remark_lines(table)))
+    parts.append(list_lines(remark_lines(table)))
     if verdicts:
         parts += [screen.bold("Verdicts"), _verdicts(table, verdicts, columns)]
     lines = order_lines(table, ordering or ())
-    parts += [screen.bold("Order of the rows"), listed(lines)] if lines else []
+    parts += [screen.bold("Order of the rows"), list_lines(lines)] if lines else []
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -75,24 +75,26 @@ def _one_name(table: Table, header: list[str], body: list[list[str]], keys: int)
 def _part(header: list[str], body: list[list[str]], keys: int, columns: int) -> str:
     """The published value and the difference stay with the column before them."""
     names = [name.rpartition(".")[2] if i < keys else name for i, name in enumerate(header)]
-    names = [str(screen.marked(name)) for name in names]
+    names = [str(screen.parse_markup(name)) for name in names]
     groups: list[int] = []
     for name in names[keys:]:
         if groups and (name.endswith(" paper") or name == TERMINAL.delta):
             groups[-1] += 1
         else:
             groups.append(1)
-    return screen.blocks(names, [[screen.marked(entry) for entry in line] for line in body], keys, groups, columns)
+    return screen.blocks(
+        names, [[screen.parse_markup(entry) for entry in line] for line in body], keys, groups, columns
+    )
 
 
 def _verdicts(table: Table, verdicts: Verdicts, columns: int) -> str:
     body: list[list[screen.Entry]] = [
-        [label(table.rows[index].key, table.named), column, screen.coloured(verdict.word), verdict.reason]
+        [label(table.rows[index].key, table.named), column, screen.colour_word(verdict.word), verdict.reason]
         for (index, column), verdict in verdicts.items()
     ]
-    return screen.fitted(["row", "column", "verdict", "why"], body, [False] * 4, columns)
+    return screen.fit_table(["row", "column", "verdict", "why"], body, [False] * 4, columns)
 
 
-def listed(lines: Sequence[str]) -> str:
+def list_lines(lines: Sequence[str]) -> str:
     """The lines with a dash before each, as wide as the terminal."""
     return "\n".join(screen.prose(f"- {line}", indent="  ") for line in lines)

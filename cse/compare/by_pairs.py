@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from analysis.statistics.contrasts import Array
-from analysis.statistics.spearman_bootstrap import resampled
+from analysis.statistics.spearman_bootstrap import resample_pairs
 from analysis.tables.columns import Interval
 from analysis.tables.directions import Terms
 from analysis.tables.pair_cosines import ColumnCosines
@@ -66,7 +66,7 @@ class PairComparison:
         return self.left - self.right
 
 
-def compared_by_pairs(
+def compare_by_pairs(
     kept: Mapping[str, ColumnCosines],
     terms: Terms,
     *,
@@ -98,7 +98,7 @@ def _compared(
     column: str, kept: ColumnCosines, margin: float, share: float, top: int, generator: np.random.Generator
 ) -> PairComparison:
     draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
-    left_D, right_D = resampled([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
+    left_D, right_D = resample_pairs([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
     low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
     word = word_of((low, high), (of_tie[0], of_tie[1]), margin, "higher")
     return PairComparison(

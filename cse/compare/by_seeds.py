@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 
 from analysis.statistics.basics import sureness
-from analysis.statistics.collapse import SEEDS_TO_COMPARE, collapsed
+from analysis.statistics.collapse import SEEDS_TO_COMPARE, find_collapsed
 from analysis.statistics.contrasts import Array
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import LOOKS
 from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
 from analysis.tables.aggregate import Entry
-from analysis.tables.columns import Interval, by_seed
+from analysis.tables.columns import Interval, align_by_seed
 from analysis.tables.directions import Terms, lacking_signal
 from analysis.tables.spec import POINTS, MetricScale, Sense
 
@@ -78,7 +78,7 @@ class ColumnComparison:
     """Decimals that count."""
 
 
-def compared(columns: Mapping[str, Sides], terms: Terms) -> list[ColumnComparison]:
+def compare_by_seeds(columns: Mapping[str, Sides], terms: Terms) -> list[ColumnComparison]:
     """A word for each column, which share the level."""
     share = terms.share(1, len(columns))
     return [_with_signal(_compared(column, sides, terms, share), sides) for column, sides in columns.items()]
@@ -120,7 +120,7 @@ def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCo
     left, right, scale = sides.left, sides.right, sides.scale
     point, margin, sense = scale.unit(sides.values), terms.margin * scale.point, scale.better or "higher"
     values, common = _values(left, right)
-    fallen = collapsed(values[None], point)[0].sum(axis=1)
+    fallen = find_collapsed(values[None], point)[0].sum(axis=1)
     ours, note = _difference(values, common, terms, share, point, margin), _fallen(fallen, values)
     means = np.nanmean(values, axis=1)
     undecided = ColumnComparison(
@@ -151,7 +151,7 @@ def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCo
 
 def _values(left: Entry, right: Entry) -> tuple[Array, int]:
     """Values [2, S] on the common seeds and their number; on all seeds where none is common."""
-    _, values = by_seed([left, right])
+    _, values = align_by_seed([left, right])
     common = np.isfinite(values).all(axis=0)
     return (values[:, common] if common.any() else values), int(common.sum())
 

@@ -16,8 +16,8 @@ from analysis.tables.untrained import field_text
 from cse.compare.by_seeds import Sides
 from cse.tables import baselines
 from cse.tables.build import scale_of
-from cse.tables.imported.metric import of_runs
-from cse.tables.models import NAME_DIGITS, Model, ModelScore, beside_asked, differences
+from cse.tables.imported.metric import metric_of_runs
+from cse.tables.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
@@ -56,7 +56,7 @@ class Gathered:
         return f", {count} other setting{'s differ' if count > 1 else ' differs'}" if count else ""
 
 
-def gathered(
+def gather(
     left: Model,
     right: Model,
     ledger: Ledger | None,
@@ -98,12 +98,12 @@ def gathered(
     lacking = [f"{column}: {line}" for column, sides in kept.items() for line in sides.problems]
     pairs = {column: sides for column, sides in kept.items() if sides.rows.keys() >= {0, 1}}
     chosen_columns = {column: columns[column] for column in chosen}
-    return Gathered(chosen_columns, pairs, data, list(dict.fromkeys(notes)), lacking, beside_asked(left, right))
+    return Gathered(chosen_columns, pairs, data, list(dict.fromkeys(notes)), lacking, find_unasked(left, right))
 
 
 def _imported(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
     """What the score of imported runs means, by its name. ConfigError where it is another thing on the two sides."""
-    metrics = [of_runs(ledger, model.runs) if ledger else None for model in (left, right)]
+    metrics = [metric_of_runs(ledger, model.runs) if ledger else None for model in (left, right)]
     scales = {metric.name: metric.scale for metric in metrics if metric}
     if not scales or left.dev != right.dev:
         return scales
@@ -176,7 +176,7 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
     of_dev = {run.signature: {"data_hash": run.identity["dev"]} for run in model.runs if "dev" in run.identity}
     dev = {run.signature: Protocol.read(of_dev.get(run.signature, {})) for run in model.runs}
     values: dict[str, dict[int, Value]] = {column: {} for column in columns}
-    metric = of_runs(ledger, model.runs)
+    metric = metric_of_runs(ledger, model.runs)
     runs = [metric.measured(run) for run in model.runs] if metric else model.runs
     for result in results_of(ledger, planned, columns, names, runs):
         if np.isfinite(result.value):

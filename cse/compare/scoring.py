@@ -10,8 +10,8 @@ from cse.tables.models import Model, ModelScore
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import is_run, open_model
 from cse_train.evaluate.run_suites import evaluate
-from cse_train.evaluate.suites.registry import require, require_known, still_valid, unscored
-from cse_train.plugins.apart import apart
+from cse_train.evaluate.suites.registry import find_unscored, require, require_known, still_valid
+from cse_train.plugins.apart import call_apart
 
 
 def score_folder(
@@ -22,7 +22,7 @@ def score_folder(
     The other side of the comparison is never scored in a process in which a plug-in has run. ConfigError as of
     `open_model`.
     """
-    return apart(_scored, folder, suites, paths, pooler, max_length)
+    return call_apart(_scored, folder, suites, paths, pooler, max_length)
 
 
 def _scored(
@@ -50,7 +50,7 @@ def score_runs(model: Model, suites: Sequence[str], ledger: Ledger, paths: DataP
     scored = 0
     for run in model.runs:
         stored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
-        missing = unscored(suites, still_valid(stored, paths))
+        missing = find_unscored(suites, still_valid(stored, paths))
         if missing:
             score_run(run, ledger, missing, paths)
             scored += 1

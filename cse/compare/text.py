@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.render.markup import MARKDOWN, plain_text
-from analysis.render.markup import aligned as markdown
-from analysis.render.signs import signed
+from analysis.render.markup import align_table as markdown
+from analysis.render.signs import sign_word
 from analysis.render.verdicts import LACKING_SHOWN
 from analysis.statistics.basics import sureness
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
@@ -58,7 +58,7 @@ class Comparison:
         return [entry.n for column in self.columns for entry in (column.left, column.right)]
 
 
-def worded(word: str, others: str) -> str:
+def word_with_count(word: str, others: str) -> str:
     """The word; of what is better or worse also how many settings differ that nobody asked about."""
     return word + others if word in ("better", "worse") else word
 
@@ -83,7 +83,10 @@ def text(made: Comparison, width: int | None) -> str:
     rows = [_row(column) for column in made.columns]
     parts += [_part(SEEDS_HEAD, rows, [i in (1, 2, 3) for i in range(len(SEEDS_HEAD))], width)]
     parts.append(
-        _bullets([f"{column.column}: {worded(column.word, others)}; {column.reason}" for column in made.columns], width)
+        _bullets(
+            [f"{column.column}: {word_with_count(column.word, others)}; {column.reason}" for column in made.columns],
+            width,
+        )
     )
     if made.pairs:
         head = ["set", "pairs", "A", "B", "A - B", "interval", "A is"]
@@ -103,12 +106,12 @@ def text(made: Comparison, width: int | None) -> str:
 def _part(head: list[str], rows: list[list[str]], right: list[bool], width: int | None) -> str:
     if width is None:
         escaped = [[MARKDOWN.escape(entry) for entry in row] for row in rows]
-        return markdown(head, [[signed(entry) for entry in row] for row in escaped], 1)
+        return markdown(head, [[sign_word(entry) for entry in row] for row in escaped], 1)
     last = head.index("A is")
-    body: list[list[screen.Entry]] = [[*row[:last], screen.coloured(row[last]), *row[last + 1 :]] for row in rows]
+    body: list[list[screen.Entry]] = [[*row[:last], screen.colour_word(row[last]), *row[last + 1 :]] for row in rows]
     narrow = width < WIDE_TERMINAL and head[-1] == "needs"  # the lines below say it too
     shown = slice(None, -1 if narrow else None)
-    return screen.fitted(head[shown], [row[shown] for row in body], right[shown], width)
+    return screen.fit_table(head[shown], [row[shown] for row in body], right[shown], width)
 
 
 def _bullets(lines: Sequence[str], width: int | None) -> str:
@@ -186,7 +189,7 @@ def table(made: Comparison) -> Table:
     others = made.gathered.others()
     for column in made.columns:
         shown = _row(column)
-        key = {"column": shown[0], "A - B": shown[3], "interval": shown[4], "A is": worded(shown[6], others)}
+        key = {"column": shown[0], "A - B": shown[3], "interval": shown[4], "A is": word_with_count(shown[6], others)}
         rows.append(Row(key, {"A": column.left, "B": column.right}))
     axes = list(rows[0].key)
     spec = TableSpec(id="comparison", title=f"{_who(made.left)} against {_who(made.right)}", axes=axes,

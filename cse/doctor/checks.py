@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from analysis.ledger import Ledger, LedgerError, shown_url
+from analysis.ledger import Ledger, LedgerError, mask_password
 from analysis.ledger.database import network_file_system, parse_url
-from cluster.plan.missing_inputs import by_reason
+from cluster.plan.missing_inputs import group_by_reason
 from cluster.plan.planner import plan_all
-from cluster.runtime.code_version import code_digest, installed_version, package_folder
+from cluster.runtime.code_version import code_digest, find_version, package_folder
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.processes import listeners, sessions
 from cluster.runtime.resources import group_memory_gb, slots_that_fit, this_machine
@@ -48,7 +48,7 @@ class Finding:
     """What is there; of a note or a stop with the fix after a semicolon."""
 
 
-def tried(part: str, check: Callable[[], str]) -> list[Finding]:
+def try_check(part: str, check: Callable[[], str]) -> list[Finding]:
     """What `check` says is fine, or a stop for each mistake that it raises."""
     try:
         return [Finding("fine", part, check())]
@@ -59,7 +59,7 @@ def tried(part: str, check: Callable[[], str]) -> list[Finding]:
 
 def versions() -> dict[str, str]:
     """Package -> version in this process; empty for one that is not installed."""
-    return {"python": platform.python_version(), **{name: installed_version(name) for name in COMPARED_PACKAGES}}
+    return {"python": platform.python_version(), **{name: find_version(name) for name in COMPARED_PACKAGES}}
 
 
 def check_versions() -> str:
@@ -117,7 +117,7 @@ def check_ledger(url: str) -> str:
     """LedgerError where the ledger cannot be used: SQLite on a network file system, another schema, a database that
     does not answer. One that is not there yet is fine."""
     parsed = parse_url(url)
-    shown, file = shown_url(parsed), Path(str(parsed.database))
+    shown, file = mask_password(parsed), Path(str(parsed.database))
     if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
         return f"{shown} is not there yet; the first sweep makes it"
     with contextlib.closing(Ledger.open(url, create=False)) as ledger:
@@ -162,7 +162,10 @@ def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, worke
         plan = plan_all([(resolved, tuple(seeds))], None, paths, workers=workers)
     except ConfigError as error:
         return [Finding("stop", "space", line) for line in error.problems]
-    lines = [*by_reason(plan.spaces[0].incomplete), *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items())]
+    lines = [
+        *group_by_reason(plan.spaces[0].incomplete),
+        *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items()),
+    ]
     cells = f"{resolved.space.id}: every cell has its inputs"
     return [Finding("note", "space", line) for line in lines] or [Finding("fine", "space", cells)]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.runtime.code_version import code_digest
-from cluster.runtime.every_node import other_nodes, run_on_nodes, without_code
+from cluster.runtime.every_node import other_nodes, report_silence, run_on_nodes
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cluster_nodes, limit, slots_that_fit
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_nodes
-from cse.doctor.checks import Finding, tried, versions
+from cse.doctor.checks import Finding, try_check, versions
 from cse_train.fields import ConfigError
 
 
@@ -50,13 +50,13 @@ def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
 
     here, workers = cluster_nodes(), options.workers
     findings = [Finding("fine", "node", str(node)) for node in here]
-    findings += tried(
+    findings += try_check(
         "cluster",
         lambda: f"{slots_that_fit(options, here)} runs at once of {workers} workers, limited by {limit(options, here)}",
     )
     findings += compare(facts(), run_on_nodes(other_nodes(), facts))
     if options.storage.is_dir():
-        findings += tried("storage", shared)
+        findings += try_check("storage", shared)
     return list(dict.fromkeys(findings))
 
 
@@ -65,7 +65,7 @@ def compare(here: NodeFacts, there: Mapping[str, NodeFacts | str]) -> list[Findi
     findings = []
     for node, answer in there.items():
         if isinstance(answer, str):
-            findings.append(Finding("stop", "node", without_code(node, answer)))
+            findings.append(Finding("stop", "node", report_silence(node, answer)))
             continue
         differing = _differing(node, here, answer)
         findings += differing or [Finding("fine", "node", f"{node} has this code and these versions")]

@@ -16,10 +16,10 @@ from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import results_of
 from cluster.plan.match import match
 from cse.tables.build import columns_of
-from cse.tables.lookup import by_signature, row_of, space_of_sweep, sweep_of
-from cse.tables.selection import finished
+from cse.tables.lookup import find_run, row_of, space_of_sweep, sweep_of
+from cse.tables.selection import require_finished
 from cse_train.checkpoint import read_best
-from cse_train.config import completed, parse_run
+from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, full_key
@@ -141,7 +141,7 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
     """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
     run, name, sweep = _run_of(what, ledger)
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else (SweepSpec({}), None)
-    flat = parse_run({**completed(run), **changed}).flat()
+    flat = parse_run({**complete(run), **changed}).flat()
     title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
     return Origin(
         name=title,
@@ -160,8 +160,8 @@ def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str
         return _of_folder(Path(what), ledger)
     sweep = sweep_of(what, ledger)
     if ledger and sweep is not None:
-        return finished(ledger, what)[0].best_run.config, what, sweep
-    row = by_signature(what, ledger) if ledger else None
+        return require_finished(ledger, what)[0].best_run.config, what, sweep
+    row = find_run(what, ledger) if ledger else None
     if row is None:
         raise ConfigError([f"no such run: run={what}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return row.config, row.signature[:12], None

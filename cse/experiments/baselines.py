@@ -39,7 +39,7 @@ def ensure(resolved: ResolvedSpace, ledger: Ledger, paths: DataPaths) -> None:
                 shared = next(alike, None)
                 if shared is None and sys.stderr.isatty():
                     print(f"scoring the rows without training on {key[0]} ...", file=sys.stderr, flush=True)
-                values = computed(key, paths) if shared is None else {**shared, IDF: idf_bag_of_words(key, paths)}
+                values = compute(key, paths) if shared is None else {**shared, IDF: idf_bag_of_words(key, paths)}
                 have[key] = replace(wanted, rows=values)
                 ledger.store_baselines([have[key]])
 
@@ -63,7 +63,7 @@ def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
     }
 
 
-def computed(key: Key, paths: DataPaths) -> dict[str, float]:
+def compute(key: Key, paths: DataPaths) -> dict[str, float]:
     """Untrained poolers, whitening, word counts, idf bag of words and, where installed, GloVe on one set.
 
     A row whose cosines rank nothing has no score, and is left out.

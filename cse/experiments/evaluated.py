@@ -16,7 +16,7 @@ from cse_train.evaluate.models.word_vectors import word_vectors_file
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, data_hash
 from cse_train.fields import ConfigError
-from cse_train.plugins.apart import apart
+from cse_train.plugins.apart import call_apart
 from cse_train.plugins.snapshot import code_of
 from cse_train.results import Score
 from cse_train.text.corpora.files import file_hash
@@ -89,7 +89,7 @@ class _Scorer:
             return
         self.tell(f"scoring without training: {name}, {pooler}, on {suite}")
         if code_of("", [suite]):
-            scores = apart(_evaluated, place, model.pooler, suite, self.paths)
+            scores = call_apart(_evaluated, place, model.pooler, suite, self.paths)
         else:
             scores = evaluate(self._open(model, place), self.paths, [suite], {})
         self.ledger.store_untrained([_stored(score, *inputs) for score in scores])

@@ -12,11 +12,11 @@ from analysis.tables.labels import number_of
 from cluster.plan.plan import PlannedRun, SpacePlan
 from cluster.plan.run_source import RunSource
 from cse.experiments.request import Request, record
-from cse.tables.looks import RowId, open_rows, row_of, with_seeds
+from cse.tables.looks import RowId, open_rows, row_of, take_seeds
 from search_spaces.cells import sweep_name
 
 
-def with_looks(request: Request, terms: Terms) -> Request:
+def add_looks(request: Request, terms: Terms) -> Request:
     """The request on these terms, with the seeds of their last look: its own from the lowest, then those above.
 
     A search gets the seeds that its space says, since its sampler decides on the cells.
@@ -44,7 +44,7 @@ class TableLooks:
     @property
     def now(self) -> SpacePlan:
         """The plan of the seeds that rows have."""
-        return with_seeds(self.plan, self.seeds)
+        return take_seeds(self.plan, self.seeds)
 
     def next_runs(self, ledger: Ledger) -> list[PlannedRun]:
         """Looks at the table: what its open rows lack until the next look; nothing when there is none."""

@@ -8,17 +8,17 @@ from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
-from cluster.plan.match import held_by_paths
+from cluster.plan.match import hash_paths
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
 from cluster.runtime.options import SweepOptions
 from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.registry import still_valid, unscored
+from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import ConfigError
 from cse_train.results import Protocol
-from search_spaces.catalog import shipped
+from search_spaces.catalog import find_folder
 from search_spaces.cells import ResolvedSpace, sweep_name
 
 
@@ -131,7 +131,7 @@ def _unscored(
     have: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
     for score in ledger.scores(done) if done else ():
         have[score.signature][score.suite] = score.protocol
-    return frozenset(name for name in done if unscored(wanted.get(name, ()), still_valid(have[name], paths)))
+    return frozenset(name for name in done if find_unscored(wanted.get(name, ()), still_valid(have[name], paths)))
 
 
 def record(
@@ -160,7 +160,7 @@ def record(
     }
     name = sweep_name(request.resolved)
     before = ledger.sweep_spec(name).inputs
-    if inputs := {**before, **held_by_paths(request.resolved)}:
+    if inputs := {**before, **hash_paths(request.resolved)}:
         spec["inputs"] = inputs
     ledger.record_sweep(name, SweepSpec(spec))
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
@@ -169,7 +169,7 @@ def record(
 def _written(resolved: ResolvedSpace) -> dict[str, object]:
     """What the person's own files say, by which the sweep is known wherever they are by now."""
     written = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
-    if resolved.space.file.resolve().is_relative_to(shipped()):
+    if resolved.space.file.resolve().is_relative_to(find_folder()):
         del written["yaml"]
     return {name: dict(content) for name, content in written.items() if content}
 

@@ -16,7 +16,7 @@ from search_spaces.cells import sweep_name
 RETRAIN_REASON = "its files were gone, it is trained again"
 
 
-def without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
+def find_without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
     """The finished runs of a space, on the inputs and by the code at hand, that have no best checkpoint any more."""
     planned = {run.signature: run for run in _finished(request, ledger) if _of_this_code(run)}
     rows = {row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=planned)}
@@ -28,7 +28,7 @@ def has_files(row: RunRow) -> bool:
     return row.files is not None and row.files.best.is_dir()
 
 
-def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Work:
+def reopen_runs(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Work:
     """The runs as work to do; from now on they count as lost, until they are trained.
 
     What is left of a run's folder is set aside: its last state is that of a finished run.

@@ -27,7 +27,7 @@ from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.looks import LookSource
 from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
-from cse.experiments.tracking import tracked
+from cse.experiments.tracking import track_sweep
 from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
@@ -47,7 +47,7 @@ def _listeners(
     with (
         Progress(totals, labels=labels, reused=reused) as progress,
         Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
-        tracked(request.ledger, sweeps, labels, request.track, request.options.storage) as tracking,
+        track_sweep(request.ledger, sweeps, labels, request.track, request.options.storage) as tracking,
         Pruner(request.ledger, request.options) as pruner,
     ):
         yield each(progress, monitor, tracking, pruner), pruner

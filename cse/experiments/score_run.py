@@ -7,7 +7,7 @@ from analysis.run_folder import RunFolder
 from cse.tables.lookup import encoder_of, require_files
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_checkpoint
-from cse_train.plugins.apart import apart
+from cse_train.plugins.apart import call_apart
 from cse_train.results import Score
 
 
@@ -18,7 +18,7 @@ def score_run(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPat
     """
     folder, encoder = RunFolder(require_files(run, ledger)), encoder_of(run, ledger)
     given = (folder.best, list(suites), paths, folder.scores, run.signature, encoder)
-    scores = apart(score_checkpoint, *given)
+    scores = call_apart(score_checkpoint, *given)
     for score in scores:
         ledger.add_score(run.signature, score)
     return scores

@@ -57,7 +57,7 @@ def checked(given: Iterable[str], storage: Path | None = None) -> tuple[str, ...
     return names
 
 
-def tracked(
+def track_sweep(
     ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], names: Iterable[str], storage: Path
 ) -> AbstractContextManager[OnEvent]:
     """Takes the events of one sweep, as a context manager; `sweeps` and `labels` (by signature) may grow meanwhile."""

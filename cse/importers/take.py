@@ -16,7 +16,7 @@ from analysis.tables.spec import Sense
 from cse.importers import ForeignRun
 from cse.importers.left import Left
 from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import Metric, declared, in_spec
+from cse.tables.imported.metric import Metric, declare_metric, spec_of_metric
 from cse_train.fields import ConfigError, Json, Scalar, nearest
 
 SEED_SETTINGS = ("train.seed", "seed")
@@ -58,7 +58,7 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     if not scored:
         raise ConfigError([_no_score(renamed, taking)])
     _require_foreign(taking.sweep, ledger)
-    metric = declared(taking.score, taking.better, taking.span, [run.metrics[taking.score] for run in scored])
+    metric = declare_metric(taking.score, taking.better, taking.span, [run.metrics[taking.score] for run in scored])
     rows = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
     told_apart = _told_apart([_kept(run, taking, rows) for run in scored], taking)
     records = sorted((_record(run, taking, metric) for run in told_apart), key=lambda record: record["signature"])
@@ -191,7 +191,7 @@ def _record(run: ForeignRun, taking: Taking, metric: Metric) -> Record:
 
 
 def _sweep(cells: Mapping[str, Json], records: Sequence[Json], taking: Taking, metric: Metric) -> Record:
-    said = in_spec(metric)
+    said = spec_of_metric(metric)
     seeds = sorted({int(cell["seed"]) for cell in cells.values()})
     title = f"{taking.tool}'s runs of {taking.source} by {said['score']}"
     return {

@@ -138,10 +138,10 @@ def tails(folder: str | None, storage: Path) -> dict[str, str]:
         return {}
     root = storage.resolve()
     paths = RunFolder(Path(folder)).written_logs()[:RANKS]
-    return {path.name: tail(path.resolve()) for path in paths if within(path, root)}
+    return {path.name: tail(path.resolve()) for path in paths if is_within(path, root)}
 
 
-def within(path: Path, root: Path) -> bool:
+def is_within(path: Path, root: Path) -> bool:
     """Whether a path is a plain file under `root` once every link is followed."""
     try:
         real = path.resolve()

@@ -16,7 +16,7 @@ PARAMETER = "token"
 BEARER = "Bearer "
 
 
-def kept(folder: Path) -> str:
+def keep_token(folder: Path) -> str:
     """The user's token in a folder of theirs, made when there is none that the user alone can read.
 
     One for all their pages, so that permalinks and open pages outlive the server. Where the folder takes no file it is
@@ -43,7 +43,7 @@ def cookie(port: int) -> str:
     return f"cse_dashboard_{port}"
 
 
-def shown(token: str, given: str, authorization: str, cookies: str, port: int) -> bool:
+def shows_token(token: str, given: str, authorization: str, cookies: str, port: int) -> bool:
     """Whether a request has the token: given in its address, as `Bearer`, or in the cookie that the page then got."""
     values = [given, authorization.removeprefix(BEARER)]
     with contextlib.suppress(CookieError):

@@ -206,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
             return
         authorization, cookies = map(self._header, ("Authorization", "Cookie"))
-        if not secret.shown(
+        if not secret.shows_token(
             self.server.token, query.get(secret.PARAMETER, ""), authorization, cookies, self.server.server_port
         ):
             self._answer(HTTPStatus.FORBIDDEN, {"error": "open the address that cse dashboard printed, with its token"})

@@ -13,7 +13,7 @@ from analysis.study.study import Member, Study
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering
-from analysis.tables.results import without_part
+from analysis.tables.results import drop_part
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts
 
@@ -107,7 +107,7 @@ class Scale:
     def _members(self) -> dict[RowId, list[Member]]:
         members: dict[RowId, list[Member]] = {}
         for member in self.study.members:
-            members.setdefault(identify(without_part(member.key)), []).append(member)
+            members.setdefault(identify(drop_part(member.key)), []).append(member)
         return members
 
     def members(self, row: Row) -> list[Member]:

@@ -10,8 +10,8 @@ from analysis.render.formats import render
 from analysis.study.study import Member
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import Table, aggregate
-from analysis.tables.directions import declared_terms
-from analysis.tables.results import without_part
+from analysis.tables.directions import read_terms
+from analysis.tables.results import drop_part
 from analysis.tables.spec import identify
 from analysis.tables.verdict import judge
 from cluster.plan.planner import plan
@@ -19,8 +19,8 @@ from cse.site.content import RowId, Scale, Sheet, SheetState, Site
 from cse.tables.build import spec_of
 from cse.tables.explain import command, space_name
 from cse.tables.lookup import space_of_sweep
-from cse.tables.reproduction import Reproduction, judged, with_left_out
-from cse.tables.study import declared, of_space
+from cse.tables.reproduction import Reproduction, add_left_out, judge_study
+from cse.tables.study import read_space, spell_terms
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import ALL, load_all, profiles
 from search_spaces.cell_names import setting
@@ -72,7 +72,7 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Shee
 def _layout(space: Space) -> Table:
     """The table as the paper prints it; of a search its printed rows alone."""
     resolved = resolve(space, PAPER_PROFILE)
-    table = with_left_out(aggregate(spec_of(resolved), []), resolved)
+    table = add_left_out(aggregate(spec_of(resolved), []), resolved)
     if space.search is None or space.paper is None:
         return table
     printed = {identify(full_key(resolved, row.key)) for row in space.paper.rows}
@@ -123,18 +123,23 @@ def _scale_name(resolved: ResolvedSpace) -> str:
 
 
 def _page(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
-    study, made = of_space(resolved, ledger, None, None)
+    study, made = read_space(resolved, ledger, None, None)
     seeds = 1 + max((member.seed for member, _ in study.finished), default=len(resolved.space.seeds) - 1)
     study = replace(study, command=_command(resolved, seeds, ledger.sweep_spec(sweep_name(resolved))))
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return judged(resolved, study, made, ledger, planned)
+    return judge_study(resolved, study, made, ledger, planned)
 
 
 def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
     """What trains the table again and prints it."""
     words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved)]
-    terms = declared_terms(spec)
-    words += ["--profile", resolved.profile.name, *(() if terms.looks else ("--seeds", str(seeds))), *declared(terms)]
+    terms = read_terms(spec)
+    words += [
+        "--profile",
+        resolved.profile.name,
+        *(() if terms.looks else ("--seeds", str(seeds))),
+        *spell_terms(terms),
+    ]
     words += [word for key, value in sorted(resolved.overrides.items()) for word in ("--set", setting(key, value))]
     return shlex.join(words)
 
@@ -161,9 +166,9 @@ def _commands(resolved: ResolvedSpace, members: Sequence[Member]) -> Mapping[Row
     for member in members:
         if member.run is not None:
             part = member.key.get(PART)
-            key = {axis: value for axis, value in without_part(member.key).items() if value is not None}
+            key = {axis: value for axis, value in drop_part(member.key).items() if value is not None}
             cell = resolved.cell(key, part=None if part is None else str(part))
-            by_cell.setdefault((identify(without_part(member.key)), cell.part), (cell, []))[1].append(member)
+            by_cell.setdefault((identify(drop_part(member.key)), cell.part), (cell, []))[1].append(member)
     commands: dict[RowId, list[str]] = {}
     for (row, _), (cell, runs) in by_cell.items():
         rows = [member.run for member in runs if member.run is not None]

@@ -13,8 +13,8 @@ from analysis.tables.labels import duration
 from cse.site.citation import read
 from cse.site.content import Scale, Sheet, tone
 from cse.site.grid import SheetTable, sheet_table
-from cse.site.plots import of_columns
-from cse.site.runs import RowRuns, behind
+from cse.site.plots import plot_columns
+from cse.site.runs import RowRuns, list_runs
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def _section(sheet: Sheet, scale: Scale) -> ScaleSection:
         table=sheet_table(sheet, scale.table, scale.verdicts, scale),
         legend={word: tone(word) for word in GLYPHS if word in said},
         downloads={suffix: file_name(sheet, scale, suffix) for suffix in scale.files},
-        pictures=of_columns(sheet, scale),
+        pictures=plot_columns(sheet, scale),
         orders=_orders(sheet, scale),
-        rows=behind(sheet, scale),
+        rows=list_runs(sheet, scale),
         remarks=remark_lines(scale.table),
     )
 

@@ -15,7 +15,7 @@ NEEDED = 3
 """Rows with both numbers from which they have an order."""
 
 
-def of_columns(sheet: Sheet, scale: Scale) -> Mapping[str, Sequence[markupsafe.Markup]]:
+def plot_columns(sheet: Sheet, scale: Scale) -> Mapping[str, Sequence[markupsafe.Markup]]:
     """The pictures of every column with verdicts on our values."""
     columns = scale.table.spec.columns
     drawn = {column: [*_forest(sheet, scale, column), *_bump(sheet, scale, column)] for column in columns}

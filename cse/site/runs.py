@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import markupsafe
 
 from analysis.ledger import RunRow
-from analysis.ledger.rows import measured
-from analysis.render.signs import signed
+from analysis.ledger.rows import read_metric
+from analysis.render.signs import sign_word
 from analysis.report.facts import Grid
 from analysis.study.study import Member
 from analysis.tables.aggregate import Row
@@ -49,7 +49,7 @@ class RowRuns:
     """What the runs read, by content hash; an input in which seeds differ has a hash for each."""
 
 
-def behind(sheet: Sheet, scale: Scale) -> list[RowRuns]:
+def list_runs(sheet: Sheet, scale: Scale) -> list[RowRuns]:
     """Every row that has a run, in the paper's order."""
     rows = [(index, scale.table.rows[index]) for index in sheet.order(scale.table)]
     runs = [(index, row, [member for member in scale.members(row) if member.run is not None]) for index, row in rows]
@@ -78,7 +78,7 @@ def _results(scale: Scale, index: int, row: Row) -> list[RowResult]:
             continue
         spread = "" if entry.sd is None else f" ± {entry.sd:.2f}"
         ours = "no value" if entry.mean is None else f"{entry.mean:.2f}{spread}"
-        judged = (signed(verdict.word), tone(verdict.word), verdict.reason) if verdict else ()
+        judged = (sign_word(verdict.word), tone(verdict.word), verdict.reason) if verdict else ()
         results.append(RowResult(anchor(scale.name, index, column), column, ours, *judged))
     return results
 
@@ -118,7 +118,7 @@ def _curves(scale: Scale, members: Sequence[Member]) -> markupsafe.Markup | None
         run = member.run
         if run is None or DEV not in run.config:
             continue
-        points = measured(scale.study.curves.get(run.signature, ()), str(run.config[DEV]))
+        points = read_metric(scale.study.curves.get(run.signature, ()), str(run.config[DEV]))
         if points:
             metrics[str(run.config[DEV])] = None
             lines.append(Curve(member.seed, list(points), list(points.values()), run.best_examples))

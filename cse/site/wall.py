@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.render.signs import GLYPHS, counted, of_several
+from analysis.render.signs import GLYPHS, count_word, name_several
 from analysis.render.templates import fill, own
 from analysis.report.facts import slug
 from analysis.tables.aggregate import Table
@@ -88,7 +88,7 @@ def wall(site: Site) -> str:
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         tone=tone,
-        of_several=of_several,
+        of_several=name_several,
     )
 
 
@@ -96,7 +96,7 @@ def sentence(site: Site) -> str:
     """What all verdicts say together."""
     said = counts(site.published)
     open_ones = {"not run", "reference"}
-    decided = ", ".join(counted(word, n) for word, n in said.items() if word not in open_ones)
+    decided = ", ".join(count_word(word, n) for word, n in said.items() if word not in open_ones)
     run = sum(sheet.main is not None for sheet in site.published)
     tables = f"{len(site.published)} published tables of {len(site.papers)} papers, {run} with runs of ours"
     values = sum(n for word, n in said.items() if word != "reference")
@@ -190,5 +190,5 @@ def _strip(sheet: Sheet, table: Table, verdicts: Verdicts) -> Strip | None:
         places = [[(row, column) for row in rows] for column in named]
     lines = [[verdicts[place].word if place in verdicts else "" for place in line] for line in places]
     words = [verdict.word for verdict in verdicts.values()]
-    said = ", ".join(counted(word, words.count(word)) for word in GLYPHS if word in words)
+    said = ", ".join(count_word(word, words.count(word)) for word in GLYPHS if word in words)
     return Strip(lines, said, max(len(rows), len(named)) <= WIDE_TABLE)

@@ -9,7 +9,7 @@ from analysis.ledger.baselines import Key
 from analysis.run_state import RunState
 from analysis.tables.results import DEV
 from analysis.tables.spec import TableSpec
-from analysis.tables.untrained import UntrainedModel, of_scores
+from analysis.tables.untrained import UntrainedModel, collect_scores
 from cluster.plan.signature import encoder_hash
 from cse.tables.imported import IMPORTED
 from cse_train.fields import Json, Scalar
@@ -42,7 +42,7 @@ Settings = Mapping[str, Scalar]
 NOTHING: Mapping[str, Set[str]] = MappingProxyType({})
 
 
-def stored(
+def read_stored(
     setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, data: Mapping[str, Set[str]] = NOTHING
 ) -> list[Json]:
     """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns.
@@ -158,10 +158,10 @@ def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -
     models = {label: model for label, model in resolved.evaluated().items() if model}
     scores = ledger.untrained_scores() if ledger and models else []
     columns = {column: spec.scores.get(column, column) for column in spec.columns}
-    return [of_scores(label, model.key, columns, scores) for label, model in models.items()]
+    return [collect_scores(label, model.key, columns, scores) for label, model in models.items()]
 
 
-def unscored_models(resolved: ResolvedSpace, models: Sequence[UntrainedModel], reasons: Mapping[str, str]) -> list[str]:
+def list_unscored(resolved: ResolvedSpace, models: Sequence[UntrainedModel], reasons: Mapping[str, str]) -> list[str]:
     """A line for each reason why a row's model has no score in a column that a suite of ours gives.
 
     `reasons`: label -> why, as far as the caller has tried to score it.

@@ -9,13 +9,13 @@ from typing import Any
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import differing, some
-from analysis.tables.results import DEV, PART, Planned, results_of, without_part
+from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
 from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
 from cse.tables import baselines
 from cse.tables.imported import table as imported
-from cse_train.config import completed
+from cse_train.config import complete
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span
 from cse_train.evaluate.suites.registry import columns, is_known, metric_of, sense, span
@@ -42,19 +42,19 @@ def build(
 ) -> Table:
     """The table as data, of runs on one data set (`match_on`); a note counts those on others.
 
-    `unevaluated` as `of_planned` takes it.
+    `unevaluated` as `build_planned` takes it.
     """
     rows = ledger.runs() if ledger else []
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
     planned, runs = [matched.planned for matched in matches], [matched.run for matched in matches]
     scales: Mapping[str, MetricScale] = {}
     if not matches:
-        planned, runs, notes, scales = imported.planned_of(resolved, ledger)
-    made = of_planned(resolved, ledger, planned, runs, unevaluated, scales)
+        planned, runs, notes, scales = imported.plan_imported(resolved, ledger)
+    made = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
     return replace(made, notes=[*made.notes, *notes])
 
 
-def of_planned(
+def build_planned(
     resolved: ResolvedSpace,
     ledger: Ledger | None,
     planned: Sequence[Planned],
@@ -74,14 +74,14 @@ def of_planned(
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
     spec = replace(spec, scales={**scales_of(spec, lines), **scales})
     data = data_of(lines, runs or [])
-    untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
+    untrained = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = baselines.models_of(resolved, spec, ledger)
     idle = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
     made = aggregate(spec, lines, baselines=rows, untrained=start, models=models, idle=idle.signatures)
-    remarks = [*baselines.unscored_models(resolved, models, unevaluated), *idle.lines()]
-    return replace(made, notes=[*made.notes, *remarks], differing=beside_axes(spec, planned, runs or []))
+    remarks = [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
+    return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
 
 
 def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:
@@ -125,7 +125,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, *said(paper), *apart(resolved), scaled(resolved)) if note],
+        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), tell_scale(resolved)) if note],
     )
 
 
@@ -149,25 +149,25 @@ def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricS
     }
 
 
-def beside_axes(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
+def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
     """In what the table's rows differ beside its axes, by the runs that a whole row has."""
     by_signature = {run.signature: run for run in runs}
     rows: dict[object, tuple[Key, RunRow]] = {}
     for key, signature, _ in sorted(planned, key=lambda run: PART in run[0]):
         if signature in by_signature:
-            rows.setdefault(identify(without_part(key)), (without_part(key), by_signature[signature]))
-    settings = [(key, completed({"method": run.method, **run.config})) for key, run in rows.values()]
+            rows.setdefault(identify(drop_part(key)), (drop_part(key), by_signature[signature]))
+    settings = [(key, complete({"method": run.method, **run.config})) for key, run in rows.values()]
     return differing(settings, {*spec.axes, *SEED_SETTINGS})
 
 
-def said(paper: Paper | None) -> list[str]:
+def list_notes(paper: Paper | None) -> list[str]:
     """What the block says in words: its notes, and the finding of a figure."""
     if paper is None:
         return []
     return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
 
 
-def apart(resolved: ResolvedSpace) -> list[str]:
+def list_apart(resolved: ResolvedSpace) -> list[str]:
     """Which columns stand on runs of their own, and with what settings."""
     shown = {
         suite: ", ".join(setting(key, value) for key, value in given.items())
@@ -177,7 +177,7 @@ def apart(resolved: ResolvedSpace) -> list[str]:
     return [f"{suite} stands on runs of its own, with {text}." for suite, text in shown.items() if suite in parts]
 
 
-def scaled(resolved: ResolvedSpace) -> str:
+def tell_scale(resolved: ResolvedSpace) -> str:
     """What the profile let run in place of the table's values, and which of them it leaves out; empty for nothing."""
     shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
     return f"At profile {resolved.profile.name}: {', '.join(shown)}." if shown else ""
@@ -219,7 +219,7 @@ CELLS_NAMED = 20
 """Cells without all seeds that are named; those beyond are counted."""
 
 
-def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
+def list_unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
     """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
     keys = [{axis: value for axis, value in row.key.items() if value is not None} for row in table.rows]
     seen = [max(entry.n for entry in row.entries.values()) for row in table.rows]

@@ -43,7 +43,7 @@ class PrintedValue:
     """Why it stands beside no value of ours; empty for one that is compared."""
 
 
-def printed_values(
+def list_printed(
     resolved: ResolvedSpace,
     lacking: Mapping[str, str] = NOTHING,
     unscorable: Mapping[str, str] = NOTHING,
@@ -80,13 +80,13 @@ def printed_values(
             yield PrintedValue(space.id, reference.label, column, state, reason)
 
 
-def counted(values: Iterable[PrintedValue]) -> dict[str, int]:
+def count_states(values: Iterable[PrintedValue]) -> dict[str, int]:
     """How many values are in each of STATES, and `published` in all."""
     states = Counter(value.state for value in values)
     return {"published": states.total(), **{state: states[state] for state in STATES}}
 
 
-def by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[PrintedValue]]:
+def group_by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[PrintedValue]]:
     """The values that stand beside none of ours, by (state, reason), in the order of STATES."""
     groups: dict[tuple[str, str], list[PrintedValue]] = {}
     for value in sorted(values, key=lambda value: STATES.index(value.state)):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
-from analysis.tables.results import without_part
+from analysis.tables.results import drop_part
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match, match_on
 from cse.tables.build import spec_of
@@ -23,7 +23,7 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
     counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
     more = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
-    return run_command(space_name(resolved), profile, narrowed(resolved, cell), counted, more)
+    return run_command(space_name(resolved), profile, narrow(resolved, cell), counted, more)
 
 
 def run_command(
@@ -64,7 +64,7 @@ def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
     return list({matched.cell.id: matched.cell for matched in match(resolved, rows)}.values())
 
 
-def explained(
+def explain_cell(
     resolved: ResolvedSpace,
     cell: Cell,
     ledger: Ledger | None,
@@ -73,7 +73,7 @@ def explained(
     data_hash: str | None = None,
 ) -> Explained:
     """All that the ledger, the space and the paper say of a cell."""
-    key, spec = full_key(resolved, without_part(cell.key)), spec_of(resolved)
+    key, spec = full_key(resolved, drop_part(cell.key)), spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
     chosen, notes = match_on(resolved, rows, data_hash=data_hash)
     matches = [matched.run for matched in chosen if matched.cell.id == cell.id]
@@ -103,7 +103,7 @@ def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list
     ]
 
 
-def narrowed(resolved: ResolvedSpace, cell: Cell) -> Settings:
+def narrow(resolved: ResolvedSpace, cell: Cell) -> Settings:
     """Settings under which the space holds this cell alone, as it runs: substitutions and defaults spelled out."""
     flat = cell.run(0).flat()
     listed = bool(resolved.space.cells)

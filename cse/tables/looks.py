@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from analysis.ledger import Ledger
 from analysis.study.looks import seeds_until_decided
 from analysis.tables.directions import Terms
-from analysis.tables.results import without_part
+from analysis.tables.results import drop_part
 from analysis.tables.spec import Key, identify
 from analysis.tables.verdict import judge, reference_row
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
-from cse.tables.reproduction import planned_rows
+from cse.tables.reproduction import plan_rows
 from search_spaces.cells import full_key, unlike_paper
 
 RowId = tuple[object, ...]
@@ -33,10 +33,10 @@ class Expected:
 
 def row_of(plan: SpacePlan, cell: Key) -> RowId:
     """The table's row that a cell's runs stand in."""
-    return identify(without_part(full_key(plan.resolved, cell)))
+    return identify(drop_part(full_key(plan.resolved, cell)))
 
 
-def with_seeds(plan: SpacePlan, seeds: Mapping[RowId, int]) -> SpacePlan:
+def take_seeds(plan: SpacePlan, seeds: Mapping[RowId, int]) -> SpacePlan:
     """The plan with so many of the first seeds for each row."""
     runs = tuple(run for run in plan.runs if run.seed in plan.seeds[: seeds[row_of(plan, run.cell)]])
     names = frozenset(run.signature for run in runs)
@@ -46,7 +46,7 @@ def with_seeds(plan: SpacePlan, seeds: Mapping[RowId, int]) -> SpacePlan:
 
 def open_rows(plan: SpacePlan, ledger: Ledger, terms: Terms) -> frozenset[RowId]:
     """The undecided rows of the table as the ledger has it, with the rows that they are compared with; none if none."""
-    made = build.of_planned(plan.resolved, ledger, planned_rows(plan, plan.seeds, ledger), unevaluated=plan.unevaluated)
+    made = build.build_planned(plan.resolved, ledger, plan_rows(plan, plan.seeds, ledger), unevaluated=plan.unevaluated)
     verdicts = judge(made, same_scale=not unlike_paper(plan.resolved), terms=terms)
     rows = set[int]()
     for (row, column), verdict in verdicts.items():
@@ -56,10 +56,10 @@ def open_rows(plan: SpacePlan, ledger: Ledger, terms: Terms) -> frozenset[RowId]
     return frozenset(identify(made.rows[row].key) for row in rows)
 
 
-def expected(plan: SpacePlan, ledger: Ledger | None, terms: Terms) -> Expected:
+def expect_cost(plan: SpacePlan, ledger: Ledger | None, terms: Terms) -> Expected:
     """By what the ledger has of the table, else by the paper's values; a row's cells get its seeds."""
     assert terms.looks is not None
-    made = build.of_planned(plan.resolved, ledger, planned_rows(plan, plan.seeds, ledger) if ledger else [])
+    made = build.build_planned(plan.resolved, ledger, plan_rows(plan, plan.seeds, ledger) if ledger else [])
     per_row, ours = seeds_until_decided(made, terms)
     seeds = {identify(row.key): count for row, count in zip(made.rows, per_row, strict=True)}
     cells = {repr(run.cell): run.cell for run in plan.runs}.values()

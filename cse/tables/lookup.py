@@ -57,7 +57,7 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
     """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep."""
     if Path(name).is_dir():
         return Path(name).resolve()
-    row = (by_signature(name, ledger) or _best_of_sweep(name, ledger)) if ledger else None
+    row = (find_run(name, ledger) or _best_of_sweep(name, ledger)) if ledger else None
     if row is None:
         raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return require_files(row, ledger)
@@ -134,7 +134,7 @@ def row_of(folder: Path, ledger: Ledger) -> RunRow | None:
     return next(rows, None)
 
 
-def by_signature(name: str, ledger: Ledger) -> RunRow | None:
+def find_run(name: str, ledger: Ledger) -> RunRow | None:
     """The run whose signature starts so, with six digits at least; ConfigError for several."""
     rows = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
     if len(rows) > 1:
@@ -154,7 +154,7 @@ def space_or_sweep(
     sweep = sweep_of(name, ledger)
     if sweep is not None and sweep.spec.file:
         return _as_run(sweep, profile, settings)
-    if without_space(name, ledger) is not None:
+    if find_foreign_sweep(name, ledger) is not None:
         raise ConfigError([f"no space: sweep={name} came from another tool; cse table, report and best take it"])
     try:
         space = load_space(name)
@@ -173,7 +173,7 @@ def space_first(name: str, ledger: Ledger | None, profile: str | None, settings:
     return space_or_sweep(name, ledger, profile, settings)
 
 
-def without_space(name: str, ledger: Ledger | None) -> SweepRow | None:
+def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
     """The sweep of this name where it came from another tool, and so no YAML file says what it varies."""
     if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
         return None
@@ -196,7 +196,7 @@ def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
 
 def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
     """ConfigError where a ledger, which may be another's, names plug-ins that would run code that nobody named here."""
-    if isinstance(sources, list) and (others := registry.unused(map(str, sources), file.parent)):
+    if isinstance(sources, list) and (others := registry.find_unused(map(str, sources), file.parent)):
         line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(others)}"
         raise ConfigError([f"{line}; give the file in place of the sweep, or --plugins"])
 

@@ -16,8 +16,8 @@ from analysis.tables.spec import SettingDifference, plain
 from cluster.plan.match import match_on
 from cse.tables.build import SEED_SETTINGS
 from cse.tables.explain import candidates
-from cse.tables.lookup import by_signature, row_of, space_or_sweep, sweep_of
-from cse_train.config import completed, effective
+from cse.tables.lookup import find_run, row_of, space_or_sweep, sweep_of
+from cse_train.config import complete, effective
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
 from search_spaces.catalog import catalog
@@ -104,7 +104,7 @@ def _single(
         folder = path.resolve()
         row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
         return _of_run(name, row) if row is not None else Model(name, name, folder=folder)
-    row = by_signature(name, ledger) if ledger else None
+    row = find_run(name, ledger) if ledger else None
     if row is not None:
         return _of_run(name, row)
     named = _space_and_cell(name, ledger)
@@ -181,7 +181,7 @@ def require_two(left: Model, right: Model) -> None:
         raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
 
 
-def beside_asked(left: Model, right: Model) -> list[SettingDifference]:
+def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
     """The settings in which the two sides differ beside what is asked; none where one is a folder.
 
     Asked are the axes of the spaces that name the cells; of runs that are named by themselves the method or, where that
@@ -190,7 +190,7 @@ def beside_asked(left: Model, right: Model) -> list[SettingDifference]:
     if not (left.runs and right.runs):
         return []
     sides = [
-        ({"side": name}, completed({"method": model.runs[0].method, **model.runs[0].config}))
+        ({"side": name}, complete({"method": model.runs[0].method, **model.runs[0].config}))
         for name, model in (("A", left), ("B", right))
     ]
     unlike = differing(sides, {*left.axes, *right.axes, *SEED_SETTINGS})

@@ -11,10 +11,10 @@ from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
-from analysis.study.cost import Spent, spent
+from analysis.study.cost import Spent, sum_cost
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Entry, Row, Table
-from analysis.tables.directions import Terms, declared_terms
+from analysis.tables.directions import Terms, read_terms
 from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
@@ -22,7 +22,7 @@ from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.match import match
-from cluster.plan.missing_inputs import IncompleteCell, by_reason
+from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
 from cse_train.files import replace_file
@@ -109,7 +109,7 @@ class Reproduction:
         """Lines on missing runs and cells that lack an input; none for a whole table."""
         runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
         missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, ROWS_NAMED)}"]
-        return (missing if runs else []) + [line[0].upper() + line[1:] for line in by_reason(self.incomplete)]
+        return (missing if runs else []) + [line[0].upper() + line[1:] for line in group_by_reason(self.incomplete)]
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -129,17 +129,19 @@ def gather(
     `elsewhere` are signatures that other tables of the call have too.
     """
     resolved = plan.resolved
-    planned = planned_rows(plan, seeds, ledger)
-    made = build.of_planned(resolved, ledger, planned, unevaluated=plan.unevaluated)
+    planned = plan_rows(plan, seeds, ledger)
+    made = build.build_planned(resolved, ledger, planned, unevaluated=plan.unevaluated)
     space = resolved.space
     axes = [*space.axis_names, PART]
     study = read_study(
         ledger, planned, id=space.id, title=space.title, axes=axes, command=command, searched=space.sampled
     )
-    return judged(resolved, study, made, ledger, planned, elsewhere=elsewhere, incomplete=plan.incomplete, terms=terms)
+    return judge_study(
+        resolved, study, made, ledger, planned, elsewhere=elsewhere, incomplete=plan.incomplete, terms=terms
+    )
 
 
-def judged(
+def judge_study(
     resolved: ResolvedSpace,
     study: Study,
     made: Table,
@@ -155,18 +157,18 @@ def judged(
     `terms`: those that the sweep declared, where none are given.
     """
     if resolved.space.search is None:
-        made = with_left_out(made, resolved)
+        made = add_left_out(made, resolved)
     else:
         printed = resolved.space.paper.rows if resolved.space.paper else ()
         made = best_cells(made, [full_key(resolved, row.key) for row in printed])
-    unlike, cost = unlike_paper(resolved), spent(study, elsewhere)
-    terms = terms or declared_terms(ledger.sweep_spec(sweep_name(resolved)))
+    unlike, cost = unlike_paper(resolved), sum_cost(study, elsewhere)
+    terms = terms or read_terms(ledger.sweep_spec(sweep_name(resolved)))
     terms = replace(terms, seconds=cost.seconds / max(1, cost.runs))
     return Reproduction(
         table=made,
         verdicts=judge(made, same_scale=not unlike, terms=terms),
         terms=terms,
-        ordering=orderings(made, kept_cosines(made, ledger, planned)),
+        ordering=orderings(made, read_kept_cosines(made, ledger, planned)),
         study=study,
         spent=cost,
         unlike=unlike,
@@ -174,7 +176,7 @@ def judged(
     )
 
 
-def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[Planned]:
+def plan_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[Planned]:
     """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
     resolved = plan.resolved
     if plan.is_search:
@@ -182,7 +184,7 @@ def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[
     return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 
-def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
+def read_kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
     """Column -> the kept cosines of its suite, where runs have any."""
     keys = [row.key for row in made.rows]
     names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
@@ -190,7 +192,7 @@ def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dic
     return {column: cosines for column, cosines in by_column.items() if cosines is not None}
 
 
-def with_left_out(made: Table, resolved: ResolvedSpace) -> Table:
+def add_left_out(made: Table, resolved: ResolvedSpace) -> Table:
     """The table with an empty row, in the paper's order, for each published one that profile or `--set` leaves out."""
     rows = {identify(row.key): row for row in made.rows}
     printed = resolved.space.paper.rows if resolved.space.paper else ()

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
 from analysis.statistics import surface
-from analysis.tables.data_sets import told_apart
+from analysis.tables.data_sets import tell_apart
 from analysis.tables.labels import differing, varying
 from analysis.tables.spec import SettingDifference
-from cluster.plan.data_sets import with_versions
+from cluster.plan.data_sets import add_versions
 from cse.tables.build import SEED_SETTINGS
 from cse.tables.imported import IMPORTED
-from cse_train.config import completed
+from cse_train.config import complete
 from cse_train.fields import ConfigError, Settings
 
 SELECTION_RULE = "highest mean dev score over seeds"
@@ -65,24 +65,24 @@ class CellRuns:
         return " ".join(f"{key}={value}" for key, value in (*self.cell.items(), *self.apart.items()))
 
 
-def finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """As `ranked`. ConfigError for a sweep without a finished run."""
-    cells = ranked(ledger, sweep)
+def require_finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
+    """As `rank_cells`. ConfigError for a sweep without a finished run."""
+    cells = rank_cells(ledger, sweep)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep} has no done run; let cse run go on"])
     return cells
 
 
-def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
+def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
     """Cells with finished runs, the best first: of a search by the lower bound of the expected score, else by the mean.
 
     Runs of a cell on other data, or by another VERSION of its method, are a row of their own; where there are such,
     means rank.
     """
     finished_runs = [run for run in ledger.runs(sweep=sweep, states=[RunState.DONE]) if run.best is not None]
-    done = {run.signature: run for run in with_versions(finished_runs)}
+    done = {run.signature: run for run in add_versions(finished_runs)}
     links = [link for link in ledger.cells(sweep) if link.signature in done]
-    apart = told_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
+    apart = tell_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
     by_cell: dict[str, tuple[Settings, dict[str, RunRow]]] = {}
     for link in links:
         row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
@@ -120,10 +120,10 @@ def _shown(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
     return [{axis: cell[axis] for axis in axes if axis in cell} for cell in cells]
 
 
-def beside_cells(cells: Sequence[CellRuns]) -> list[SettingDifference]:
+def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:
     """In what the cells differ beside their axes."""
     axes = {axis for cell in cells for axis in cell.cell}
-    rows = [(cell.cell, completed({"method": cell.runs[0].method, **cell.runs[0].config})) for cell in cells]
+    rows = [(cell.cell, complete({"method": cell.runs[0].method, **cell.runs[0].config})) for cell in cells]
     return differing(
         rows, {*axes, *SEED_SETTINGS, *({"method"} if any(IMPORTED in row.runs[0].identity for row in cells) else ())}
     )

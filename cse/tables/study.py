@@ -3,30 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.ledger import Ledger, SweepRow, shown_url
+from analysis.ledger import Ledger, SweepRow, mask_password
 from analysis.render.verdicts import headline
-from analysis.study.cost import spent
+from analysis.study.cost import sum_cost
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
-from analysis.tables.directions import Terms, declared_terms
+from analysis.tables.directions import Terms, read_terms
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST_COLUMN, Planned, results_of
 from analysis.tables.spec import Key, TableSpec
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan.data_sets import one_data_set, with_versions
+from cluster.plan.data_sets import add_versions, one_data_set
 from cluster.plan.match import match_on
 from cse.tables import build
 from cse.tables.explain import run_command
-from cse.tables.imported.metric import of_spec
+from cse.tables.imported.metric import metric_of_spec
 from cse.tables.lookup import space_of_sweep
-from cse.tables.reproduction import kept_cosines
+from cse.tables.reproduction import read_kept_cosines
 from cse_train.fields import Settings
 from search_spaces import cells
 from search_spaces.cells import ResolvedSpace, unlike_paper
 
 
-def of_space(
+def read_space(
     resolved: ResolvedSpace,
     ledger: Ledger,
     seeds: Sequence[int] | None,
@@ -36,7 +36,7 @@ def of_space(
     """A space's study: the runs that answer its cells, all on one data set, and the cells that no run answers."""
     matches, notes = match_on(resolved, ledger.runs(), seeds, data_hash=data_hash)
     planned = [matched.planned for matched in matches]
-    made = _noted(build.of_planned(resolved, ledger, planned), notes)
+    made = _noted(build.build_planned(resolved, ledger, planned), notes)
     space = resolved.space
     command = _command(str(space.file), resolved.profile.name, resolved.given(), seeds or space.seeds, url)
     lacking = _unanswered(resolved, planned, seeds or space.seeds)
@@ -61,14 +61,14 @@ def _unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequ
     return [(key, "", seed) for key in keys for seed in seeds if (repr(sorted(key.items())), seed) not in have]
 
 
-def of_sweep(
+def read_sweep(
     sweep: SweepRow, ledger: Ledger, url: str | None, data_hash: str | None = None
 ) -> tuple[ResolvedSpace | None, Study, Table]:
     """A sweep's study: the runs linked to it, under its space's table where the file is still there.
 
     Of several data sets and VERSIONs the newest counts, or those of which a hash begins so; a note counts the others.
     """
-    runs = with_versions(ledger.runs(sweep=sweep.id))
+    runs = add_versions(ledger.runs(sweep=sweep.id))
     data = one_data_set(runs, runs, data_hash)
     aside = {run.signature for run in data.aside}
     links = [link for link in ledger.cells(sweep.id) if link.signature not in aside]
@@ -79,7 +79,7 @@ def of_sweep(
     axes = resolved.space.axis_names if resolved else sorted(linked)
     keys = [cells.full_key(resolved, link.cell) if resolved else {a: link.cell.get(a) for a in axes} for link in links]
     planned = [(key, link.signature, link.seed) for key, link in zip(keys, links, strict=True)]
-    made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
+    made = build.build_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
     made = _noted(made, data.notes())
     spec = sweep.spec
     command = _command(spec.file or sweep.id, spec.profile, spec.settings, spec.seeds, url)
@@ -90,20 +90,20 @@ def of_sweep(
     return resolved, study, made
 
 
-def compared(
+def compare_with_paper(
     resolved: ResolvedSpace | None, study: Study, made: Table, ledger: Ledger
 ) -> tuple[Verdicts, list[Ordering]]:
     """Verdicts and orders of a table that has published values; nothing for any other."""
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return _judged(resolved, study, made, ledger)[0], orderings(made, kept_cosines(made, ledger, planned))
+    return _judged(resolved, study, made, ledger)[0], orderings(made, read_kept_cosines(made, ledger, planned))
 
 
 def _judged(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> tuple[Verdicts, float | None]:
     """The verdicts, and the seconds of a run."""
-    cost = spent(study)
-    terms = declared_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
+    cost = sum_cost(study)
+    terms = read_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
     return judge(made, same_scale=not unlike_paper(resolved), terms=terms), terms.seconds
 
 
@@ -112,7 +112,7 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
 
     Empty where the table has no published values. Plain values, for programs.
     """
-    resolved, study, made = of_sweep(sweep, ledger, url)
+    resolved, study, made = read_sweep(sweep, ledger, url)
     if resolved is None or not made.spec.published:
         return {}
     verdicts, seconds = _judged(resolved, study, made, ledger)
@@ -131,17 +131,17 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
 
 def _for_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
     """What trains more seeds of a table that has `seeds`; empty where its declared looks have all been taken."""
-    spec, terms = sweep.spec, declared_terms(sweep.spec)
+    spec, terms = sweep.spec, read_terms(sweep.spec)
     if terms.looks and seeds >= terms.looks[-1]:
         return ""
-    words = [*declared(terms), *(("--ledger", shown_url(url)) if url else ())]
+    words = [*spell_terms(terms), *(("--ledger", mask_password(url)) if url else ())]
     counted = None if terms.looks else range(wanted)
     settings = dict(sorted(spec.settings.items()))
     command = run_command(spec.space or sweep.id, spec.profile, settings, counted, words)
     return command.replace("cse run", "cse reproduce", 1)
 
 
-def declared(terms: Terms) -> list[str]:
+def spell_terms(terms: Terms) -> list[str]:
     """The words of a command line that declare these terms; none for the usual ones."""
     looks = ["--until", "decided", "--max-seeds", str(terms.looks[-1])] if terms.looks else []
     return [*looks, *(("--margin", f"{terms.margin:g}") if terms.margin != Terms().margin else ())]
@@ -160,12 +160,12 @@ def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: 
         lines = results_of(ledger, planned, spec.columns)
         return aggregate(replace(spec, scales=build.scales_of(spec, lines)), lines)
     runs = ledger.runs(sweep=sweep.id)
-    metric = of_spec(sweep.spec, runs)
+    metric = metric_of_spec(sweep.spec, runs)
     lines = results_of(ledger, planned, spec.columns, runs=[metric.measured(run) for run in runs])
     return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST_COLUMN: metric.scale}), lines)
 
 
 def _command(space: str, profile: str | None, overrides: Settings, seeds: Sequence[int] | None, url: str | None) -> str:
     """The command line that runs what is missing and prints the table."""
-    more = ("--ledger", shown_url(url)) if url else ()
+    more = ("--ledger", mask_password(url)) if url else ()
     return run_command(space, profile, dict(sorted(overrides.items())), seeds, more)

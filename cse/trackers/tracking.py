@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.ledger import CurvePoint, Ledger, RunRow, shown_url
+from analysis.ledger import CurvePoint, Ledger, RunRow, mask_password
 from analysis.run_state import RunState, standing
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cse.trackers.tools import TrackedRun, Tracker
@@ -187,7 +187,7 @@ class TrackerFollower:
 
     def _say(self, reason: str) -> None:
         if not self._warned:
-            line = f"tracker behind: track={self.name}; {shown_url(reason)}"
+            line = f"tracker behind: track={self.name}; {mask_password(reason)}"
             log.warning("%s; the sweep goes on, and the ledger has everything", line)
         self._warned = True
 

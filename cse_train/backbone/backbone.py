@@ -16,7 +16,7 @@ from cse_train.backbone.transformers_io import encoder_from_transformers, head_f
 from cse_train.backbone.weight_files import read_tensors, require_safe
 from cse_train.backbone.word_vectors import WordVectors
 from cse_train.backbone.words import load_words
-from cse_train.encoder.encoder import Encoder, unsupported
+from cse_train.encoder.encoder import Encoder, find_unsupported
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.fields import ConfigError
 from cse_train.reading import reading
@@ -146,7 +146,7 @@ def _words(name: str, dropout: float | None) -> Backbone:
 
 
 def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:
-    if unsupported(config) is None:
+    if find_unsupported(config) is None:
         tensors = read_tensors(folder)
         require_weights(config, folder)
         return from_tensors(tensors, config)

@@ -25,14 +25,14 @@ OWN_KINDS = ("bert", "roberta")
 
 
 @functools.cache
-def shipped_folder() -> Path:
+def find_weights() -> Path:
     """The folder of the weights that come with the package."""
     return Path(str(files("cse_train") / "weights"))
 
 
-def shipped_names() -> list[str]:
+def list_encoders() -> list[str]:
     """Names of the shipped encoders."""
-    return sorted(file.parent.name for file in shipped_folder().glob("*/config.json"))
+    return sorted(file.parent.name for file in find_weights().glob("*/config.json"))
 
 
 def locate(name: str) -> Path:
@@ -41,13 +41,13 @@ def locate(name: str) -> Path:
     Paths are absolute since they were read (`absolute_place`): a worker's folder is another. Raises ConfigError with
     one line that says what was tried.
     """
-    if "/" not in name and (shipped_folder() / name / "config.json").is_file():
-        return shipped_folder() / name
+    if "/" not in name and (find_weights() / name / "config.json").is_file():
+        return find_weights() / name
     folder = Path(name).expanduser()
     if folder.is_absolute() and folder.is_dir():
         return _checked(folder, name)
     if folder.is_absolute() or is_path(name):
-        raise ConfigError([f"missing folder: train.encoder={name}; {nearest(name, shipped_names())}"])
+        raise ConfigError([f"missing folder: train.encoder={name}; {nearest(name, list_encoders())}"])
     return _from_hub(name)
 
 
@@ -106,7 +106,7 @@ def _from_hub(name: str) -> Path:
         gave = "cannot be reached" if away else f"gave {type(error).__name__}"
         reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {gave}"
         raise ConfigError(
-            [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, shipped_names())}"]
+            [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, list_encoders())}"]
         ) from error
     return _checked(folder, name)
 

@@ -83,7 +83,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: "PretrainedConfig") -> None:
         super().__init__()
-        reason = unsupported(config)
+        reason = find_unsupported(config)
         if reason:
             raise ValueError(reason)
         self.config = config
@@ -187,7 +187,7 @@ class Encoder(nn.Module):
         return x.index_copy(0, slots_NP.flatten(), front_output_NPH[packed.order_N].flatten(0, 1).to(x.dtype))
 
 
-def unsupported(config: "PretrainedConfig") -> str | None:
+def find_unsupported(config: "PretrainedConfig") -> str | None:
     """Why `Encoder` cannot compute this architecture exactly; None when it can."""
     if config.model_type not in SUPPORTED:
         return f"encoder: model_type={config.model_type} is not one of {', '.join(SUPPORTED)}"

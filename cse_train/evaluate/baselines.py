@@ -13,7 +13,7 @@ import numpy as np
 
 from cse_train.backbone.reading_order import first_token_problem, reads_first
 from cse_train.encoder.packing import Packed
-from cse_train.evaluate.correlation import rounded, spearman
+from cse_train.evaluate.correlation import round_cosines, spearman
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
@@ -116,7 +116,7 @@ def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> floa
 
 def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:
     cosines = [_cosine(vector(a), vector(b)) for a, b in zip(pairs.left, pairs.right, strict=True)]
-    return spearman(rounded(np.array(cosines)), pairs.gold)
+    return spearman(round_cosines(np.array(cosines)), pairs.gold)
 
 
 def _cosine(a: Vector, b: Vector) -> float:

@@ -16,13 +16,13 @@ EQUAL = 1e-9
 """Ratings that are at most so far apart, as a share of the largest, are one rating and rounding."""
 
 
-def rounded(cosines: np.ndarray) -> np.ndarray:
+def round_cosines(cosines: np.ndarray) -> np.ndarray:
     """Cosines as they are ranked and kept."""
     kept: np.ndarray = np.round(cosines, DECIMALS) + 0.0
     return kept
 
 
-def unranked(cosines_P: np.ndarray, gold_P: np.ndarray) -> str:
+def find_unranked(cosines_P: np.ndarray, gold_P: np.ndarray) -> str:
     """Why cosines and ratings have no correlation: a column is constant, or rounding alone; empty where they have."""
     if constant(gold_P):
         return f"the ratings of its {len(gold_P)} pairs are all equal"
@@ -46,9 +46,9 @@ def pearson(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def spearman(cosines_P: np.ndarray, gold_P: np.ndarray) -> float:
-    """Spearman correlation times 100 with average ranks for ties; NaN where `unranked` says why there is none."""
+    """Spearman correlation times 100 with average ranks for ties; NaN where `find_unranked` says why there is none."""
     from scipy.stats import rankdata  # a second to import
 
     if not (np.isfinite(cosines_P).all() and np.isfinite(gold_P).all()):
         raise ValueError("not finite: a rank correlation of NaN or infinite numbers; lower train.learning_rate")
-    return math.nan if unranked(cosines_P, gold_P) else pearson(rankdata(cosines_P), rankdata(gold_P))
+    return math.nan if find_unranked(cosines_P, gold_P) else pearson(rankdata(cosines_P), rankdata(gold_P))

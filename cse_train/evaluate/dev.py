@@ -18,7 +18,7 @@ from cse_train.evaluate.transfer import scorer
 from cse_train.evaluate.transfer.contract import RECIPES, Examples, require_sklearn
 from cse_train.evaluate.transfer.loaders import Task, load_task
 from cse_train.evaluate.user_sets.judgements import Judgements, load_judgements, scores_of
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 
 
@@ -88,7 +88,7 @@ def dev_evaluator(name: str, paths: DataPaths, tokenizer: Any, max_length: int, 
     file = paths.data_set(name)
     if file is not None and file.role == "test":
         raise ConfigError([f"test set as dev: train.dev={name} is for evaluate:; give another file as dev"])
-    kind = "ratings" if file is None else opened(file).kind
+    kind = "ratings" if file is None else open_user_file(file).kind
     if file is None or kind == "ratings":
         return StsEvaluator(load_pairs(name, paths), tokenizer, max_length, prompt)
     if kind == "labels":

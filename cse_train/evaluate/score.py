@@ -38,7 +38,7 @@ def score_checkpoint(
     require(suites, paths)
     model = open_model(best_folder, signature=signature, encoder=encoder)
     scores = evaluate(model, paths, _without_parts(suites), {})
-    return [with_file(score, out) for score in {score.column: score for score in scores}.values()]
+    return [keep_cosines(score, out) for score in {score.column: score for score in scores}.values()]
 
 
 def _without_parts(suites: Sequence[str]) -> list[str]:
@@ -48,7 +48,7 @@ def _without_parts(suites: Sequence[str]) -> list[str]:
     return [name for name in suites if name not in parts]
 
 
-def with_file(score: Score, out: Path) -> Score:
+def keep_cosines(score: Score, out: Path) -> Score:
     """The score with its per-pair cosines in a file of `out` alone, where it has any."""
     if score.cosines is None:
         return score

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cse_train.evaluate.correlation import rounded, spearman, unranked
+from cse_train.evaluate.correlation import find_unranked, round_cosines, spearman
 from cse_train.evaluate.pairs import Pairs
 
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -41,7 +41,7 @@ class EmbeddedPairs:
     @cached_property
     def cosines(self) -> np.ndarray:
         """float64 [P], as they are ranked."""
-        return rounded(np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows]))
+        return round_cosines(np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows]))
 
     @property
     def spearman(self) -> float:
@@ -56,7 +56,7 @@ class EmbeddedPairs:
     @property
     def unscored(self) -> str:
         """Why there is no score; empty where there is one."""
-        return unranked(self.cosines, self.pairs.gold)
+        return find_unranked(self.cosines, self.pairs.gold)
 
     @property
     def sentences(self) -> np.ndarray:

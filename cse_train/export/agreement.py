@@ -15,7 +15,7 @@ from cse_train.evaluate.embedding import Encode
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.export.parts import Parts
-from cse_train.export.reload import reloaded
+from cse_train.export.reload import reload_folder
 from cse_train.fields import ConfigError
 
 TOLERANCE = 1e-3
@@ -72,7 +72,7 @@ class Agreement:
 def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     """Embed the dev set that selected the checkpoint with both; a generated one where its files are absent."""
     pairs = _pairs(parts.run.train.dev, paths)
-    embed, library = reloaded(folder, parts.pooler.pooler, parts.prompt)
+    embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     ours_UD, theirs_UD = evaluator.embedder(cast(Encode, parts.method.encode)), embed(evaluator.texts)
     ours, theirs = evaluator.score(ours_UD), evaluator.score(theirs_UD)

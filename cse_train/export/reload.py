@@ -31,7 +31,7 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 Features = dict[str, Any]
 
 
-def reloaded(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
+def reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
     """How the folder embeds, and by which library: sentence-transformers for its own layout where it is installed.
 
     Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout.

@@ -15,7 +15,7 @@ PLUGINS_ADVICE = "--plugins or `plugins:` adds one of yours"
 
 def shipped() -> tuple[str, ...]:
     """Every method of this folder, sorted."""
-    return tuple(registry.shipped("method"))
+    return tuple(registry.list_shipped("method"))
 
 
 def names() -> tuple[str, ...]:
@@ -46,4 +46,4 @@ def config_class(name: str) -> type[Options]:
 
     KeyError for an unknown name, ConfigError for what cannot be imported or is no frozen dataclass of plain values.
     """
-    return config.checked(registry.require("method", name))
+    return config.check_config(registry.require("method", name))

@@ -12,7 +12,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def apart(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+def call_apart(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """What a function of a module gives; where plug-ins are known it is called in a new process, which knows them too.
 
     That costs the seconds of an import of torch. Arguments and result are pickled. Mistakes of the user, as all errors
@@ -21,7 +21,7 @@ def apart(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     if not registry.names("method") and not registry.names("suite"):
         return function(*args, **named)
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, registry.adopt, (registry.given(),)) as pool:
+    with ProcessPoolExecutor(1, spawn, registry.adopt, (registry.list_given(),)) as pool:
         result, problems = pool.submit(_called, function, args, named).result()
     if problems:
         raise ConfigError(problems)

@@ -14,7 +14,7 @@ from cse_train.plugins.registry import Plugin
 SHAPE = "write @dataclass(frozen=True, kw_only=True) above it"
 
 
-def checked(plugin: Plugin) -> type[Options]:
+def check_config(plugin: Plugin) -> type[Options]:
     """The `Config` of a method; ConfigError with a line for each fault of it."""
     module = registry.load(plugin, plugin.options)
     shape = getattr(module, "Config", None)
@@ -38,7 +38,7 @@ def _remade(method: str) -> Any:
 
 
 def _made(method: str, values: Json) -> Options:
-    return fields.made(checked(registry.require("method", method)), values)
+    return fields.make_checked(check_config(registry.require("method", method)), values)
 
 
 def _problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:

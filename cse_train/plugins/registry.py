@@ -72,7 +72,7 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(sorted({name for given, name in _given if given == kind} | set(_entry_points(kind))))
 
 
-def given() -> tuple[Plugin, ...]:
+def list_given() -> tuple[Plugin, ...]:
     """The plug-ins that were named, but no entry points."""
     return tuple(_given.values())
 
@@ -83,7 +83,7 @@ def get(kind: Kind, name: str) -> Plugin | None:
     if plugin is not None:
         return plugin
     offered = _entry_points(kind).get(name, ())
-    if offered and name in shipped(kind):
+    if offered and name in list_shipped(kind):
         line = f"name of ours: {kind}={name} is offered by {', '.join(offered)} too"
         raise ConfigError([f"{line}; rename that entry point, or remove its package"])
     if len(offered) > 1:
@@ -94,7 +94,7 @@ def get(kind: Kind, name: str) -> Plugin | None:
 
 def require(kind: Kind, name: str) -> Plugin:
     """A shipped one, or the plug-in of this name: one and the same way to both. KeyError for a name of neither."""
-    plugin = get(kind, name) or shipped(kind).get(name)
+    plugin = get(kind, name) or list_shipped(kind).get(name)
     if plugin is None:
         raise KeyError(name)
     return plugin
@@ -121,9 +121,9 @@ def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin
     return tuple(plugins)
 
 
-def unused(sources: Iterable[str | Path], base: Path) -> list[str]:
+def find_unused(sources: Iterable[str | Path], base: Path) -> list[str]:
     """Those of the sources whose plug-ins nobody has let spaces name; none of their code runs."""
-    files = {plugin.file for plugin in given()}
+    files = {plugin.file for plugin in list_given()}
     return [str(each) for each in sources if not {p.file for p in _plugins_of(str(each), base)} <= files]
 
 
@@ -149,12 +149,12 @@ def adopt(plugins: Sequence[Plugin]) -> None:
 def _look_again() -> None:
     """Folders have come or gone from Python's path: what was remembered of modules may be wrong."""
     importlib.invalidate_caches()
-    source.installed.cache_clear()
+    source.is_installed.cache_clear()
 
 
 def forget() -> None:
     """Take back every `use`: for a process that goes on with other plug-ins, such as a test's."""
-    for plugin in given():
+    for plugin in list_given():
         _unload(plugin)
         if str(plugin.folder) in sys.path:
             sys.path.remove(str(plugin.folder))
@@ -174,7 +174,7 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
         return importlib.import_module(name)
 
 
-def raised_in(error: BaseException) -> str | None:
+def find_raiser(error: BaseException) -> str | None:
     """`FILE:LINE` of the user's code where an error began that came through a plug-in; None where it did not."""
     tops = {module.partition(".")[0] for module in _loaded}
     names = (str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__))
@@ -184,7 +184,7 @@ def raised_in(error: BaseException) -> str | None:
 def files(plugin: Plugin) -> dict[str, Path]:
     """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
     top = plugin.module.partition(".")[0]
-    return source.reached(plugin.roots, functools.partial(_is_users, top))
+    return source.follow_imports(plugin.roots, functools.partial(_is_users, top))
 
 
 def digest(plugin: Plugin) -> str:
@@ -193,7 +193,7 @@ def digest(plugin: Plugin) -> str:
 
 
 @functools.cache
-def shipped(kind: Kind) -> Mapping[str, Plugin]:
+def list_shipped(kind: Kind) -> Mapping[str, Plugin]:
     """Our own by name, from the files of their folder."""
     folder = SHIPPED[kind]
     package = ".".join(folder.relative_to(source.HOME).parts)
@@ -205,7 +205,7 @@ def shipped(kind: Kind) -> Mapping[str, Plugin]:
 
 def _is_users(top: str, module: str) -> bool:
     first = module.partition(".")[0]
-    return first == top or (first not in source.OUR_PACKAGES and not source.installed(first))
+    return first == top or (first not in source.OUR_PACKAGES and not source.is_installed(first))
 
 
 def _plugins_of(text: str, base: Path) -> list[Plugin]:
@@ -261,9 +261,9 @@ def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
 
 def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
     """Lines for a name that ours, or another plug-in, has."""
-    if plugin.name in shipped(plugin.kind):
+    if plugin.name in list_shipped(plugin.kind):
         return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
-    others = [other for other in (*given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
+    others = [other for other in (*list_given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
     places = {str(other) for other in others}
     offered = _entry_points(plugin.kind).get(plugin.name, ())
     places |= {f"entry point {module}" for module in offered if module != plugin.module}
@@ -281,7 +281,7 @@ def _module_problems(plugin: Plugin) -> list[str]:
             f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {there}"
         )
         return [f"{line}; rename the file"]
-    folders = {other.folder for other in given() if other.folder is not None}
+    folders = {other.folder for other in list_given() if other.folder is not None}
     taken = {module.partition(".")[0] for module in files(plugin)}
     twice = [top for top in sorted(taken) if sum(_holds(folder, top) for folder in folders) > 1]
     return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in twice]

@@ -30,7 +30,7 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
     What is edited later changes nothing in the sweep that has begun.
     """
     files: dict[str, Path] = {}
-    for plugin in registry.given():
+    for plugin in registry.list_given():
         files |= registry.files(plugin)
     if not files:
         return ()
@@ -49,7 +49,7 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
                 raise
     return tuple(
         dataclasses.replace(plugin, file=folder / path_of(plugin.module, files[plugin.module]), folder=folder)
-        for plugin in registry.given()
+        for plugin in registry.list_given()
     )
 
 

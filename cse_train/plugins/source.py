@@ -18,7 +18,7 @@ LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 """Folders of installed packages, also of another environment that a .pth file, PYTHONPATH or a venv's option adds."""
 
 
-def reached(roots: Iterable[str], follow: Callable[[str], bool]) -> dict[str, Path]:
+def follow_imports(roots: Iterable[str], follow: Callable[[str], bool]) -> dict[str, Path]:
     """Module -> file, of the roots and of what they import as far as `follow` says."""
     files: dict[str, Path] = {}
     waiting = list(roots)
@@ -73,7 +73,7 @@ def folder_of(top: str) -> Path | None:
 
 
 @functools.cache
-def installed(top: str) -> bool:
+def is_installed(top: str) -> bool:
     """Whether a top-level module belongs to Python or to an installed package, whose versions the ledger has."""
     folder = None if top in sys.stdlib_module_names else folder_of(top)
     roots = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")]

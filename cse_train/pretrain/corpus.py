@@ -45,7 +45,7 @@ class Corpus:
         return np.concatenate([[self.cls_id], ids, [self.sep_id]]).astype(np.int64)
 
 
-def tokenised(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
+def tokenise(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
     """A corpus of the given sentences, in their order."""
     parts = [
         _token_ids(sentences[at : at + SENTENCES_AT_ONCE], tokenizer)
@@ -91,7 +91,7 @@ class PretrainingBatches:
 
     def __iter__(self) -> Iterator[tuple[Packed, Tensor, Tensor, int]]:
         while True:
-            yield masked(self._rows(), self.corpus, self.config.mask_ratio, self.rng)
+            yield mask_rows(self._rows(), self.corpus, self.config.mask_ratio, self.rng)
 
     def _rows(self) -> list[np.ndarray]:
         trained = len(self.corpus.starts) - self.config.held_out
@@ -105,7 +105,7 @@ class PretrainingBatches:
         return self.corpus.sentences(np.array(taken), self.config.max_sentence)
 
 
-def masked(
+def mask_rows(
     rows: list[np.ndarray], corpus: Corpus, ratio: float, rng: np.random.Generator
 ) -> tuple[Packed, Tensor, Tensor, int]:
     """Mask and pack rows: (packed, masked slots [M], their true ids [M], tokens in the batch)."""

@@ -17,7 +17,7 @@ from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import pooled
 from cse_train.pretrain.config import PretrainConfig
-from cse_train.pretrain.corpus import Corpus, masked
+from cse_train.pretrain.corpus import Corpus, mask_rows
 from cse_train.pretrain.run import MaskedLM
 
 BANDS = (0, 64, 128, 256, 512)
@@ -66,7 +66,7 @@ def _predict(
     batches = []
     with evaluating(model):
         for at in range(0, len(rows), at_once):
-            packed, at_M, target_M, _ = masked(rows[at : at + at_once], corpus, config.mask_ratio, rng)
+            packed, at_M, target_M, _ = mask_rows(rows[at : at + at_once], corpus, config.mask_ratio, rng)
             if len(at_M):
                 _, logits = model(packed, at_M, target_M)
                 losses = F.cross_entropy(logits, target_M, reduction="none")

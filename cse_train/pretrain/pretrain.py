@@ -11,13 +11,13 @@ from pathlib import Path
 
 import torch
 
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.evaluate.pairs import Pairs
 from cse_train.fields import ConfigError, Json
 from cse_train.files import replace_file
 from cse_train.pretrain.config import PretrainConfig as PretrainConfig
-from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenised
+from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenise
 from cse_train.pretrain.evaluation import dev_scores, held_out_report
 from cse_train.pretrain.folder import make_card, write_weights
 from cse_train.pretrain.run import Run
@@ -43,8 +43,8 @@ def pretrain(
     poolers are scored there too, without touching the run's random state. Returns the folder. Raises ConfigError when
     the state belongs to another recipe or cannot be read.
     """
-    tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
-    corpus = tokenised(list(read_lines(text)), tokenizer)
+    tokenizer = load_tokenizer(find_weights() / "tokenizer")
+    corpus = tokenise(list(read_lines(text)), tokenizer)
     _check_corpus(corpus, config)
     run = Run.start(config, corpus)
     state_file = out / "state.pt"

@@ -176,7 +176,7 @@ class Result:
     """Why it failed, with the place in the user's code; empty where it did not."""
 
 
-def checked(
+def check_method(
     method: str, settings: Mapping[str, Scalar], folder: Path, paths: DataPaths | None = None
 ) -> Iterator[Result]:
     """Every check on a method, and a training of 20 steps, one after the other; files go into `folder`.
@@ -185,7 +185,7 @@ def checked(
     ConfigError where the run cannot be.
     """
     run = parse_run({**CONTRACT_SETTINGS, **settings, "method": method})
-    paths = paths or DataPaths(train_file=made_up(load_method(method).columns(run.options), folder))
+    paths = paths or DataPaths(train_file=make_up_text(load_method(method).columns(run.options), folder))
     paths = dataclasses.replace(paths, cache=folder / "cache")
     make = partial(parts, run, paths)
     for name, check in CONTRACT_CHECKS.items():
@@ -212,7 +212,7 @@ def _innermost(error: BaseException) -> str | None:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
 
 
-def made_up(columns: Sequence[str], folder: Path) -> Path:
+def make_up_text(columns: Sequence[str], folder: Path) -> Path:
     """A file with lines of those columns, of a few words: text, or a sentence pair, a triplet or a labelled pair."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [" ".join(CONTRACT_WORDS[(i * 7 + j * j) % 16] for j in range(3 + i % 9)) + f" {i}" for i in range(LINES)]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cse_train import checkpoint, distributed, random_streams
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import RunConfig, counted, effective, evaluation_steps, steps_in
+from cse_train.config import RunConfig, count_examples, effective, evaluation_steps, steps_in
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
 from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
@@ -60,7 +60,7 @@ def train(
     Diverged for a loss that is not finite, OSError for a full disk.
     """
     keep_freed_memory()
-    run = counted(run, lambda: rows_of(run.train.corpus, paths))
+    run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     with fast_fp32():
         session = Session.open(run, paths, folder, signature)
         if signature is None:
@@ -139,7 +139,7 @@ class Session:
 
     def require_own_folder(self) -> None:
         """Raise ConfigError where the folder has a checkpoint of another run: going on would overwrite it."""
-        if checkpoint.held_by_another(self.folder, self.signature):
+        if checkpoint.is_of_another(self.folder, self.signature):
             line = f"another run: folder={self.folder} has checkpoints of another configuration or of other data"
             raise ConfigError([f"{line}; give another folder, or delete it"])
 

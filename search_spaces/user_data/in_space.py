@@ -9,7 +9,7 @@ from cse_train.fields import Json
 from cse_train.user_files import UserFile, named_files
 from search_spaces.file_shape import brief
 from search_spaces.strict_yaml import Written
-from search_spaces.user_data.references import ROLES, is_reference, referenced, user_file
+from search_spaces.user_data.references import ROLES, is_reference, read_reference, user_file
 
 SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
 """Key of the file -> the setting that it gives."""
@@ -25,7 +25,7 @@ class Collected:
 
     def name(self, key: str, value: Any, folder: Path, where: str) -> Any:
         """The value of a setting with a name in place of a file, which is noted."""
-        value, files, problems = referenced(key, value, folder, where)
+        value, files, problems = read_reference(key, value, folder, where)
         self.files += files
         self.problems += problems
         return value

@@ -93,7 +93,7 @@ def file_of(value: Any) -> str | None:
     return file if isinstance(file, str) and not file.startswith(HUB_PREFIX) else None
 
 
-def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, list[UserFile], list[str]]:
+def read_reference(key: str, value: Any, folder: Path, where: str) -> tuple[Any, list[UserFile], list[str]]:
     """A setting's value with the name in place of a file, the file, and every problem."""
     if key not in ROLES or not is_reference(value):
         return value, [], []
@@ -101,7 +101,7 @@ def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, lis
     return (made.name if made else "?"), [made] if made else [], problems
 
 
-def of_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[UserFile, ...]]:
+def read_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[UserFile, ...]]:
     """Settings of a command line with names in place of files, and the files. ConfigError lists every problem.
 
     Paths count from `folder`, and become absolute; None where they are.
@@ -110,14 +110,14 @@ def of_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[UserFi
     folder, settled = folder or Path("/"), folder is None
     for key, value in settings.items():
         value = value if settled else absolute(key, value, folder)
-        named[key], more, lines = referenced(key, value, folder, key)
+        named[key], more, lines = read_reference(key, value, folder, key)
         files, problems = files + more, problems + lines
     if problems:
         raise ConfigError([f"--set: {line}" for line in problems])
     return named, tuple(files)
 
 
-def of_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile, ...]]:
+def read_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile, ...]]:
     """Suites of a command line, each part several with commas or one mapping, as names; and the files among them."""
     names, files, problems = list[str](), list[UserFile](), list[str]()
     for part in parts:

@@ -101,4 +101,4 @@ class OfTorch213:
 @pytest.mark.parametrize("ddp", [OfTorch211, OfTorch213])
 def test_ddp_leaves_buffers_alone_by_each_name_of_the_argument(ddp: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "DistributedDataParallel", ddp)
-    assert distributed.in_ddp(torch.nn.Linear(2, 2)).synced is False
+    assert distributed.wrap_ddp(torch.nn.Linear(2, 2)).synced is False

@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from cse_train.fields import ConfigError
-from cse_train.reading import first_line, out_of_memory, reading, require_size
+from cse_train.reading import first_line, is_out_of_memory, reading, require_size
 
 
 def test_an_error_of_a_library_is_one_short_line() -> None:
@@ -45,8 +45,8 @@ def test_memory_is_called_by_its_name() -> None:
     class OutOfMemoryError(RuntimeError):
         """As torch calls it on a GPU."""
 
-    assert out_of_memory(MemoryError()) and out_of_memory(OutOfMemoryError("CUDA out of memory"))
-    assert not out_of_memory(RuntimeError("shapes differ"))
+    assert is_out_of_memory(MemoryError()) and is_out_of_memory(OutOfMemoryError("CUDA out of memory"))
+    assert not is_out_of_memory(RuntimeError("shapes differ"))
 
 
 def test_a_file_that_is_read_whole_has_a_limit(tmp_path) -> None:

@@ -20,13 +20,13 @@ from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.word_vectors import open_word_vectors
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.user_sets.fingerprint import fingerprint_of
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 from cse_train.results import Protocol
@@ -34,7 +34,7 @@ from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
 from cse_train.user_files import UserFile
-from search_spaces.catalog import shipped
+from search_spaces.catalog import find_folder
 from search_spaces.parse import parse_file
 from search_spaces.user_data.references import mapping, user_file
 from tests.damage.damages import ODD, as_json, damaged, exchanged
@@ -88,7 +88,7 @@ def _texts() -> list[Boundary]:
 
 
 def _space() -> Boundary:
-    content = (shipped() / "papers" / "E7_esimcse_dup_rate.yaml").read_bytes()
+    content = (find_folder() / "papers" / "E7_esimcse_dup_rate.yaml").read_bytes()
 
     def read(folder: Path, content: bytes) -> None:
         (folder / "space.yaml").write_bytes(content)
@@ -151,8 +151,8 @@ def _checkpoints(folder: Path) -> list[Boundary]:
 def _models(folder: Path) -> list[Boundary]:
     """A shipped encoder and its tokenizer in a folder of transformers' layout."""
     sound = folder / "model"
-    shutil.copytree(shipped_folder() / "wiki-l1-h64", sound)
-    for file in (shipped_folder() / "tokenizer").iterdir():
+    shutil.copytree(find_weights() / "wiki-l1-h64", sound)
+    for file in (find_weights() / "tokenizer").iterdir():
         shutil.copy(file, sound)
     config = json.loads((sound / "config.json").read_text(encoding="utf8"))
     settings = json.loads((sound / "tokenizer_config.json").read_text(encoding="utf8"))
@@ -273,7 +273,7 @@ def _user_files(folder: Path) -> list[Boundary]:
 
     def read_all(file: UserFile) -> None:
         fingerprint_of(file)
-        if opened(file).kind == "ratings":
+        if open_user_file(file).kind == "ratings":
             assert np.isfinite(load_pairs("mine", DataPaths(files=(file,))).gold).all()
 
     def written(name: str) -> Callable[[Path, bytes], object]:
@@ -297,7 +297,7 @@ def _user_files(folder: Path) -> list[Boundary]:
         if problems:
             raise ConfigError(problems)
         assert file is not None and user_file(mapping(file.text(), "dev"), "dev", folder, "dev")[0] == file
-        opened(file)
+        open_user_file(file)
 
     said = {"file": "set.tsv", "name": "mine", "columns": {"rating": "score"}, "quotes": True, "kind": "ratings"}
     folders = {name: (folder / "saved" / name).read_bytes() for name in ("state.json", "dataset_info.json")}

@@ -15,7 +15,7 @@ from cluster.search.budget import parse_budget
 from cse.cli import exit
 from cse.cli.app import main
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs, require_grades
@@ -167,8 +167,8 @@ def test_a_figure_of_an_unknown_kind_is_refused_before_anything_is_read(capsys: 
 
 def model(**changes: object) -> Path:
     """A shipped encoder and its tokenizer in a folder, its config.json changed."""
-    shutil.copytree(shipped_folder() / "wiki-l1-h64", "model")
-    shutil.copytree(shipped_folder() / "tokenizer", "model", dirs_exist_ok=True)
+    shutil.copytree(find_weights() / "wiki-l1-h64", "model")
+    shutil.copytree(find_weights() / "tokenizer", "model", dirs_exist_ok=True)
     config = json.loads(Path("model/config.json").read_text(encoding="utf8"))
     Path("model/config.json").write_text(json.dumps(config | changes), encoding="utf8")
     return Path("model").resolve()
@@ -202,7 +202,7 @@ def test_a_tokenizer_with_more_pieces_than_the_encoder_has_rows(
 ) -> None:
     size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     BertModel(BertConfig(vocab_size=100, **size)).save_pretrained("small")
-    shutil.copytree(shipped_folder() / "tokenizer", "small", dirs_exist_ok=True)
+    shutil.copytree(find_weights() / "tokenizer", "small", dirs_exist_ok=True)
     Path("text.txt").write_text("a river\n" * 40, encoding="utf8")
     told = "wrong tokenizer: "
     assert told in refused(capsys, "embed", "small", "text.txt", "--to", "o.npy", "--pooler", "mean")

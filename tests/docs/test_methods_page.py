@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from cluster.plan.method_code import released
+from cluster.plan.method_code import read_released
 from cse_train import fields, methods
 from cse_train.config import parse_run
 from docs.methods_page import folder, proofs_of, read_proofs, text, trained_tables
@@ -51,7 +51,7 @@ def test_every_named_test_exists() -> None:
 
 def test_every_row_and_every_option_has_a_test() -> None:
     assert not [line for line in PUBLISHED.splitlines() if line.startswith("|") and line.endswith("|  |")]
-    for method in released():
+    for method in read_released():
         proved = {setting.partition("=")[0] for setting in read_proofs()[method]}
         options = {f"method.{name}" for name in fields.hints(methods.config_class(method))}
         assert options == proved - {"*"}, method

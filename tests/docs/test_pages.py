@@ -13,7 +13,7 @@ import yaml
 from typer.main import get_command
 
 import cse
-from cluster.plan.method_code import released
+from cluster.plan.method_code import read_released
 from cse.cli import app
 from cse_train import fields, methods
 from cse_train.config import TrainConfig
@@ -195,7 +195,7 @@ def loaded(folder: Path, text: str) -> None:
     load_space(str(file))
 
 
-@pytest.mark.parametrize("method", released())
+@pytest.mark.parametrize("method", read_released())
 def test_the_page_gives_every_option_of_a_method_with_its_default(method: str) -> None:
     (block,) = re.findall(rf"^\*\*{method}\*\*\n\n```yaml\n(.*?)^```", SPACES, re.MULTILINE | re.DOTALL)
     shown = parse_yaml(block, "docs/spaces.md")

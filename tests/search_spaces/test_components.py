@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plan.method_code import released
+from cluster.plan.method_code import read_released
 from cse_train.config import parse_run
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
@@ -57,7 +57,7 @@ def test_mistakes_are_one_line(tmp_path: Path, change: tuple[str, str], problem:
     assert problem in line
 
 
-@pytest.mark.parametrize("name", released())
+@pytest.mark.parametrize("name", read_released())
 def test_every_method_says_of_what_it_is_made(name: str) -> None:
     """Each shipped method has components that its default has, and every one of them leaves a valid run."""
     resolved = resolve(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cse_train import methods
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -180,4 +180,4 @@ def test_a_name_that_is_none_is_told_where_folders_count_from(folder: Path, monk
     monkeypatch.chdir(folder)
     with pytest.raises(ConfigError, match="missing encoder: train.encoder=enc; no such shipped encoder or folder"):
         locate("enc")  # only what was made absolute is a folder: a worker's folder is another
-    assert locate("wiki-l2-h128") == shipped_folder() / "wiki-l2-h128"
+    assert locate("wiki-l2-h128") == find_weights() / "wiki-l2-h128"

@@ -5,15 +5,15 @@ import json
 import jsonschema
 import pytest
 
-from cluster.plan.method_code import released
-from search_spaces.catalog import catalog, shipped
+from cluster.plan.method_code import read_released
+from search_spaces.catalog import catalog, find_folder
 from search_spaces.schema import schema, text
 from search_spaces.strict_yaml import parse_yaml, read_yaml
 
 
 def test_published_schema_is_current():
-    published = (shipped() / "schema.json").read_text()
-    assert published == text(sorted(released())), (
+    published = (find_folder() / "schema.json").read_text()
+    assert published == text(sorted(read_released())), (
         "run `python -m search_spaces.schema` and commit search_spaces/schema.json"
     )
     jsonschema.Draft202012Validator.check_schema(json.loads(published))

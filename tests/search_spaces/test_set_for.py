@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.tables import results
-from cse.tables.build import apart, spec_of
+from cse.tables.build import list_apart, spec_of
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cell_names import cell_argument, choose
@@ -56,7 +56,7 @@ def test_what_the_paper_prints_once_is_one_run() -> None:
 def test_a_row_of_the_table_stays_one_row() -> None:
     resolved = resolve(load_space("D4"), "paper")
     assert len(spec_of(resolved).rows) == 4
-    assert apart(resolved) == [
+    assert list_apart(resolved) == [
         "transfer_dev stands on runs of its own, with method.masking_ratio=0.15, method.lambda_weight=0.05."
     ]
     for cell in resolved.cells():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cluster.plan.method_code import released
-from search_spaces.catalog import catalog, load_space, shipped
+from cluster.plan.method_code import read_released
+from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import resolve
 from search_spaces.profiles import load_profile
 
@@ -23,12 +23,12 @@ def test_every_space_resolves_under_every_profile(name, profile):
         assert all(cell.run(0).method in space.methods() for cell in resolved.cells())
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in (shipped() / "profiles").glob("*.yaml")))
+@pytest.mark.parametrize("name", sorted(p.stem for p in (find_folder() / "profiles").glob("*.yaml")))
 def test_profiles_hold_every_scale_setting(name):
     profile = load_profile(name)
     keys = ("encoder", "corpus", "dev", "examples", "batch_size", "evaluations", "max_seq_length")
     assert {f"train.{key}" for key in keys} <= set(profile.train)
-    assert all("train.learning_rate" in profile.settings(method) for method in released() if method not in FITTED)
+    assert all("train.learning_rate" in profile.settings(method) for method in read_released() if method not in FITTED)
 
 
 def test_demo_is_two_methods_three_settings_two_seeds():
@@ -37,7 +37,7 @@ def test_demo_is_two_methods_three_settings_two_seeds():
 
 
 def test_every_method_has_a_search():
-    for method in released():
+    for method in read_released():
         space = load_space(method)
         assert space.methods() == [method] and space.sampled
         assert ("train.learning_rate" in space.axes) == (method not in FITTED)

@@ -8,7 +8,7 @@ import pytest
 
 from cse.tables.build import columns_of
 from cse_train.evaluate.suites.registry import columns
-from search_spaces.catalog import catalog, load_space, load_spaces, shipped
+from search_spaces.catalog import catalog, find_folder, load_space, load_spaces
 from search_spaces.cells import resolve
 
 IDS = {f"{paper}{n}" for paper, last in {"S": 9, "D": 12, "E": 10, "C": 6, "L": 8}.items() for n in range(1, last + 1)}
@@ -52,7 +52,7 @@ SEARCHES = ("D12", "C5", "simcse_grid", "d2cse_rate_stage_1", "d2cse_rate_stage_
 
 @functools.cache
 def tables():
-    return {space.id: space for space in load_spaces(shipped() / "papers")}
+    return {space.id: space for space in load_spaces(find_folder() / "papers")}
 
 
 def printed():

@@ -67,7 +67,7 @@ def read_imports(connection: Connection, signatures: Iterable[str] | None = None
     query = select(*(imports.c[name] for name in Import.__dataclass_fields__)).join(runs, here)
     return {
         row.signature: Import(*row)
-        for statement in queries.by_signature(query, imports.c.signature, signatures)
+        for statement in queries.select_by_signature(query, imports.c.signature, signatures)
         for row in connection.execute(statement)
     }
 
@@ -81,6 +81,6 @@ def read_pairs(connection: Connection, hashes: Iterable[str]) -> dict[str, tuple
     query = select(pairs.c.hash, pairs.c.numbers, grades.c.numbers).join(grades, grades.c.hash == pairs.c.grades)
     return {
         row[0]: (row[1], row[2])
-        for statement in queries.by_signature(query, pairs.c.hash, wanted)
+        for statement in queries.select_by_signature(query, pairs.c.hash, wanted)
         for row in connection.execute(statement)
     }

@@ -235,7 +235,7 @@ def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Me
 def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
     """A score that is here stays."""
     shape = RECORD_KINDS["untrained"]
-    entries = baselines.untrained_scores(connection)
+    entries = baselines.read_untrained_scores(connection)
     here = {shape.key_of(entry.row()): entry.value for entry in entries}
     fresh = [record for record in chunk if shape.key_of(record) not in here]
     here_too = [record for record in chunk if shape.key_of(record) in here]

@@ -23,7 +23,7 @@ def run_records(connection: Connection, signatures: Collection[str] | None = Non
     """
     query = select(*RUN_SHAPE.columns).where(schema.runs.c.state.in_(NOT_HELD))
     runs: dict[str, Record] = {}
-    for statement in queries.by_signature(query, schema.runs.c.signature, signatures):
+    for statement in queries.select_by_signature(query, schema.runs.c.signature, signatures):
         for row in connection.execute(statement):
             intact(schema.runs, row._asdict())
             runs[row.signature] = {
@@ -41,7 +41,7 @@ def run_records(connection: Connection, signatures: Collection[str] | None = Non
 def _add_parts(connection: Connection, runs: Mapping[str, Record], name: str, shape: Shape) -> None:
     signature = shape.table.c.signature
     query = select(signature.label("run"), *shape.columns).order_by(*shape.table.primary_key)
-    for statement in queries.by_signature(query, signature, runs):
+    for statement in queries.select_by_signature(query, signature, runs):
         for row in connection.execute(statement):
             runs[row.run][name].append(_plain(shape, row._asdict()))
     if shape.key:
@@ -85,9 +85,9 @@ def baseline_records(connection: Connection, runs: Collection[Record]) -> list[R
     ]
 
 
-def untrained_records(connection: Connection) -> list[Record]:
+def list_untrained_records(connection: Connection) -> list[Record]:
     """The scores of all models that papers print and nobody trains; tables of any sweep may show them."""
-    scores = baselines.untrained_scores(connection)
+    scores = baselines.read_untrained_scores(connection)
     records = [{"kind": "untrained", **_plain(UNTRAINED_SHAPE, score.row())} for score in scores]
     return sorted(records, key=UNTRAINED_SHAPE.key_of)
 

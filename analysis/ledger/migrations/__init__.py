@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, select, update
 
 from analysis.ledger import schema
-from analysis.ledger.errors import LedgerError, shown_url
+from analysis.ledger.errors import LedgerError, mask_password
 from analysis.run_state import HELD
 
 __all__ = ()
@@ -36,7 +36,7 @@ def readable(version: str | None) -> bool:
     return version in [str(number) for number in range(FIRST_VERSION, newest() + 1)]
 
 
-def stored(connection: Connection) -> str | None:
+def read_version(connection: Connection) -> str | None:
     """The version that a ledger says."""
     return connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == VERSION_KEY))
 
@@ -69,6 +69,6 @@ def _require_idle(connection: Connection, version: str) -> None:
     owner = connection.scalar(select(runs.owner).where(runs.state.in_(HELD), schema.leased).limit(1))
     if owner is not None:
         raise LedgerError(
-            f"ledger in use: version={version} at {shown_url(connection.engine.url)}, where a driver of an older "
+            f"ledger in use: version={version} at {mask_password(connection.engine.url)}, where a driver of an older "
             f"cse-search holds runs ({owner}); wait until it ends, then give the same command again"
         )

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from analysis.ledger import schema
-from analysis.ledger.baselines import from_old_file
+from analysis.ledger.baselines import read_old_file
 
 tables = MetaData()
 runs = Table(
@@ -98,7 +98,7 @@ pairs = Table(
 
 def migrate(connection: Connection) -> None:
     """Make what is absent; rows without training come from the file that held them before their table."""
-    entries = [] if inspect(connection).has_table(baselines.name) else from_old_file(connection)
+    entries = [] if inspect(connection).has_table(baselines.name) else read_old_file(connection)
     tables.create_all(connection)
     for index in runs.indexes:
         index.create(connection, checkfirst=True)

@@ -5,7 +5,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.render.grid import difference, reference_name, shown_differences
+from analysis.render.grid import difference, list_differences, reference_name
 from analysis.render.markup import plain_text
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
@@ -40,7 +40,7 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     results = [f"{column} {name}" for column in spec.columns for name in names]
     settings: list[tuple[str, dict[Any, str]]] = [
         (setting.name, {identify(key): value for value, keys in setting.values.items() for key in keys})
-        for setting in shown_differences(table)
+        for setting in list_differences(table)
     ]
     writer.writerow(["row", *map(cell, [*spec.axes, *results, *(name for name, _ in settings)])])
     for row in table.rows:

@@ -8,7 +8,7 @@ import markupsafe
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
 from analysis.render.templates import fill
-from analysis.render.verdicts import with_summary
+from analysis.render.verdicts import add_summary
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
@@ -38,7 +38,7 @@ class Part:
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> markupsafe.Markup:
     """The table with its caption, the rows without training, the remarks as a list."""
-    table = with_summary(table, verdicts, ordering)
+    table = add_summary(table, verdicts, ordering)
     caption = [line for line in (title(table), difference_line(table)) if line]
     parts = [Part(*grid(table, HTML), text_columns(table), caption)]
     if table.baselines:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from analysis.render.grid import difference, difference_line, misprints, shown_differences
+from analysis.render.grid import difference, difference_line, list_differences, misprints
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import Json, SettingDifference, identify
@@ -27,7 +27,7 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 def _table(table: Table) -> dict[str, object]:
     """The table in the shape of a space's `paper:` block, numbers in full."""
     wrong = misprints(table.spec)
-    settings = [{"name": s.name, "values": _rows_by_value(s)} for s in shown_differences(table)]
+    settings = [{"name": s.name, "values": _rows_by_value(s)} for s in list_differences(table)]
     return {
         "id": table.spec.id,
         **({"differing": difference_line(table)} if difference_line(table) else {}),

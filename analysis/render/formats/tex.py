@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup, plain_text
-from analysis.render.verdicts import with_summary
+from analysis.render.verdicts import add_summary
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
@@ -38,7 +38,7 @@ LATEX = Markup(
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
-    table = with_summary(table, verdicts, ordering)
+    table = add_summary(table, verdicts, ordering)
     header, body = grid(table, LATEX)
     texts = text_columns(table)
     lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{_caption(table)}}}"]

@@ -64,7 +64,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
     import requests
 
     try:
-        client = connected(settings.address)
+        client = connect(settings.address)
         with code_folder() as code:
             name = client.submit_job(
                 entrypoint=entrypoint(job),
@@ -79,7 +79,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
     return f"submitted {name}; ray job logs --follow {name} --address {settings.address}"
 
 
-def connected(address: str) -> Any:
+def connect(address: str) -> Any:
     """A client of the cluster, which must run the Ray that is installed here."""
     import requests
     from ray.exceptions import AuthenticationError

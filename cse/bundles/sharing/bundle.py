@@ -39,7 +39,7 @@ def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs 
     if not contents.runs:
         raise ConfigError([f"nothing to bundle: no run of {', '.join(names)} has ended; let cse run go on"])
     write(to, contents)
-    print(f"wrote {to}: {counted(contents)}; {to.stat().st_size:,} bytes")
+    print(f"wrote {to}: {count_contents(contents)}; {to.stat().st_size:,} bytes")
     exit.say(left_out(contents))
 
 
@@ -57,7 +57,7 @@ def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
     return chosen
 
 
-def counted(contents: Contents) -> str:
+def count_contents(contents: Contents) -> str:
     """What the file holds."""
     runs = contents.runs
     points, scores = (sum(len(run[part]) for run in runs) for part in ("curve", "scores"))

@@ -25,19 +25,19 @@ def check_method(
     settings: options.Set = None,
 ) -> int:
     """Check that a method keeps the contract and trains: one line for each check, exit code 1 where one fails."""
-    name = named(method)
+    name = find_name(method)
     methods.require(name)
     paths = None if train_file is None else options.data_paths(None, train_file, None)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="cse-check-") as folder:
-        for result in contract.checked(name, options.settings(settings), Path(folder), paths):
+        for result in contract.check_method(name, options.settings(settings), Path(folder), paths):
             failed += bool(result.problem)
             print(f"FAILS  {result.text}: {result.problem}" if result.problem else f"ok     {result.text}", flush=True)
     print(f"{name}: {failed} checks failed" if failed else f"{name}: keeps the contract")
     return exit.SOME_FAILED if failed else exit.DONE
 
 
-def named(method: str) -> str:
+def find_name(method: str) -> str:
     """The name of a method, or of the one that a file holds."""
     if Path(method).suffix != ".py" and not Path(method).is_file():
         return method

@@ -11,9 +11,9 @@ import typer
 from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
-from cluster.plan.user_files import described, with_user_files
+from cluster.plan.user_files import add_user_files, describe_files
 from cse.cli import exit, ledgers, options
-from cse.cli.listing import aligned
+from cse.cli.listing import align_rows
 from cse.cli.loader import deferred
 from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
 from cse.tables.lookup import encoder_for, row_of
@@ -21,7 +21,7 @@ from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
 from cse_train.evaluate.suites.registry import suites
 from cse_train.results import Score
-from search_spaces.user_data.references import of_suites
+from search_spaces.user_data.references import read_suites
 
 with deferred(__name__):
     from cse_train.evaluate import score as scoring
@@ -78,9 +78,9 @@ def eval(
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
     folder = model_folder(model, ledger, storage)
     place = encoder_for(folder, ledgers.existing_ledger(ledger, storage), encoder)
-    names, files = of_suites(suite or ["sts_dev"], Path.cwd())
-    paths = with_user_files(options.data_paths(data, None, senteval), files)
-    exit.say(described(paths))
+    names, files = read_suites(suite or ["sts_dev"], Path.cwd())
+    paths = add_user_files(options.data_paths(data, None, senteval), files)
+    exit.say(describe_files(paths))
     chosen = suite_options(protocol, mode, aggregation, query, positives)
     opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
     recorded = models.is_run(folder) and (pooler, max_length, prompt, aggregation) == (None, None, None, "all")
@@ -88,9 +88,9 @@ def eval(
     out = to.resolve() if to else run.scores if recorded else None
     scores = evaluate(opened, paths, names, chosen)
     if out is not None:
-        scores = [scoring.with_file(score, out) for score in scores]
+        scores = [scoring.keep_cosines(score, out) for score in scores]
     print(report(scores, form))
-    exit.say(without_value(scores))
+    exit.say(list_without_value(scores))
     if recorded:
         _record(run.path, ledgers.existing_ledger(ledger, storage), scores)
 
@@ -125,7 +125,7 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
     ]
     width = max(len(row["value"]) for row in rows)
     rows = [row | {"value": row["value"].rjust(width)} for row in rows]
-    table = markdown(rows) if form == "md" else aligned(rows)
+    table = markdown(rows) if form == "md" else align_rows(rows)
     common = "; ".join(f"{name} {value}" for name, value in shared.items() if value != "")
     return "\n".join([table, "", f"protocol: {common}", *_lists(scores)])
 
@@ -153,7 +153,7 @@ def _protocol(score: Score) -> dict[str, str]:
     return fields | {"data_hash": fields["data_hash"][:HASH_DIGITS]}
 
 
-def without_value(scores: Sequence[Score]) -> list[str]:
+def list_without_value(scores: Sequence[Score]) -> list[str]:
     """A line for each score that is none, which says why."""
     return [f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored]
 

@@ -12,18 +12,18 @@ import typer
 
 from analysis.run_state import RunState
 from cluster.plan.method_code import own_digest
-from cluster.plan.user_files import described, with_user_files
+from cluster.plan.user_files import add_user_files, describe_files
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.loader import deferred
 from cse_train import methods
-from cse_train.config import RunConfig, counted, effective, parse_run
+from cse_train.config import RunConfig, count_examples, effective, parse_run
 from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Point
 from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
-from search_spaces.user_data.references import of_settings
+from search_spaces.user_data.references import read_settings
 
 with deferred(__name__):
     from cse_train.training import loop as training
@@ -45,14 +45,14 @@ def train(
 ) -> None:
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
     methods.require(method)
-    given, files = of_settings(arguments.settings(settings), Path.cwd())
-    paths = with_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)
-    exit.say(described(paths))
+    given, files = read_settings(arguments.settings(settings), Path.cwd())
+    paths = add_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)
+    exit.say(describe_files(paths))
     if "train.dev" in given and (line := dev_problem(str(given["train.dev"]))):
         raise ConfigError([line])
     run = parse_run(configuration(method, profile, given))
     folder = (to or ledgers.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
-    run = counted(run, lambda: rows_of(run.train.corpus, paths))
+    run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
     outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
     state = RunState.STOPPED if outcome.stopped else RunState.DONE

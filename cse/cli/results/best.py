@@ -11,19 +11,19 @@ import typer
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
 from analysis.tables.labels import differing_line, label
-from cluster.plan.user_files import with_user_files
+from cluster.plan.user_files import add_user_files
 from cse.cli import exit, options, screen
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import deferred
 from cse.cli.options import sweep_named
 from cse.tables import baselines
-from cse.tables.imported.metric import of_runs
+from cse.tables.imported.metric import metric_of_runs
 from cse.tables.lookup import space_of_sweep, sweep_of
-from cse.tables.selection import CellRuns, HeldOutScores, beside_cells, finished, ranked
+from cse.tables.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from cse_train.fields import ConfigError
 from cse_train.user_files import named_files
-from search_spaces.user_data.references import of_suites
+from search_spaces.user_data.references import read_suites
 
 with deferred(__name__):
     from cse.experiments import held_out
@@ -59,19 +59,19 @@ def best(
     opened = existing_ledger(ledger, storage)
     sweep = sweep_named(sweep, opened)
     assert opened is not None
-    cells = finished(opened, sweep) if score_test else ranked(opened, sweep)
+    cells = require_finished(opened, sweep) if score_test else rank_cells(opened, sweep)
     rows = [row_of(cell) for cell in cells[:top]]
     scores: HeldOutScores | None = None
     if score_test:
-        names, given = of_suites(suite or [], Path.cwd())
+        names, given = read_suites(suite or [], Path.cwd())
         row = sweep_of(sweep, opened)
         space = space_of_sweep(row) if row else None
         files = named_files([*(space.files if space else ()), *given])
-        paths = with_user_files(options.data_paths(data, None, senteval), files.values())
+        paths = add_user_files(options.data_paths(data, None, senteval), files.values())
         scores = held_out.score_once(sweep, cells, opened, names, paths)
     shown = cells if len(cells) <= MOST_SHOWN else cells[:top]
-    apart = differing_line(beside_cells(shown), label, "Cells")
-    metric = of_runs(opened, cells[0].runs) if cells else None
+    apart = differing_line(find_cell_differences(shown), label, "Cells")
+    metric = metric_of_runs(opened, cells[0].runs) if cells else None
     signs = [f"scores are -{metric.name}: its lower value is the better one"] if metric and metric.turned else []
     if form == "json":
         above = {"differing": apart} if apart else {}
@@ -101,7 +101,7 @@ def row_of(cell: CellRuns) -> dict[str, object]:
     return {"cell": cell.name, **numbers, "signature": first.signature, "folder": first.folder}
 
 
-def guarded(cells: Sequence[CellRuns]) -> Selection:
+def guard(cells: Sequence[CellRuns]) -> Selection:
     """What the choice of the first cell is worth."""
     return select([cell.scores for cell in cells], 0)
 
@@ -109,7 +109,7 @@ def guarded(cells: Sequence[CellRuns]) -> Selection:
 def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str, object]:
     if not cells:
         return {"pick": None}
-    chosen, worth = cells[0], guarded(cells)
+    chosen, worth = cells[0], guard(cells)
     pick = {
         "cell": dict(chosen.cell),
         "rule": chosen.rule,
@@ -129,7 +129,7 @@ def _checkpoint(chosen: CellRuns) -> str | None:
 
 def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:
     """The pick in words: value, expected best of fewer cells, optimism, test scores."""
-    chosen, worth = cells[0], guarded(cells)
+    chosen, worth = cells[0], guard(cells)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
         f"pick: {label(chosen.cell)} ({chosen.rule} of {worth.candidates} cells, {chosen.rank:.2f}); "

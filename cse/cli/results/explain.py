@@ -11,8 +11,8 @@ from analysis.run_state import RunState
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.provenance import SeedRun
 from cse.cli import ledgers, options, screen
-from cse.cli.listing import FormatOption, aligned
-from cse.tables.explain import Explained, candidates, explained
+from cse.cli.listing import FormatOption, align_rows
+from cse.tables.explain import Explained, candidates, explain_cell
 from cse.tables.lookup import space_or_sweep
 from cse_train.fields import Json
 from search_spaces.cell_names import cell_argument, choose
@@ -23,7 +23,7 @@ NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 
-def as_dict(facts: Explained) -> dict[str, object]:
+def list_facts(facts: Explained) -> dict[str, object]:
     """Everything, for programs."""
     return {
         "space": facts.resolved.space.id,
@@ -101,7 +101,7 @@ def text(facts: Explained) -> str:
     space = facts.resolved.space
     blocks = [
         [f"{space.id}: {space.title}", f"cell: {cell_argument(facts.cell)}  (profile {facts.resolved.profile.name})"],
-        [aligned([{"column": name, **numbers} for name, numbers in _summary(facts).items()]), *_paper_lines(facts)],
+        [align_rows([{"column": name, **numbers} for name, numbers in _summary(facts).items()]), *_paper_lines(facts)],
         list(_run_lines(facts)),
         list(_origin_lines(facts)),
         [f"to repeat: {facts.command}  (with the --data, --ledger and --storage of the first time)"],
@@ -124,7 +124,7 @@ def _paper_lines(facts: Explained) -> list[str]:
 
 def _run_lines(facts: Explained) -> Iterator[str]:
     if facts.runs:
-        yield aligned([_line(facts, row) for row in facts.runs], SPARE_COLUMNS)
+        yield align_rows([_line(facts, row) for row in facts.runs], SPARE_COLUMNS)
     yield from (f"seed {row.run.seed}: {row.source}" for row in facts.runs if row.source)
     for row in facts.runs:
         for attempt in row.attempts:
@@ -198,8 +198,8 @@ def explain(
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell or [], candidates(resolved, rows))
     wanted = range(seeds) if seeds else resolved.space.seeds
-    explanation = explained(resolved, chosen, opened, rows, wanted, data_hash)
+    explanation = explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
     if form == "json":
-        print(json.dumps(as_dict(explanation), indent=1, default=str))
+        print(json.dumps(list_facts(explanation), indent=1, default=str))
     else:
         print(screen.prose(text(explanation), indent="  "))

@@ -12,7 +12,7 @@ from analysis.tables.labels import some
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
 from cse.tables.lookup import sweep_of
-from cse.tables.study import compared, of_space, of_sweep
+from cse.tables.study import compare_with_paper, read_space, read_sweep
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve, unlike_paper
@@ -51,13 +51,13 @@ def report(
     folder = ledgers.notes_folder(ledgers.ledger_url(ledger), ledgers.storage_folder(storage))
     sweep = _sweep(name, opened)
     if sweep is not None and opened is not None:
-        resolved, study, made = of_sweep(sweep, opened, ledger, data_hash)
+        resolved, study, made = read_sweep(sweep, opened, ledger, data_hash)
     else:
         resolved = resolve(_space(name, opened), profile, options.settings(settings))
         wanted = tuple(range(seeds)) if seeds else None
-        study, made = of_space(resolved, _there(opened), wanted, ledger, data_hash)
+        study, made = read_space(resolved, _there(opened), wanted, ledger, data_hash)
     _check_finished(study)
-    verdicts, ordering = compared(resolved, study, made, _there(opened))
+    verdicts, ordering = compare_with_paper(resolved, study, made, _there(opened))
     same_scale = resolved is not None and not unlike_paper(resolved)
     target = out or folder / "reports" / folder_name(study.id)
     made_of = reports.make_report(study, made, verdicts, ordering, same_scale=same_scale)

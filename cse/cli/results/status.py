@@ -36,13 +36,13 @@ Name = Annotated[
 
 def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOption = "text") -> None:
     """Show how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
-    follower = Follower(ledgers.connected(ledger))
+    follower = Follower(ledgers.connect_ledger(ledger))
     sweeps = follower.overview().sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
         print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else screen.prose(shown, "    "))
         return
-    named = chosen(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
+    named = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
     full = [row for sweep in named if (row := follower.detail(sweep.id))]
     if form == "json":
         print(json.dumps([whole(row) for row in full], indent=1))
@@ -54,7 +54,7 @@ def lacking(cells: int) -> str:
     return f"{number_of(cells, 'cell')} lack{'s' * (cells == 1)} an input"
 
 
-def chosen(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
+def choose(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
     """The sweeps of these names; ConfigError where none has runs."""
     named = [row for row in sweeps if row.id in names]
     if not any(row.runs for row in named):

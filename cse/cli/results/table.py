@@ -7,11 +7,11 @@ import typer
 
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
-from cluster.plan.user_files import with_user_files
+from cluster.plan.user_files import add_user_files
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.tables.build import build, unfinished
-from cse.tables.lookup import space_first, without_space
+from cse.tables.build import build, list_unfinished
+from cse.tables.lookup import find_foreign_sweep, space_first
 from cse_train.fields import ConfigError
 from search_spaces.cells import sweep_name
 
@@ -51,15 +51,15 @@ def table(
     if figure is not None and figure.suffix not in PICTURES:
         raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
     opened = ledgers.existing_ledger(ledger, storage)
-    imported = without_space(space, opened)
+    imported = find_foreign_sweep(space, opened)
     if imported is not None and opened is not None:
-        made = study.of_sweep(imported, opened, ledger, data_hash)[2]
+        made = study.read_sweep(imported, opened, ledger, data_hash)[2]
         _show(made, form, figure)
         return
     resolved = space_first(space, opened, profile, options.settings(settings))
     paths, unevaluated = None, dict[str, str]()
     if untrained or data is not None or train_file is not None or senteval is not None:
-        paths = with_user_files(options.data_paths(data, train_file, senteval, train_columns), resolved.files)
+        paths = add_user_files(options.data_paths(data, train_file, senteval, train_columns), resolved.files)
         opened = opened or ledgers.open_ledger(ledger, storage, create=True)
         if untrained:
             (unevaluated,) = evaluated.score_models([resolved], opened, paths, exit.tell)
@@ -69,10 +69,10 @@ def table(
     _show(made, form, figure)
     if opened is not None and resolved.space.search is None:
         incomplete = opened.sweep_spec(sweep_name(resolved)).blocked
-        exit.say(unfinished(made, seeds or len(resolved.space.seeds), incomplete))
+        exit.say(list_unfinished(made, seeds or len(resolved.space.seeds), incomplete))
 
 
 def _show(made: Table, form: str | None, figure: Path | None) -> None:
-    print(render(made, form) if form else table_text.shown(made), end="", flush=True)
+    print(render(made, form) if form else table_text.show_table(made), end="", flush=True)
     if figure is not None:
         figures.draw(made, figure)

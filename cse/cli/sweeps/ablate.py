@@ -12,10 +12,10 @@ from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without
 from cluster.plan.planner import plan
 from cse.cli import exit, ledgers, options
-from cse.cli.listing import aligned
+from cse.cli.listing import align_rows
 from cse.cli.loader import deferred
 from cse.cli.plan_text import product
-from cse.cli.sweep_options import SweepArguments, Yes, with_sweep_arguments
+from cse.cli.sweep_options import SweepArguments, Yes, add_sweep_arguments
 from cse.cli.sweeps.run import run_grid
 from cse.experiments import request as sweeping
 from cse_train.fields import ConfigError
@@ -34,7 +34,7 @@ What = Annotated[
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Print the plan and train nothing.")]
 
 
-@with_sweep_arguments
+@add_sweep_arguments
 def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanOnly = False) -> int:
     """Train the full configuration and one without each component (its method's YAML lists them); print the losses."""
     if given.profile is not None:
@@ -56,7 +56,7 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
         rerun=given.rerun,
         keep=given.keep,
     )
-    print("\n".join(described(made)), flush=True)
+    print("\n".join(describe_parts(made)), flush=True)
     return plan_alone(request) if plan_only else run_ablation(made, request, yes)
 
 
@@ -81,7 +81,7 @@ def run_ablation(made: Any, request: sweeping.Request, yes: bool) -> int:
     return code or exit.DONE
 
 
-def described(made: Any) -> list[str]:
+def describe_parts(made: Any) -> list[str]:
     """What is about to be left out."""
     space = made.space
     lines = [f"{space.id}: {space.title}"]
@@ -104,7 +104,7 @@ def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -
         "95% interval": "",
         "by": "",
     }
-    return aligned([head, *({column: component.label, **_shown(component)} for component in components)])
+    return align_rows([head, *({column: component.label, **_shown(component)} for component in components)])
 
 
 def _shown(component: Without) -> dict[str, object]:

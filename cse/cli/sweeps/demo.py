@@ -50,11 +50,11 @@ def run_demo(request: sweeping.Request) -> int:
     if code == exit.INTERRUPTED:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
-    if not work.nothing_left or not baselines.stored(setups, columns, ledger):
+    if not work.nothing_left or not baselines.read_stored(setups, columns, ledger):
         untrained.ensure(request.resolved, ledger, request.paths)
     made = build.build(request.resolved, ledger)
     print()
-    print(table_text.shown(made))
+    print(table_text.show_table(made))
     print(screen.prose(SMALL_SCALE))
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():

@@ -8,12 +8,12 @@ import typer
 
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
-from cluster.launch.files import brought
+from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
 from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
-from cse.cli.sweep_options import BudgetOption, SweepArguments, with_sweep_arguments
+from cse.cli.sweep_options import BudgetOption, SweepArguments, add_sweep_arguments
 from cse.experiments import tracking
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
@@ -41,7 +41,7 @@ STAYING = ("target", "ids", "config", "dry_run", "address", "plugins")
 TRAVELLING_PATHS = ("storage", "data", "train_file", "senteval")
 
 
-@with_sweep_arguments
+@add_sweep_arguments
 def launch(
     ctx: typer.Context,
     target: Target,
@@ -66,7 +66,7 @@ def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids:
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
     _check(cluster, given, ids)
-    sent = brought(ids, given.profile, given.plugins or [])
+    sent = bring_files(ids, given.profile, given.plugins or [])
     options = _settled(cluster) | _travelling(ctx)
     if "--profile" in sent.options:
         del options["--profile"]

@@ -7,7 +7,7 @@ from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
-from cse.cli.plan_text import published, text, until_decided
+from cse.cli.plan_text import count_published, tell_until_decided, text
 from search_spaces.catalog import load_all
 
 with deferred(__name__):
@@ -40,12 +40,12 @@ def plan(
     expected = {}
     if terms.looks is not None:
         tables = [space for space in work.tables if space.runs]
-        expected = {space.id: looks.expected(space, opened, terms) for space in tables}
+        expected = {space.id: looks.expect_cost(space, opened, terms) for space in tables}
     if form == "json":
         looked = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
-        print(json.dumps(work.as_dict() | {"published": published(work)} | looked))
+        print(json.dumps(work.as_dict() | {"published": count_published(work)} | looked))
         return
     print(text(work))
-    for line in until_decided(work, expected, terms):
+    for line in tell_until_decided(work, expected, terms):
         print(screen.prose(line, indent="  "))
     exit.say([f"what is done was recognised by settings alone: {line}" for line in work.absent])

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.ledger import Ledger, shown_url
+from analysis.ledger import Ledger, mask_password
 from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError
@@ -18,13 +18,13 @@ from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli import plan_text as plan_command
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.cli.sweep_options import SweepArguments, add_sweep_arguments
 from cse.experiments import request as sweeping
 from cse.experiments.finished_tables import FinishedTables
-from cse.experiments.looks import LookSource, TableLooks, with_looks
+from cse.experiments.looks import LookSource, TableLooks, add_looks
 from cse.experiments.request import Work
 from cse.tables import reproduction
-from cse.tables.study import declared
+from cse.tables.study import spell_terms
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
 
@@ -42,7 +42,7 @@ REPEATED = ("profile", "data", "train_file", "train_columns", "senteval", "seeds
 """Options that the printed command names where they were given; --set follows."""
 
 
-@with_sweep_arguments
+@add_sweep_arguments
 def reproduce(
     ids: Ids,
     given: SweepArguments,
@@ -57,7 +57,7 @@ def reproduce(
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     out = out.resolve() if out else None
     terms = options.terms(until, max_seeds, margin, given.seeds)
-    requests = [with_looks(request, terms) for request in given.requests(load_all(ids))]
+    requests = [add_looks(request, terms) for request in given.requests(load_all(ids))]
     ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
     screen.note("counting runs")
     tables = _planned(requests, ledger)
@@ -75,7 +75,7 @@ def reproduce(
     return max(code, _show(tables, finished.missed(), ledger, given, out))
 
 
-def of(requests: list[sweeping.Request], given: SweepArguments) -> list[reproduction.Reproduction]:
+def train_and_judge(requests: list[sweeping.Request], given: SweepArguments) -> list[reproduction.Reproduction]:
     """Train what the tables lack without asking, and give each; TableError for one that cannot be made."""
     ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
     tables = _planned(requests, ledger)
@@ -176,8 +176,8 @@ def _text(page: reproduction.Reproduction) -> str:
     if screen.width() is None:
         return page.markdown()
     head = f"{screen.bold(page.headline)}\n\n" if page.headline else ""
-    text = table_text.shown(page.table, page.verdicts, page.ordering)
-    return f"{head}{text}\n{screen.bold('Basis')}\n\n{table_text.listed(page.basis())}\n"
+    text = table_text.show_table(page.table, page.verdicts, page.ordering)
+    return f"{head}{text}\n{screen.bold('Basis')}\n\n{table_text.list_lines(page.basis())}\n"
 
 
 def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:
@@ -198,16 +198,16 @@ def _reproduced(
     elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
     if baselines_too:
         untrained.ensure(request.resolved, ledger, request.paths)
-    command = repeated(space.id, given, request.terms)
+    command = spell_command(space.id, given, request.terms)
     return reproduction.gather(space, request.seeds, ledger, command, elsewhere, request.terms)
 
 
-def repeated(name: str, given: SweepArguments, terms: Terms) -> str:
+def spell_command(name: str, given: SweepArguments, terms: Terms) -> str:
     """The command line that gives one table again."""
-    words = ["cse", "reproduce", name, *declared(terms)]
+    words = ["cse", "reproduce", name, *spell_terms(terms)]
     for option in REPEATED:
         value = getattr(given, option)
         if value is not None and value != getattr(SweepArguments, option):
             words += [f"--{option.replace('_', '-')}", str(value)]
     words += [word for pair in given.settings or [] for word in ("--set", pair)]
-    return shlex.join([*words, *(("--ledger", shown_url(given.ledger)) if given.ledger else ())])
+    return shlex.join([*words, *(("--ledger", mask_password(given.ledger)) if given.ledger else ())])

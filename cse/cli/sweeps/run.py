@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from analysis.ledger import Ledger, shown_url
-from cluster.plan.missing_inputs import by_reason
+from analysis.ledger import Ledger, mask_password
+from cluster.plan.missing_inputs import group_by_reason
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import MANY_RUNS, BudgetOption, SweepArguments, Yes, with_sweep_arguments
+from cse.cli.sweep_options import MANY_RUNS, BudgetOption, SweepArguments, Yes, add_sweep_arguments
 from cse.experiments import request as sweeping
 from cse.tables import build
 from search_spaces.catalog import load_space
@@ -27,7 +27,7 @@ RetrainMissing = Annotated[
 ]
 
 
-@with_sweep_arguments
+@add_sweep_arguments
 def run(
     space: options.SpaceName,
     given: SweepArguments,
@@ -45,12 +45,12 @@ def run(
 def run_missing(request: sweeping.Request, yes: bool = True) -> int:
     """Train finished runs again whose files are gone; returns the exit code."""
     opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-    runs = retraining.without_files(request, opened)
+    runs = retraining.find_without_files(request, opened)
     print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
-    if not runs or not (yes or agreed(len(runs))):
+    if not runs or not (yes or ask(len(runs))):
         return exit.DONE
     before = opened.runs(signatures=[run.signature for run in runs])
-    work = retraining.reopened(request, opened, runs)
+    work = retraining.reopen_runs(request, opened, runs)
     code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
     exit.say(retraining.differing(before, opened))
     return code
@@ -74,7 +74,7 @@ def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None
     announce(work, opened.url)
     if work.nothing_left:
         return exit.DONE
-    if not (yes or agreed(work.total - work.done)):
+    if not (yes or ask(work.total - work.done)):
         return None
     return exit.print_outcome(experiments.run_grid(request, work), opened.url)
 
@@ -83,10 +83,10 @@ def show(request: sweeping.Request, opened: Ledger) -> None:
     """Print the table as it stands, with the rows without training."""
     untrained.ensure(request.resolved, opened, request.paths)
     print()
-    print(table_text.shown(build.build(request.resolved, opened, paths=request.paths)), end="")
+    print(table_text.show_table(build.build(request.resolved, opened, paths=request.paths)), end="")
 
 
-def agreed(count: int) -> bool:
+def ask(count: int) -> bool:
     """Ask a person at a terminal before a great many runs."""
     return count <= MANY_RUNS or not sys.stdin.isatty() or typer.confirm(f"Train {count} runs?")
 
@@ -96,7 +96,12 @@ def announce(work: sweeping.Work, ledger: str) -> None:
     unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
     print(
         "\n".join(
-            [f"{work.line()}  (ledger {shown_url(ledger)})", *work.stale, *by_reason(work.incomplete), *unscored]
+            [
+                f"{work.line()}  (ledger {mask_password(ledger)})",
+                *work.stale,
+                *group_by_reason(work.incomplete),
+                *unscored,
+            ]
         ),
         flush=True,
     )

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import Ledger
-from analysis.render.markup import MARKDOWN, aligned
+from analysis.render.markup import MARKDOWN, align_table
 from analysis.run_state import RunState
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.cli.sweep_options import SweepArguments, add_sweep_arguments
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import work_of
 from cse_train.fields import ConfigError
@@ -44,13 +44,13 @@ Examples = Annotated[int, typer.Option(min=1, help="Training examples of each ce
 Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
 
 
-@with_sweep_arguments
+@add_sweep_arguments
 def variants(
     spaces: options.SpaceNames, given: SweepArguments, examples: Examples = VARIANT_EXAMPLES, out: Out = None
 ) -> int:
     """Train every cell of some tables for a few steps and print what each logs, to see that it trains."""
     short = [f"train.examples={examples}", f"train.evaluations={VARIANT_EVALUATIONS}", *(given.settings or [])]
-    named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or on_the_dev_set(space)]
+    named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or trains_own_runs(space)]
     if endless := [space.id for space in named if space.sampled]:
         raise ConfigError(
             [f"no list of cells: space={name}; a search has no variants, see cse run" for name in endless]
@@ -69,7 +69,7 @@ def variants(
     return code
 
 
-def on_the_dev_set(space: Space) -> bool:
+def trains_own_runs(space: Space) -> bool:
     """Whether a paper's table trains runs of its own: others only score such runs, or search."""
     return "sts_dev" in space.evaluate and not (space.search and space.search.sampler != "grid")
 
@@ -96,7 +96,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
         why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
     reasons = [f"- {name}: {reason}" for name, reason in why.items()]
-    return "\n".join([aligned(list(VARIANT_COLUMNS), lines, VARIANT_TEXTS), "", *reasons]).rstrip() + "\n"
+    return "\n".join([align_table(list(VARIANT_COLUMNS), lines, VARIANT_TEXTS), "", *reasons]).rstrip() + "\n"
 
 
 def loss_parts(metrics: Mapping[str, float | None]) -> str:

@@ -25,7 +25,7 @@ def clean(
     folder = ledgers.storage_folder(storage)
     quota = None if disk_quota is None else retention.parse_size(disk_quota)
     opened = ledgers.open_ledger(ledger, storage)
-    cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, retention.referred_models(opened))
+    cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, retention.list_referred(opened))
     for item in cleaning.removable:
         print(f"{item.kind:10}  {size(item.size):>10}  {item.folder}")
     if delete:

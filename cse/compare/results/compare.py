@@ -14,12 +14,12 @@ from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
 from cse.cli.table_text import TableFormat
-from cse.compare.by_pairs import PairComparison, compared_by_pairs
-from cse.compare.by_seeds import ColumnComparison, compared
-from cse.compare.gathered import Gathered, gathered, suites_to_score
+from cse.compare.by_pairs import PairComparison, compare_by_pairs
+from cse.compare.by_seeds import ColumnComparison, compare_by_seeds
+from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.text import Comparison, table, text
 from cse.tables.models import Model, model_of, require_two
-from cse_train.backbone.folders import shipped_names
+from cse_train.backbone.folders import list_encoders
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.fields import ConfigError, Scalar
@@ -69,24 +69,24 @@ def compare(
     """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
     terms = Terms(margin=margin, family=level)
     paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
-    models = named([a, b], opened, profile, options.settings(settings), data_hash)
+    models = read_models([a, b], opened, profile, options.settings(settings), data_hash)
     lacking = words(suite), words(column)
     left, right = (
         _scored(model, other, *lacking, opened, paths, pooler, max_length) for model, other in (models, models[::-1])
     )
-    common = gathered(left, right, opened, words(column), spans=options.spans(scale))
-    pairs = compared_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
+    common = gather(left, right, opened, words(column), spans=options.spans(scale))
+    pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
     texts = _texts(pairs, common, paths)
-    made = Comparison(left, right, terms, common, compared(common.columns, terms), pairs, texts)
+    made = Comparison(left, right, terms, common, compare_by_seeds(common.columns, terms), pairs, texts)
     if form == "json":
-        print(json.dumps(as_dict(made), indent=1, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(list_facts(made), indent=1, ensure_ascii=False, allow_nan=False))
     elif form in (None, "md"):
         print(text(made, screen.width() if form is None else None))
     else:
         print(render(table(made), form), end="")
 
 
-def named(
+def read_models(
     names: Sequence[str],
     ledger: Ledger | None,
     profile: str | None,
@@ -94,7 +94,7 @@ def named(
     data_hash: str | None,
 ) -> tuple[Model, Model]:
     """The two models. ConfigError as of `model_of` and `require_two`."""
-    left, right = (model_of(name, ledger, profile, settings, data_hash, shipped_names()) for name in names)
+    left, right = (model_of(name, ledger, profile, settings, data_hash, list_encoders()) for name in names)
     require_two(left, right)
     return left, right
 
@@ -138,7 +138,7 @@ def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) 
     return texts
 
 
-def as_dict(made: Comparison) -> dict[str, object]:
+def list_facts(made: Comparison) -> dict[str, object]:
     """Everything, for programs."""
     apart = made.gathered.difference_line()
     return {

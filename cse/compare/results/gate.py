@@ -13,10 +13,10 @@ from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import ledgers, options
 from cse.cli.exit import DONE
 from cse.cli.listing import FormatOption
-from cse.compare.by_seeds import ColumnComparison, GateWord, compared, verdict_of
-from cse.compare.gathered import Gathered, gathered
-from cse.compare.results.compare import Columns, Level, Margin, column_dict, model_dict, named, words
-from cse.compare.text import interval_text, no_ties, worded
+from cse.compare.by_seeds import ColumnComparison, GateWord, compare_by_seeds, verdict_of
+from cse.compare.gathered import Gathered, gather
+from cse.compare.results.compare import Columns, Level, Margin, column_dict, model_dict, read_models, words
+from cse.compare.text import interval_text, no_ties, word_with_count
 from cse.tables.models import Model
 from cse_train.fields import ConfigError
 
@@ -61,11 +61,11 @@ def gate(
     """
     terms = Terms(margin=margin, family=level, looks=_numbers(looks))
     opened = ledgers.existing_ledger(ledger, storage)
-    models = named([candidate, against], opened, profile, options.settings(settings), data_hash)
+    models = read_models([candidate, against], opened, profile, options.settings(settings), data_hash)
     _require_seeds(models)
     wanted = words(column) or _dev(*models)
-    common = gathered(models[0], models[1], opened, wanted, spans=options.spans(scale), cosines=False)
-    columns = compared(common.columns, terms)
+    common = gather(models[0], models[1], opened, wanted, spans=options.spans(scale), cosines=False)
+    columns = compare_by_seeds(common.columns, terms)
     word, more = verdict_of(columns)
     if form == "json":
         print(json.dumps(_as_dict(models, terms, columns, word, more, common), indent=1, allow_nan=False))
@@ -101,7 +101,7 @@ def _dev(left: Model, right: Model) -> list[str]:
 def line(word: GateWord, more: int | None, columns: list[ColumnComparison], others: str = "") -> str:
     """`better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0)`, with the seeds that it lacks."""
     lacking = "" if word != "more-seeds" else f" {more}" if more is not None else f" over {MOST_SEEDS_NEEDED}"
-    return f"{worded(word, others)}{lacking}: " + "; ".join([*map(_column, columns), *no_ties(columns)])
+    return f"{word_with_count(word, others)}{lacking}: " + "; ".join([*map(_column, columns), *no_ties(columns)])
 
 
 def _column(column: ColumnComparison) -> str:

@@ -12,7 +12,7 @@ from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.cli.sweep_options import SweepArguments, add_sweep_arguments
 from cse.doctor import checks
 from cse.doctor.checks import Finding, needs, stops
 from cse.doctor.nodes import cluster
@@ -46,7 +46,7 @@ RepairOption = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --repair: put it right.")]
 
 
-@with_sweep_arguments
+@add_sweep_arguments
 def doctor(
     given: SweepArguments,
     space: Space = None,
@@ -57,12 +57,12 @@ def doctor(
 ) -> int:
     """Check what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if repair:
-        return repaired(given, yes)
+        return repair_ledger(given, yes)
     if probe and (space is None or given.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
-    findings = examined(given, space)
+    findings = examine(given, space)
     if probe and space is not None and not stops(findings):
-        findings += probed(given, space)
+        findings += run_probe(given, space)
     if form == "json":
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
@@ -70,7 +70,7 @@ def doctor(
     return exit.MISTAKE if stops(findings) else exit.DONE
 
 
-def repaired(given: SweepArguments, yes: bool) -> int:
+def repair_ledger(given: SweepArguments, yes: bool) -> int:
     """Print what is wrong with ledger and storage and, with `yes`, put it right."""
     broken = repairing.repairs(ledgers.open_ledger(given.ledger), ledgers.storage_folder(given.storage))
     for item in broken:
@@ -81,19 +81,19 @@ def repaired(given: SweepArguments, yes: bool) -> int:
     return exit.DONE
 
 
-def examined(given: SweepArguments, space: str | None) -> list[Finding]:
+def examine(given: SweepArguments, space: str | None) -> list[Finding]:
     """Every check of this machine, then of the cluster where an address is given."""
     resolved = None if space is None else _resolved(given, space)
     options, (paths, absent) = given.unchecked_options(), _paths(given, resolved)
     url = ledgers.ledger_url(given.ledger)
-    findings = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
+    findings = [*checks.try_check("versions", checks.check_versions), *checks.try_check("token", checks.check_token)]
     if options.address is None:
-        findings += checks.tried("machine", lambda: checks.check_machine(options))
-        findings += checks.tried("products", products)
+        findings += checks.try_check("machine", lambda: checks.check_machine(options))
+        findings += checks.try_check("products", products)
         findings += [*checks.gpus(options.gpus_per_worker), *checks.ports()]
-    findings += checks.tried("storage", lambda: checks.check_storage(options.storage))
+    findings += checks.try_check("storage", lambda: checks.check_storage(options.storage))
     findings += checks.ray_disk(Path("/tmp/ray"))
-    findings += checks.tried("ledger", lambda: checks.check_ledger(url))
+    findings += checks.try_check("ledger", lambda: checks.check_ledger(url))
     findings += absent or checks.data(paths)
     if resolved is not None:
         seeds = range(given.seeds) if given.seeds else resolved.space.seeds
@@ -108,7 +108,7 @@ def products() -> str:
     return said + ("bf16 as fp32, which is no slower" if bf16 == fp32 else f"bf16 by {bf16}, {rates[bf16]:.0f} GFLOP/s")
 
 
-def probed(given: SweepArguments, space: str) -> list[Finding]:
+def run_probe(given: SweepArguments, space: str) -> list[Finding]:
     """One short run of the space here."""
     examples = arguments.settings(given.settings).get("train.examples")
     few = int(str(examples)) if examples else None

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.bundles.reader import Bundle
-from analysis.ledger import shown_url
+from analysis.ledger import mask_password
 from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.labels import number_of
@@ -17,7 +17,7 @@ from cse.cli.options import positive
 from cse.importers import sources
 from cse.importers.take import Taking, take
 from cse.tables.imported.metric import Metric
-from cse.tables.imported.strangers import checked_records
+from cse.tables.imported.strangers import check_records
 from cse_train.fields import ConfigError, nearest
 
 TOOLS = sources.names()
@@ -100,10 +100,12 @@ def import_(
     runs = module.read(source, study)
     sense = _sense(score, negate, better, any(score in run.lower and not run.unfinished for run in runs))
     span = positive(scale, "scale")
-    taking = Taking(tool=what, source=shown_url(source), sweep=name, score=score, better=sense, span=span, names=names)
+    taking = Taking(
+        tool=what, source=mask_password(source), sweep=name, score=score, better=sense, span=span, names=names
+    )
     with ledgers.ledger_to_fill(ledger) as opened:
         merged, left_out, metric = take(runs, taking, opened)
-    print(f"{counted(merged)} as {name}  (ledger {opened.url})\n{described(metric)}")
+    print(f"{count_merged(merged)} as {name}  (ledger {opened.url})\n{describe_metric(metric)}")
     exit.say(left_out)
 
 
@@ -122,7 +124,7 @@ def _sense(score: str, negate: bool, better: str | None, minimised: bool) -> Sen
     return "lower" if negate or minimised or better == "lower" else "higher" if better else None
 
 
-def described(metric: Metric) -> str:
+def describe_metric(metric: Metric) -> str:
     """What is taken for granted of the score."""
     span = metric.scale.span
     unknown = "its range is not known, so that nothing is called a tie: --scale 1, or 100, says it"
@@ -144,12 +146,12 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
         raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged = opened.merge(checked_records(bundle), RecordSource(file.name, bundle.header.sha256))
-    print(f"{counted(merged)}  (ledger {opened.url})")
+        merged = opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
+    print(f"{count_merged(merged)}  (ledger {opened.url})")
     exit.say(left(merged))
 
 
-def counted(merged: Merged) -> str:
+def count_merged(merged: Merged) -> str:
     """What was taken over."""
     parts = [f"{number_of(merged.added, 'run')} imported", f"{merged.there} already there"]
     parts += [f"settings of {number_of(merged.renewed, 'run')} renewed"] if merged.renewed else []

@@ -5,7 +5,7 @@ from typing import Any
 
 import optuna
 
-from analysis.ledger import shown_url
+from analysis.ledger import mask_password
 from cse.importers import ForeignRun
 from cse.importers.values import numbers, require_table, scalar, sqlite_file
 from cse_train.fields import ConfigError, nearest
@@ -16,7 +16,7 @@ SCORE = "value"
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
     """Every trial, finished where it is complete. Of several objectives the values are `value_0`, `value_1`, …"""
-    shown = shown_url(source)
+    shown = mask_password(source)
     with reading("no study", f"source={shown}", "name a database's URL, or the file of Optuna's journal"):
         storage = _storage(source)
         studies = optuna.get_all_study_names(storage)

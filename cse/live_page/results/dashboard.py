@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.ledger import Ledger, shown_url
+from analysis.ledger import Ledger, mask_password
 from analysis.tables.spec import TableError
 from cse.cli import ledgers, options
 from cse.cli.loader import deferred
@@ -26,7 +26,7 @@ def dashboard(ledger: ledgers.LedgerUrl = None, port: Port = PORT, storage: opti
 
     The address has a token in it, of which the browser makes a cookie; without it the page shows nothing.
     """
-    engine = ledgers.connected(ledger, storage)
+    engine = ledgers.connect_ledger(ledger, storage)
     opened = Ledger(engine)
 
     def decide(name: str) -> dict[str, object]:
@@ -36,9 +36,9 @@ def dashboard(ledger: ledgers.LedgerUrl = None, port: Port = PORT, storage: opti
         except (ConfigError, TableError) as error:
             return {"problem": str(error).splitlines()[0]}
 
-    token = secret.kept(cache_folder().resolve())
+    token = secret.keep_token(cache_folder().resolve())
     with DashboardServer(engine, ledgers.storage_folder(storage), port, token, decide) as server:
-        print(f"sweeps of {shown_url(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
+        print(f"sweeps of {mask_password(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
     engine.dispose()

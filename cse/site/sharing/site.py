@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from analysis.bundles.reader import Bundle
-from analysis.ledger import Ledger, shown_url
+from analysis.ledger import Ledger, mask_password
 from analysis.ledger.exchange.merge import RecordSource
 from cse.cli import ledgers, screen
 from cse.cli.loader import deferred
-from cse.tables.imported.strangers import checked_records
+from cse.tables.imported.strangers import check_records
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 
@@ -46,7 +46,7 @@ def _check(to: Path, files: list[Path], ledger: str | None) -> None:
     if to.exists() and not to.is_dir():
         problems.append(f"not a folder: --to={to}; name a folder, new or not")
     if files and ledger:
-        problems.append(f"two sources: --ledger={shown_url(ledger)} beside {len(files)} bundles; give one of them")
+        problems.append(f"two sources: --ledger={mask_password(ledger)} beside {len(files)} bundles; give one of them")
     absent = [file for file in files if not file.is_file()]
     problems += [f"no such file: file={file}; name a bundle (cse bundle writes one)" for file in absent]
     if problems:
@@ -67,7 +67,7 @@ def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[s
         with contextlib.closing(opened):
             for file in sorted(files, key=lambda file: file.name):
                 bundle = Bundle(file)
-                opened.merge(checked_records(bundle), RecordSource(file.name, bundle.header.sha256))
+                opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
             yield opened, sorted(file.name for file in files)
 
 

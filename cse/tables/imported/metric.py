@@ -34,20 +34,20 @@ class Metric:
         return replace(run, best=-run.best) if self.turned and run.best is not None else run
 
 
-def declared(name: str, better: Sense | None, span: float | None, values: Iterable[float]) -> Metric:
+def declare_metric(name: str, better: Sense | None, span: float | None, values: Iterable[float]) -> Metric:
     """The metric as a person declares it; what is not declared is read. ConfigError for a loss without a direction."""
     if better is None and needs_direction(name):
         raise ConfigError([f"no direction: score={name}; give --better lower, or --better higher"])
     return Metric(name, MetricScale(better or "higher", read_span(name, values) if span is None else span))
 
 
-def in_spec(metric: Metric) -> dict[str, Scalar]:
+def spec_of_metric(metric: Metric) -> dict[str, Scalar]:
     """What a sweep keeps of it."""
     score = (TURNED if metric.turned else "") + metric.name
     return {"score": score, "better": metric.scale.better, "span": metric.scale.span}
 
 
-def of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
+def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
     """The metric of an imported sweep with these runs; none is better of a loss that was imported undeclared."""
     name, turned = spec.score.removeprefix(TURNED), spec.score.startswith(TURNED)
     better: Sense | None = "lower" if turned else "higher"
@@ -57,10 +57,10 @@ def of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
     return Metric(name, MetricScale(better, spec.span or read_span(name, values)))
 
 
-def of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
+def metric_of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
     """The metric of runs of an imported sweep; None for runs that were trained here."""
     names = {run.signature for run in runs if IMPORTED in run.identity}
     for sweep in ledger.sweeps() if names else ():
         if sweep.spec.imported and not names.isdisjoint(ledger.signatures(sweep.id)):
-            return of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
+            return metric_of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
     return None

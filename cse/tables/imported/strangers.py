@@ -7,11 +7,11 @@ from analysis.bundles.reader import AGAIN, Bundle
 from analysis.ledger.exchange.columns import Record
 from cluster.plan.signature import possible_signatures
 from cse.tables.imported import IMPORTED
-from cse_train.config import completed, parse_run
+from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
 
 
-def checked_records(bundle: Bundle) -> Iterator[Record]:
+def check_records(bundle: Bundle) -> Iterator[Record]:
     """Each record, in order. BundleError as `Bundle.records`, and for a run whose settings have another signature."""
     for record in bundle.records():
         if record["kind"] == "run" and not _has_its_signature(record):
@@ -28,7 +28,7 @@ def _has_its_signature(run: Record) -> bool:
     if IMPORTED in run["identity"]:
         return True
     try:
-        parsed = parse_run(completed({**run["config"], "method": run["method"], "train.seed": run["seed"]}))
+        parsed = parse_run(complete({**run["config"], "method": run["method"], "train.seed": run["seed"]}))
     except ConfigError:
         return True
     version = run["attempts"][-1]["details"].get("method_version") if run["attempts"] else None

@@ -8,12 +8,12 @@ from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import DEV, Planned
 from analysis.tables.spec import MetricScale
 from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import of_spec
+from cse.tables.imported.metric import metric_of_spec
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace, full_key, setups, sweep_name
 
 
-def planned_of(
+def plan_imported(
     resolved: ResolvedSpace, ledger: Ledger | None
 ) -> tuple[list[Planned], list[RunRow], list[str], dict[str, MetricScale]]:
     """(cell key, signature, seed) of imported runs whose settings name a cell; their rows, and where they come from.
@@ -29,7 +29,7 @@ def planned_of(
     dev = str(setups(resolved)[0][DEV])
     planned: list[Planned] = [(full_key(resolved, keys[run.signature] or {}), run.signature, run.seed) for run in rows]
     note = f"{len(rows)} of {len(keys)} runs imported from {spec.imported}: {dev} is its `{spec.score}`"
-    metric = of_spec(spec, rows)
+    metric = metric_of_spec(spec, rows)
     shown = [metric.measured(_with_dev(run, dev)) for run in rows]
     notes = [f"{note}, measured there by a protocol of its own."] if rows else []
     return planned, shown, notes, {dev: metric.scale}

@@ -17,7 +17,7 @@ from torch import nn
 from cse_train import distributed
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.backbone.config_file import require_fitting
-from cse_train.backbone.folders import files_hash, locate, shipped_names, weight_files
+from cse_train.backbone.folders import files_hash, list_encoders, locate, weight_files
 from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
 from cse_train.backbone.reading_order import first_token_problem, others_than_first, reads_first
 from cse_train.backbone.weight_files import read_tensors
@@ -98,10 +98,10 @@ def open_model(
         return _open_run(path, pooler, max_length, prompt, load_model(path, signature, encoder))
     if (path / "modules.json").is_file():
         return open_library_model(path, pooler, max_length, prompt)
-    if str(path) in shipped_names() or ((path / "config.json").is_file() and weight_files(path)):
+    if str(path) in list_encoders() or ((path / "config.json").is_file() and weight_files(path)):
         return _open_encoder(path, pooler, max_length, prompt)
     absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
-    reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), shipped_names())}"
+    reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), list_encoders())}"
     raise ConfigError([f"not a model: model={path} {reason}; {MODEL_ADVICE}"])
 
 
@@ -202,7 +202,7 @@ def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
     transformers fills an absent pooler with random numbers and a bias of zeros, and saves it like any other (users of
     SimCSE lost points to it); training moves the bias.
     """
-    tensors = {} if str(path) in shipped_names() else read_tensors(path)
+    tensors = {} if str(path) in list_encoders() else read_tensors(path)
     mlp = {name.rpartition("pooler.")[2]: t for name, t in tensors.items() if "pooler.dense." in name}
     missing = {"dense.weight", "dense.bias"} - mlp.keys()
     if missing or not mlp["dense.bias"].any():

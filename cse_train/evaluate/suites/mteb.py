@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.correlation import rounded
+from cse_train.evaluate.correlation import round_cosines
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.vectors import unit
@@ -46,11 +46,11 @@ class MtebEncoder:
 
     def similarity(self, left_ND: Any, right_MD: Any) -> Any:
         """Cosines, float64 [N, M], as a tensor."""
-        return _tensor(rounded(unit(np.asarray(left_ND)) @ unit(np.asarray(right_MD)).T))
+        return _tensor(round_cosines(unit(np.asarray(left_ND)) @ unit(np.asarray(right_MD)).T))
 
     def similarity_pairwise(self, left_ND: Any, right_ND: Any) -> Any:
         """Cosines of row with row, float64 [N], as a tensor."""
-        return _tensor(rounded((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1)))
+        return _tensor(round_cosines((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1)))
 
 
 def prompt_of(prompts: Mapping[str, str], task: Any, kind: Any) -> str | None:

@@ -25,7 +25,7 @@ from cse_train.evaluate.metric_names import needs_direction
 from cse_train.evaluate.pairs import load_pairs, set_name
 from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.evaluate.user_sets import judgements
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
 from cse_train.results import CODE_VERSION, RULED, Protocol
@@ -36,7 +36,7 @@ SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
 
 
 @functools.cache
-def shipped() -> Mapping[str, ModuleType]:
+def list_shipped() -> Mapping[str, ModuleType]:
     """Name -> suite of this folder, sorted."""
     modules = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if module.name != "registry")
     loaded = [importlib.import_module(f"{folder.__name__}.{name}") for name in modules]
@@ -49,18 +49,18 @@ def suites() -> list[str]:
     taken = [name for name in added if name in members()]
     if taken:
         raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in taken])
-    return sorted({*shipped(), *added})
+    return sorted({*list_shipped(), *added})
 
 
-def prefixed(name: str) -> ModuleType | None:
+def find_prefixed(name: str) -> ModuleType | None:
     """The suite of a name that begins as its members do; None for any other name."""
-    return next((suite for suite in shipped().values() if name.startswith(getattr(suite, "PREFIX", " "))), None)
+    return next((suite for suite in list_shipped().values() if name.startswith(getattr(suite, "PREFIX", " "))), None)
 
 
 @functools.cache
 def members() -> Mapping[str, ModuleType]:
     """Single set or task -> the suite that scores it."""
-    return {member: suite for suite in shipped().values() for member in getattr(suite, "MEMBERS", ())}
+    return {member: suite for suite in list_shipped().values() for member in getattr(suite, "MEMBERS", ())}
 
 
 def names() -> list[str]:
@@ -70,7 +70,7 @@ def names() -> list[str]:
 
 def is_known(name: str) -> bool:
     """Whether a name, variants included, can be scored."""
-    return set_name(name) in names() or prefixed(name) is not None
+    return set_name(name) in names() or find_prefixed(name) is not None
 
 
 def require_known(suites: Iterable[str], paths: DataPaths) -> None:
@@ -88,18 +88,18 @@ def suite_of(name: str, paths: DataPaths) -> ModuleType:
     ConfigError for a user's file that cannot be read.
     """
     if (file := paths.data_set(name)) is not None:
-        kinds = {"ratings": shipped()["sts"], "labels": shipped()["transfer"], "retrieval": judgements}
-        return kinds[opened(file).kind]
-    return prefixed(name) or (_suite(name) if name in suites() else members()[set_name(name)])
+        kinds = {"ratings": list_shipped()["sts"], "labels": list_shipped()["transfer"], "retrieval": judgements}
+        return kinds[open_user_file(file).kind]
+    return find_prefixed(name) or (_suite(name) if name in suites() else members()[set_name(name)])
 
 
 def _is_suite(name: str) -> bool:
-    return name in suites() and prefixed(name) is None
+    return name in suites() and find_prefixed(name) is None
 
 
 def _suite(name: str) -> ModuleType:
     plugin = plugins.get("suite", name)
-    return shipped()[name] if plugin is None else _directed(plugins.load(plugin))
+    return list_shipped()[name] if plugin is None else _directed(plugins.load(plugin))
 
 
 def _directed(suite: ModuleType) -> ModuleType:
@@ -141,7 +141,7 @@ def span(column: str) -> float | None:
     spans = [suite.SPANS[metric] for suite in describing if metric in getattr(suite, "SPANS", {})]
     if spans:
         return float(spans[0])
-    if describing[0] not in shipped().values():
+    if describing[0] not in list_shipped().values():
         return None
     ours = not metric_of(column) or is_known(column) or metric in _metrics() or metric.startswith(RULED)
     return 100.0 if ours else None
@@ -149,17 +149,19 @@ def span(column: str) -> float | None:
 
 def _describing(column: str) -> list[ModuleType]:
     """The plug-in whose column it is, else the suites that ship."""
-    loaded = (_suite(name) for name in suites() if name not in shipped())
-    return [suite for suite in loaded if column in suite.COLUMNS] or list(shipped().values())
+    loaded = (_suite(name) for name in suites() if name not in list_shipped())
+    return [suite for suite in loaded if column in suite.COLUMNS] or list(list_shipped().values())
 
 
 @functools.cache
 def _metrics() -> frozenset[str]:
     """The metrics of ours, a user's own sets included."""
-    return frozenset([*judgements.RANK_METRICS, *(metric_of(c) for suite in shipped().values() for c in suite.COLUMNS)])
+    return frozenset(
+        [*judgements.RANK_METRICS, *(metric_of(c) for suite in list_shipped().values() for c in suite.COLUMNS)]
+    )
 
 
-def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
+def find_unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
     """The suites of which a column is not among those stored."""
     return tuple(suite for suite in suites if any(column not in have for column in columns(suite)))
 
@@ -168,7 +170,7 @@ def set_hash(name: str, paths: DataPaths) -> str:
     """The content hash of a user's own set, as its scores carry it. ConfigError for one that cannot be read."""
     file = paths.data_set(name)
     assert file is not None, name
-    kind = opened(file).kind
+    kind = open_user_file(file).kind
     if kind == "retrieval":
         return judgements.load_judgements(file).content_hash
     return (load_pairs(name, paths) if kind == "ratings" else load_task(name, paths)).content_hash
@@ -247,6 +249,6 @@ def _read(need: str, suite: str, paths: DataPaths) -> str:
         return file_hash(getattr(paths, need))
     if paths.data_set(need) is not None:
         return set_hash(need, paths)
-    if (family := prefixed(need)) is not None:
+    if (family := find_prefixed(need)) is not None:
         return str(family.member_hash(need))
     return load_task(need, paths).content_hash if need in EVERY_TASK else load_pairs(need, paths).content_hash

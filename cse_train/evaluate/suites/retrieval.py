@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.correlation import rounded
+from cse_train.evaluate.correlation import round_cosines
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.protocol import Score, sts_protocol
@@ -96,7 +96,7 @@ def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
 
 def cosine_scores(search: RetrievalSearch, unit_UD: np.ndarray) -> np.ndarray:
     """float64 [Q, C], as cosines are ranked."""
-    by_text = rounded(unit_UD[search.queries_Q] @ unit_UD.T)
+    by_text = round_cosines(unit_UD[search.queries_Q] @ unit_UD.T)
     scores_QC: np.ndarray = by_text[:, search.corpus_C]
     return scores_QC
 
@@ -115,7 +115,7 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
     """
     if not queries:  # models refuse to embed nothing
         return []
-    cosines = rounded(unit(embed(queries)) @ embedded.unit_UD.T)
+    cosines = round_cosines(unit(embed(queries)) @ embedded.unit_UD.T)
     return [
         {"query": query, "nearest": _list(query, row, embedded.texts)}
         for query, row in zip(queries, cosines, strict=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.correlation import spearman, unranked
+from cse_train.evaluate.correlation import find_unranked, spearman
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs, subset_sizes, suite_names
 from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
@@ -37,7 +37,7 @@ def evaluate(
     return [*scores, *_averages({score.suite: score for score in scores})]
 
 
-def aggregated(
+def aggregate_subsets(
     scores: np.ndarray, gold: np.ndarray, sizes: Sequence[int], aggregation: str = "all"
 ) -> tuple[float, list[float]]:
     """The value of a set whose subsets of these sizes lie one after the other, and the value of each subset.
@@ -79,11 +79,11 @@ def average_of_rounded(values: Mapping[str, float]) -> float:
 def _score(model: TextModel, pairs: Pairs, aggregation: str) -> Score:
     sizes = subset_sizes(pairs)
     cosines = embed_pairs(model.embed, pairs).cosines
-    value, each = aggregated(cosines, pairs.gold, list(sizes.values()), aggregation)
+    value, each = aggregate_subsets(cosines, pairs.gold, list(sizes.values()), aggregation)
     subsets = {
         name: {"pairs": size, "spearman": score} for (name, size), score in zip(sizes.items(), each, strict=True)
     }
-    why = unranked(cosines, pairs.gold)
+    why = find_unranked(cosines, pairs.gold)
     if math.isnan(value) and not why:
         why = "the cosines or the ratings of one of its subsets are all equal"
     return Score(

@@ -76,7 +76,7 @@ class Relatedness:
     """float64 [test pairs], between 1 and 5."""
 
 
-def rounded(value: float | np.floating) -> float:
+def round_percent(value: float | np.floating) -> float:
     """Two decimals."""
     return round(float(value), 2)
 

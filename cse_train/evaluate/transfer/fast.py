@@ -12,7 +12,7 @@ from cse_train.evaluate.transfer.contract import (
     Splits,
     TransferOutcome,
     percent,
-    rounded,
+    round_percent,
     stratified_folds,
 )
 
@@ -28,10 +28,10 @@ def score(splits: Splits, _classes: int, recipe: ClassifierRecipe) -> TransferOu
         shares, predicted = _cross_validated(first, recipe.folds)
         devacc = float(np.mean(shares))
     if "test" not in splits:
-        return TransferOutcome(rounded(devacc), rounded(devacc), devacc, devacc, predicted)
+        return TransferOutcome(round_percent(devacc), round_percent(devacc), devacc, devacc, predicted)
     predicted = _predicted(first, splits["test"].features)
     accuracy = percent(predicted, splits["test"].labels)
-    return TransferOutcome(rounded(devacc), rounded(accuracy), devacc, accuracy, predicted)
+    return TransferOutcome(round_percent(devacc), round_percent(accuracy), devacc, accuracy, predicted)
 
 
 def _cross_validated(examples: Examples, folds: int) -> tuple[list[float], np.ndarray]:

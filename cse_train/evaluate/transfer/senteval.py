@@ -25,7 +25,7 @@ from cse_train.evaluate.transfer.contract import (
     Splits,
     TransferOutcome,
     percent,
-    rounded,
+    round_percent,
     stratified_folds,
 )
 
@@ -77,8 +77,8 @@ def _nested(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
         predicted[test] = trainer.predicted(fitted, test)
         shares.append(percent(predicted[test], trainer.labels[test]))
     return TransferOutcome(
-        rounded(np.mean([devacc for _, devacc, _ in choices])),
-        rounded(np.mean([rounded(share) for share in shares])),
+        round_percent(np.mean([devacc for _, devacc, _ in choices])),
+        round_percent(np.mean([round_percent(share) for share in shares])),
         float(np.mean([exact for _, _, exact in choices])),
         float(np.mean(shares)),
         predicted,
@@ -113,7 +113,7 @@ def _official(
 ) -> TransferOutcome:
     predicted = trainer.predicted(fitted, test, decay)
     share = percent(predicted, trainer.labels[test])
-    return TransferOutcome(devacc[0], rounded(share), devacc[1], share, predicted)
+    return TransferOutcome(devacc[0], round_percent(share), devacc[1], share, predicted)
 
 
 def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:
@@ -124,6 +124,6 @@ def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:
 def _chosen(shares: np.ndarray) -> tuple[int, float, float]:
     """The first best weight decay by the rounded mean over folds, that mean, and the exact one."""
     exact = 100 * shares.mean(0)
-    shown = [rounded(value) for value in exact]
+    shown = [round_percent(value) for value in exact]
     best = int(np.argmax(shown))
     return best, shown[best], float(exact[best])

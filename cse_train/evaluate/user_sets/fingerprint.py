@@ -7,7 +7,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.judgements import load_judgements
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.user_files import UserFile
 
 SHIPPED_TESTS = {
@@ -39,7 +39,7 @@ def fingerprint(items: Iterable[tuple[str, ...]]) -> str:
 def fingerprint_of(file: UserFile) -> str:
     """Of a user's dev or test set. ConfigError for one that cannot be read."""
     paths = DataPaths(files=(file,))
-    kind = opened(file).kind
+    kind = open_user_file(file).kind
     if kind == "ratings":
         pairs = load_pairs(file.name, paths)
         return fingerprint(zip(pairs.left, pairs.right, strict=True))

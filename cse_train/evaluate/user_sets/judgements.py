@@ -15,10 +15,10 @@ from typing import get_args
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.correlation import rounded
+from cse_train.evaluate.correlation import round_cosines
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.evaluate.user_sets.ratings import number_of
 from cse_train.evaluate.vectors import unit
 from cse_train.fields import ConfigError
@@ -57,7 +57,7 @@ def load_judgements(file: UserFile) -> Judgements:
 
 @lru_cache(maxsize=16)
 def _load(file: UserFile, _state: FileState) -> Judgements:
-    open_file = opened(file)
+    open_file = open_user_file(file)
     place, names = open_file.table.place, dict(open_file.columns)
     documents: dict[str, int] = {}
     judged: dict[str, dict[int, float]] = {}
@@ -93,7 +93,7 @@ def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.n
     places = {text: place for place, text in enumerate(judgements.documents)}
     each = []
     for first in range(0, len(unit_QD), QUERIES_AT_ONCE):
-        cosines = rounded(unit_QD[first : first + QUERIES_AT_ONCE] @ unit_CD.T)
+        cosines = round_cosines(unit_QD[first : first + QUERIES_AT_ONCE] @ unit_CD.T)
         for query, row in enumerate(cosines, start=first):
             answers = judgements.judged[query]
             itself = places.get(judgements.queries[query])

@@ -45,7 +45,7 @@ class Opened:
     """What is wanted -> the file's name of it."""
 
 
-def opened(file: UserFile) -> Opened:
+def open_user_file(file: UserFile) -> Opened:
     """The file, its kind told by `kind:`, by the columns that are said, or by their usual names. ConfigError."""
     table = open_table(file)
     kind = file.kind or _kind(file, table)

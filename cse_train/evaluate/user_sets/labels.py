@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
@@ -14,7 +14,7 @@ LEAST_LABELLED = 12
 
 def read_labels(file: UserFile) -> list[tuple[str, str]]:
     """The sentences with their classes. ConfigError: a row without a text or a class, one class, one with too few."""
-    open_file = opened(file)
+    open_file = open_user_file(file)
     place, names = open_file.table.place, [open_file.columns[name] for name in ("text", "label")]
     labelled = [
         (text_of(text, place, where, names[0]), _label(label, place, where, names[1]))

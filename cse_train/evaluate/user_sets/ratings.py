@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.evaluate.correlation import constant
-from cse_train.evaluate.user_sets.kinds import Opened, opened
+from cse_train.evaluate.user_sets.kinds import Opened, open_user_file
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
@@ -21,7 +21,7 @@ def read_ratings(file: UserFile) -> list[Rated]:
 
     ConfigError, one line: a set of another kind, a row without a text or a number, ratings that rank nothing.
     """
-    open_file = opened(file)
+    open_file = open_user_file(file)
     if open_file.kind != "ratings":
         line = f"no ratings: {file.name} has {open_file.kind}, and rated pairs are wanted"
         raise ConfigError([f"{line}; give columns: {{sentence1: NAME, sentence2: NAME, rating: NAME}}"])

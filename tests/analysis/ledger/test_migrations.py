@@ -57,7 +57,7 @@ def rows(engine: Engine) -> dict[str, list[Any]]:
 
 def version(engine: Engine) -> str | None:
     with engine.connect() as connection:
-        return migrations.stored(connection)
+        return migrations.read_version(connection)
 
 
 def raw(url: str) -> Engine:

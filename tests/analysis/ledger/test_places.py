@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from analysis.ledger import Ledger, LostClaim, RunRow
-from analysis.ledger.places import FEW_FOLDERS, Places, stored
+from analysis.ledger.places import FEW_FOLDERS, Places, shorten_path
 from tests.run_values import score_of
 
 END = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
@@ -108,7 +108,7 @@ def test_a_storage_is_written_down_once_and_again_where_that_was_undone(tmp_path
 
 
 def test_a_path_that_is_in_no_folder_of_the_run_is_kept_whole() -> None:
-    assert stored("/a/cell11-seed1", "cell11-seed1") == "/a/cell11-seed1" and stored(None, "x") is None
+    assert shorten_path("/a/cell11-seed1", "cell11-seed1") == "/a/cell11-seed1" and shorten_path(None, "x") is None
     assert Places([], None).path("/a/cell11-seed1", "cell11-seed1") == "/a/cell11-seed1"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from analysis.progress import pages
-from analysis.progress.pages import FilterError, Listing, Wanted, figure, filtered, page
+from analysis.progress.pages import FilterError, Listing, Wanted, figure, filter_rows, page
 from analysis.progress.rows import ProgressRow
 
 
@@ -53,7 +53,7 @@ def signatures(found: dict[str, Any]) -> list[str]:
     ],
 )
 def test_filters(listing: Listing, words: str, left: str) -> None:
-    assert [row.signature for row in filtered(listing, words)] == left.split()
+    assert [row.signature for row in filter_rows(listing, words)] == left.split()
 
 
 @pytest.mark.parametrize(

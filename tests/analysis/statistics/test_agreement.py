@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.statistics.agreement import concordance, shared
+from analysis.statistics.agreement import concordance, correlate_seeds
 from analysis.tables.aggregate import Entry
-from analysis.tables.ordering import of_entries
+from analysis.tables.ordering import order_entries
 
 
 def cell(values: dict[int, float]) -> Entry:
@@ -64,7 +64,7 @@ def test_rows_that_move_together_make_p_too_small() -> None:
 
 def test_only_seeds_that_all_rows_have_are_asked() -> None:
     rows = [cell({0: 1.0, 1: 9.0, 2: 1.0}), cell({0: 2.0, 2: 2.0}), cell({}), cell({2: 3.0, 0: 3.0, 3: 0.0})]
-    found = of_entries(rows, np.random.default_rng(0))
+    found = order_entries(rows, np.random.default_rng(0))
     assert found is not None and (found.w, found.seeds, found.rows) == (1.0, 2, 3)
 
 
@@ -80,13 +80,13 @@ def test_only_seeds_that_all_rows_have_are_asked() -> None:
     ids=["no rows", "two rows", "one seed", "equal rows", "no common seed"],
 )
 def test_too_little_to_say(rows: list[dict[int, float]]) -> None:
-    assert of_entries([cell(row) for row in rows], np.random.default_rng(0)) is None
+    assert order_entries([cell(row) for row in rows], np.random.default_rng(0)) is None
 
 
 def test_rho_by_hand_and_from_tables_that_have_it() -> None:
     """Two rows 1 3 and 2 6 over two seeds: mean squares 9 between and 1 within, (9 - 1) / (9 + 1)."""
-    assert shared(np.array([[1.0, 2], [3, 6]])) == pytest.approx(0.8)
-    assert shared(np.array([[1.0, 2, 3], [1, 2, 3]])) == 0.0
+    assert correlate_seeds(np.array([[1.0, 2], [3, 6]])) == pytest.approx(0.8)
+    assert correlate_seeds(np.array([[1.0, 2, 3], [1, 2, 3]])) == 0.0
     rng = np.random.default_rng(0)
     values = np.sqrt(0.7) * rng.normal(size=(4000, 1)) + np.sqrt(0.3) * rng.normal(size=(4000, 6))
-    assert shared(values + np.arange(6)) == pytest.approx(0.7, abs=0.02)
+    assert correlate_seeds(values + np.arange(6)) == pytest.approx(0.7, abs=0.02)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from analysis.statistics.collapse import collapsed, comparable
+from analysis.statistics.collapse import comparable, find_collapsed
 
 STEADY = [56.0, 56.3, 55.8, 56.1, 56.2]
 
 
 def fallen(*rows: list[float], point: float = 1.0) -> list[list[int]]:
-    return [list(np.flatnonzero(row)) for row in collapsed(np.array([rows], dtype=float), point)[0]]
+    return [list(np.flatnonzero(row)) for row in find_collapsed(np.array([rows], dtype=float), point)[0]]
 
 
 def test_far_below_the_rows_others() -> None:
@@ -44,4 +44,4 @@ def test_what_is_left_to_compare() -> None:
 def test_noise_alone_rarely_collapses(deviation: float) -> None:
     """2,000 rows of five seeds: none at sd 1; at most 1 in 100 at sd 20, ten points apart as they are."""
     values = np.random.default_rng(0).normal(50, deviation, (500, 4, 5))
-    assert collapsed(values).any(axis=2).mean() <= (0.0 if deviation == 1 else 0.01)
+    assert find_collapsed(values).any(axis=2).mean() <= (0.0 if deviation == 1 else 0.01)

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.looks import LOOKS, NOMINAL, level, looks_until
-from analysis.statistics.needed import expected_seeds, seeds_needed, seeds_to_decide
+from analysis.statistics.needed import expect_seeds, seeds_needed, seeds_to_decide
 
 
 def test_by_hand() -> None:
@@ -41,7 +41,7 @@ def test_looks_until() -> None:
 def test_expected_seeds_are_those_of_the_first_look_that_decides() -> None:
     """A row 100 points away is told at 3; one that equals the reference is open to the end, or a tie where quiet."""
     far, equal, quiet = (
-        expected_seeds(np.array(means), 0, deviation, 0.5, 1, LOOKS)
+        expect_seeds(np.array(means), 0, deviation, 0.5, 1, LOOKS)
         for means, deviation in (([0.0, 100.0, -100.0], 1.0), ([0.0, 100.0, 0.0], 3.0), ([0.0, 100.0, 0.0], 1e-3))
     )
     assert far == pytest.approx([3, 3, 3])

@@ -7,9 +7,9 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.basics import holm, mean_and_sd
-from analysis.statistics.spearman_bootstrap import draws_of, resampled
+from analysis.statistics.spearman_bootstrap import draws_of, resample_pairs
 from analysis.tables.aggregate import Entry, Row, Table
-from analysis.tables.ordering import by_chance, orderings, pair_differences, resampled_means, tau_b, tau_interval
+from analysis.tables.ordering import measure_chance, orderings, pair_differences, resample_means, tau_b, tau_interval
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
 
@@ -32,14 +32,14 @@ def test_tau_b_is_scipys_with_ties() -> None:
 
 def test_resampled_means_by_hand() -> None:
     """Seeds 1 and 3: deviations ±1, widened ±sqrt(2); means of two draws are 2 - sqrt(2), 2, 2 + sqrt(2)."""
-    drawn = resampled_means([[1.0, 3.0], [5.0]], np.random.default_rng(0), 4000)
+    drawn = resample_means([[1.0, 3.0], [5.0]], np.random.default_rng(0), 4000)
     assert drawn is not None and drawn.shape == (4000, 2)
     values, counts = np.unique(drawn[:, 0].round(9), return_counts=True)
     assert values == pytest.approx([2 - 2**0.5, 2, 2 + 2**0.5])
     assert counts / 4000 == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
     assert set(drawn[:, 1].round(9)) == {round(5 - 2**0.5, 9), round(5 + 2**0.5, 9)}, "one seed: everyone's deviations"
     assert drawn[:, 0].var() == pytest.approx(1.0, rel=0.1), "the variance of a mean of two with sd sqrt(2)"
-    assert resampled_means([[1.0], [2.0]], np.random.default_rng(0), 10) is None
+    assert resample_means([[1.0], [2.0]], np.random.default_rng(0), 10) is None
 
 
 def test_orders_that_are_clear() -> None:
@@ -68,8 +68,8 @@ def test_chance_is_scipys_exact_p_and_counts_ties() -> None:
         means, printed = rng.normal(size=rows), rng.permutation(float(rows) * np.arange(rows))
         exact = scipy.stats.kendalltau(means, printed, method="exact").pvalue
         within = 1e-12 if rows <= 7 else 0.03
-        assert by_chance(means, list(printed), np.ones(rows, bool), rng) == pytest.approx(exact, abs=within)
-    ties = by_chance(np.array([1.0, 1.0, 2.0]), [5.0, 5.0, 6.0], np.ones(3, bool), rng)
+        assert measure_chance(means, list(printed), np.ones(rows, bool), rng) == pytest.approx(exact, abs=within)
+    ties = measure_chance(np.array([1.0, 1.0, 2.0]), [5.0, 5.0, 6.0], np.ones(3, bool), rng)
     assert ties == pytest.approx(1 / 3), "by hand"
 
 
@@ -130,7 +130,7 @@ def test_all_resamples_at_once_equal_the_loop() -> None:
     rng = np.random.default_rng(5)
     gold = rng.integers(0, 6, 60).astype(float)
     rows = [[(gold + rng.normal(0, s, 60)).round(1) for _ in range(2)] for s in (1, 3)]
-    found = resampled(rows, gold, 230, np.random.default_rng(9))
+    found = resample_pairs(rows, gold, 230, np.random.default_rng(9))
     counts = np.concatenate(list(draws_of(60, 230, np.random.default_rng(9))), axis=1)
     for draw, count in enumerate(counts.T.astype(int)):
         picked = np.repeat(np.arange(60), count)
@@ -140,7 +140,7 @@ def test_all_resamples_at_once_equal_the_loop() -> None:
 
 
 def test_a_constant_side_counts_as_zero() -> None:
-    assert resampled([[np.ones(5)]], np.arange(5.0), 3, np.random.default_rng(0)).tolist() == [[0.0, 0.0, 0.0]]
+    assert resample_pairs([[np.ones(5)]], np.arange(5.0), 3, np.random.default_rng(0)).tolist() == [[0.0, 0.0, 0.0]]
 
 
 def test_holm_by_hand() -> None:

@@ -10,7 +10,7 @@ from analysis.ledger import UntrainedScore
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.spec import TableSpec
-from analysis.tables.untrained import comparable, of_scores
+from analysis.tables.untrained import collect_scores, comparable
 from cse_train.results import Protocol
 from tests.run_values import value_of
 
@@ -28,14 +28,14 @@ SCORES = [score("sts12", 30.0), score("sts12", 31.25), score("sts12", 99.0, "cls
 
 
 def test_the_newest_score_of_the_pooler_counts_and_one_that_is_not_finite_is_none() -> None:
-    model = of_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)
+    model = collect_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)
     assert model.values == {"STS12": 31.25} and model.protocols["STS12"].suite == "sts12"
-    assert of_scores("BERT", ("other", "mean"), COLUMNS, SCORES).values == {}
+    assert collect_scores("BERT", ("other", "mean"), COLUMNS, SCORES).values == {}
 
 
 def test_a_protocol_line_has_what_all_columns_share() -> None:
     both = [score("sts12", 1.0), score("sts", 2.0, data_hash="d1")]
-    assert of_scores("BERT", ("bert", "mean"), COLUMNS, both).protocol() == {
+    assert collect_scores("BERT", ("bert", "mean"), COLUMNS, both).protocol() == {
         "pooler": "mean",
         "max_length": 512,
         "rule": "",
@@ -44,7 +44,7 @@ def test_a_protocol_line_has_what_all_columns_share() -> None:
 
 def test_a_score_under_another_protocol_than_the_trained_rows_is_not_compared() -> None:
     """The pooler is the model's own; fields that older scores lack say nothing."""
-    model = of_scores("BERT", ("bert", "mean"), COLUMNS, [score("sts12", 1.0), score("sts", 2.0)])
+    model = collect_scores("BERT", ("bert", "mean"), COLUMNS, [score("sts12", 1.0), score("sts", 2.0)])
     trained = {"STS12": {"pooler": "cls", "data_hash": "d0"}, "avg": {"data_hash": "d9", "max_length": 32}}
     (kept,), lines = comparable([model], {column: [Protocol.read(said)] for column, said in trained.items()})
     assert kept.values == {"STS12": 1.0} and list(kept.protocols) == ["STS12"]
@@ -64,7 +64,7 @@ def made() -> Table:
         id="T", axes=["m"], columns=["STS12", "avg"], rows=[{"m": "a"}], references=references, scores=COLUMNS
     )
     ours = value_of({"m": "a"}, 35.0, column="STS12", protocol=PROTOCOL | {"pooler": "cls"})
-    return aggregate(spec, [ours], models=[of_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)])
+    return aggregate(spec, [ours], models=[collect_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)])
 
 
 def test_markdown_prints_ours_the_paper_s_and_the_difference() -> None:

@@ -254,7 +254,7 @@ def test_files_of_ones_own_travel_by_content(
     assert "--profile profiles/tiny.yaml" in out and "--profile tiny.yaml" not in out
     registry.forget()
 
-    place = files.unpacked(somewhere / "launched", text)
+    place = files.unpack_files(somewhere / "launched", text)
     names = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
     assert names == [
         "plugins/lab_of_mine/__init__.py",
@@ -265,7 +265,7 @@ def test_files_of_ones_own_travel_by_content(
     ]
     space = load_space(place / "spaces" / "mine.yaml")
     assert space.settings == {"train.examples": 64, "train.warmup_ratio": 1e-5}
-    (plugin,) = registry.given()
+    (plugin,) = registry.list_given()
     assert plugin.file == (place / "spaces" / ".." / "plugins" / "margin_loss.py")
 
 
@@ -296,7 +296,7 @@ def test_data_that_a_space_names_travel_or_are_named_by_their_place(
     assert main(["launch", "slurm", "mine.yaml", "--dry-run"]) == 0
     (text,) = re.findall(r"cluster.launch.files \S+ ([\w=-]+) run spaces/mine.yaml", capsys.readouterr().out)
     assert len(text) <= files.MOST_FILES
-    place = files.unpacked(somewhere / "launched", text)
+    place = files.unpack_files(somewhere / "launched", text)
     there, here = (load_space(folder / "mine.yaml") for folder in (place / "spaces", somewhere))
     paths = {file.name: file.path for file in there.files}
     moved = place / "spaces" if lines == 20 else somewhere
@@ -313,11 +313,11 @@ def test_too_much_to_bring_is_refused_in_one_line(own_files: None, capsys: pytes
 
 
 def test_the_driver_starts_in_the_folder_of_its_files(tmp_path: Path) -> None:
-    text = files.packed({"spaces/mine.yaml": OWN_SPACE.format(method="simcse").replace("plugins: [methods]\n", "")})
+    text = files.pack_files({"spaces/mine.yaml": OWN_SPACE.format(method="simcse").replace("plugins: [methods]\n", "")})
     words = [sys.executable, "-m", "cluster.launch.files", str(tmp_path), text, "plan", "spaces/mine.yaml"]
     environment = os.environ | {"PYTHONPATH": str(EXAMPLE.parents[2]), "CSE_DATA": ""}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "1 cell x 3 seeds = 3 runs" in done.stdout
     with pytest.raises(ValueError, match="no place for a file"):
-        files.unpacked(tmp_path / "inner", files.packed({"../out.txt": "x"}))
+        files.unpack_files(tmp_path / "inner", files.pack_files({"../out.txt": "x"}))

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.plan.cost import CHECKPOINT_BYTES, ENCODER_SHAPES, EXAMPLES_PER_SECOND, Cost, Rates, rates
 from cse_train import methods
-from cse_train.backbone.folders import shipped_names
+from cse_train.backbone.folders import list_encoders
 from cse_train.config import RunConfig, parse_run
 
 
@@ -61,4 +61,4 @@ def test_disk_grows_with_the_parameters() -> None:
 
 def test_every_measured_method_and_shipped_encoder_has_a_figure() -> None:
     assert set(EXAMPLES_PER_SECOND) == set(CHECKPOINT_BYTES) <= set(methods.names())
-    assert set(shipped_names()) <= set(ENCODER_SHAPES)
+    assert set(list_encoders()) <= set(ENCODER_SHAPES)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.plan.signature import described, signature
+from cluster.plan.signature import describe_signature, signature
 from cse.cli.app import main
 from cse_train import config, methods
-from cse_train.config import completed, effective, first_fields, parse_run
+from cse_train.config import complete, effective, first_fields, parse_run
 from cse_train.fields import Added
-from search_spaces.catalog import catalog, load_space, shipped
+from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
@@ -62,7 +62,7 @@ def test_all_signatures_of_all_tables_stay(add_fields: Callable[[], None]) -> No
     add_fields()
     assert {"train.later", "method.later_option"} <= parse_run({"method": "simcse"}).flat().keys()
     assert {table: signatures(table) for table in TABLES} == before
-    assert len(TABLES) == len(list((shipped() / "papers").glob("*.yaml"))) >= 45
+    assert len(TABLES) == len(list((find_folder() / "papers").glob("*.yaml"))) >= 45
 
 
 @pytest.mark.parametrize("method", methods.shipped())
@@ -82,7 +82,7 @@ def test_a_default_that_changes_later_is_told_from_what_was_done_before(monkeypa
     monkeypatch.setattr(config, "TrainConfig", with_field(config.TrainConfig, "later", int, 9))
     monkeypatch.setitem(config.ADDED, "later", Added(3))
     run = parse_run({"method": "simcse"})
-    assert described(run, INPUTS)["train"]["later"] == 9 and signature(run, INPUTS) != before
+    assert describe_signature(run, INPUTS)["train"]["later"] == 9 and signature(run, INPUTS) != before
     assert signature(parse_run({"method": "simcse", "train.later": 3}), INPUTS) == before
 
 
@@ -106,7 +106,7 @@ def test_stored_settings_of_before_and_of_today_agree(add_fields: Callable[[], N
     stored = parse_run({"method": "esimcse"}).flat()
     add_fields()
     today = parse_run({"method": "esimcse"}).flat()
-    assert effective(today) == effective(stored) and completed(stored) == completed(today)
+    assert effective(today) == effective(stored) and complete(stored) == complete(today)
 
 
 @pytest.mark.parametrize("part", PARTS)

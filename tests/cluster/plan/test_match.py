@@ -13,7 +13,7 @@ from analysis.run_state import RunState
 from benchmarks.growth import synthetic_ledger
 from cluster.plan import data_sets
 from cluster.plan import match as matching
-from cluster.plan.data_sets import with_versions
+from cluster.plan.data_sets import add_versions
 from cluster.plan.match import RunMatcher, match, match_on
 from cluster.plan.signature import signature
 from cse_train import methods
@@ -120,7 +120,7 @@ def test_the_version_of_a_row_is_the_one_that_gives_its_signature(
     options = methods.config_class("esimcse")
     monkeypatch.setattr(options, "VERSION", options.VERSION + 1)
     new, other = row(first, 1, 2.0), dataclasses.replace(old, signature="0" * 24)
-    versions = [run.identity["version"] for run in with_versions([old, new, other])]
+    versions = [run.identity["version"] for run in add_versions([old, new, other])]
     assert versions == [options.VERSION - 1, options.VERSION, "unknown"]
 
 

@@ -72,7 +72,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(source, "file_of", file_of)
     yield tmp_path
     method_code._digests.clear()
-    source.installed.cache_clear()
+    source.is_installed.cache_clear()
 
 
 def test_the_digest_of_a_users_method_follows_what_it_imports_of_the_users(mine: Path) -> None:
@@ -90,7 +90,7 @@ def test_the_digest_of_a_users_method_follows_what_it_imports_of_the_users(mine:
 
 def test_shared_code_of_ours_and_libraries_are_not_the_users(mine: Path) -> None:
     (mine / "mine.py").write_text(MODULE + "import torch\nimport json\n", encoding="utf8")
-    reached = source.reached(["cse_train.methods.mine"], lambda name: method_code._is_own(False, name))
+    reached = source.follow_imports(["cse_train.methods.mine"], lambda name: method_code._is_own(False, name))
     assert sorted(reached) == [
         "cse_train.methods.mine",
         "cse_train.methods.options.simcse",
@@ -172,7 +172,7 @@ def test_runs_from_before_digests_stand_for_a_users_method(
     finish(ledger, planned(tmp_path, ledger), 0)
     finish(ledger, planned(tmp_path, ledger), 1, method_code="released")
     edit(monkeypatch, "b" * 16)
-    monkeypatch.setattr("cluster.plan.changed_code.released", lambda: {})
+    monkeypatch.setattr("cluster.plan.changed_code.read_released", lambda: {})
     work = planned(tmp_path, ledger)
     assert work.counts()["done"] == 1 and CODE not in work.runs[0].identity
     assert [line.partition(" of it")[0] for line in work.changed()] == [

@@ -14,7 +14,7 @@ from cluster.plan.match import RunMatcher, match, match_on
 from cluster.plan.planner import plan
 from cluster.plan.signature import identity, signature
 from cse_train import methods
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.data_paths import DataPaths
 from cse_train.text.synonyms import FILES
 from search_spaces.catalog import load_space
@@ -29,8 +29,8 @@ VECTORS = Path(__file__).parents[2] / "cse_train" / "programs" / "word_vectors.t
 
 def encoder(folder: Path, content: str = "wiki-l1-h64") -> Path:
     """A folder with a shipped encoder's files and a tokenizer of its own."""
-    shutil.copytree(shipped_folder() / content, folder)
-    shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", folder)
+    shutil.copytree(find_weights() / content, folder)
+    shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", folder)
     return folder
 
 
@@ -228,7 +228,7 @@ def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
     trained(resolved, ledger)
     assert stale(resolved) == []
     old = ledger.runs()[0].identity["encoder"][:8]
-    shutil.copy(shipped_folder() / "wiki-l2-h128" / "model.safetensors", a)
+    shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", a)
     (line,) = stale(resolved)
     new = identity(resolved.cells()[0].run(0), PATHS)["encoder"][:8]
     assert line.endswith(f"ledger: train.encoder={a} was other content (encoder {old} -> {new})")

@@ -10,10 +10,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from cluster.plan import signature as module
-from cluster.plan.signature import described, identity, signature
+from cluster.plan.signature import describe_signature, identity, signature
 from cse_train import methods
-from cse_train.backbone.folders import shipped_folder
-from cse_train.config import completed, parse_run
+from cse_train.backbone.folders import find_weights
+from cse_train.config import complete, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, hints
 
@@ -73,7 +73,7 @@ def test_spelling_and_order_do_not_count():
     raw = dataclasses.replace(a, options=dataclasses.replace(a.options, queue_multiple=1))
     assert sign(raw) == sign(a), "an int in a float field"
     assert signature(a, dict(reversed(INPUTS.items()))) == sign(a)
-    assert json.loads(json.dumps(described(a, INPUTS))) == described(a, INPUTS)
+    assert json.loads(json.dumps(describe_signature(a, INPUTS))) == describe_signature(a, INPUTS)
 
 
 def write_encoder(folder: Path, weight: float = 0.0) -> Path:
@@ -81,7 +81,7 @@ def write_encoder(folder: Path, weight: float = 0.0) -> Path:
     (folder / "config.json").write_text('{"model_type": "bert"}')
     save_file({"w": np.full(2, weight, np.float32)}, folder / "model.safetensors")
     for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(shipped_folder() / "tokenizer" / name, folder / name)
+        shutil.copy(find_weights() / "tokenizer" / name, folder / name)
     return folder
 
 
@@ -149,7 +149,7 @@ def test_what_names_the_old_behaviour_keeps_its_signature(before: str, settings:
     named = parse_run({**settings, "train.adamw": "torch"})
     assert sign(named) == before
     stored = {key: value for key, value in named.flat().items() if key not in LATER}
-    assert sign(parse_run(completed(stored))) == before
+    assert sign(parse_run(complete(stored))) == before
     for name in ("transformers", "uncorrected"):
         assert sign(parse_run({**settings, "train.adamw": name})) != before
 
@@ -169,7 +169,7 @@ def test_a_decoder_counts_only_beside_its_loss() -> None:
 def test_an_option_that_came_later_counts_only_where_it_is_used() -> None:
     """Runs of before keep their signatures."""
     base = parse_run({"method": "diffcse"})
-    assert "edits" not in described(base, INPUTS)["options"]
+    assert "edits" not in describe_signature(base, INPUTS)["options"]
     assert sign(base) != sign(parse_run({"method": "diffcse", "method.edits": "stored"}))
 
 

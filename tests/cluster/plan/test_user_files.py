@@ -11,7 +11,7 @@ import yaml
 from analysis.ledger import Ledger
 from cluster.plan.planner import plan
 from cluster.plan.signature import identity, signature
-from cluster.plan.user_files import described, with_user_files
+from cluster.plan.user_files import add_user_files, describe_files
 from cluster.runtime.storage import inputs_of
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -98,14 +98,14 @@ def test_corpora_may_be_an_axis(tmp_path: Path) -> None:
 def test_a_run_without_files_of_its_own_keeps_its_signature() -> None:
     run = parse_run({"method": "simcse", "train.dev": "generated_dev:20", "train.corpus": "generated"})
     assert signature(run, identity(run, DataPaths())) == signature(
-        run, identity(run, with_user_files(DataPaths(cache=Path("/elsewhere")), ()))
+        run, identity(run, add_user_files(DataPaths(cache=Path("/elsewhere")), ()))
     )
 
 
 def test_files_travel_with_the_other_inputs_and_nodes_are_asked_for_them(tmp_path: Path) -> None:
-    paths = with_user_files(DataPaths(), written(tmp_path).files)
+    paths = add_user_files(DataPaths(), written(tmp_path).files)
     assert inputs_of(paths) == [tmp_path / "dev.tsv", tmp_path / "texts.jsonl"]
-    assert described(paths) == [
+    assert describe_files(paths) == [
         f"dev shop_dev: 20 rated pairs of {tmp_path}/dev.tsv (sentence1=sentence1, sentence2=sentence2, rating=score)",
         f"corpus texts: text of {tmp_path}/texts.jsonl (text=body)",
     ]

@@ -27,7 +27,7 @@ def test_a_ray_that_does_not_come_up_is_tried_twice_and_told_in_one_line(
             pytest.fail("there is no cluster")
 
     monkeypatch.setattr("ray.init", times_out)
-    assert exit.ended(command) == exit.SOME_FAILED
+    assert exit.run_to_end(command) == exit.SOME_FAILED
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("cse: Ray did not start: load ")
     assert "The current node timed out during startup); " in line and "same command again" in line

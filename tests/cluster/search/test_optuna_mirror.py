@@ -7,7 +7,7 @@ import optuna
 import pytest
 
 from analysis.run_state import RunState
-from cluster.plan.match import observed
+from cluster.plan.match import make_observation
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -59,9 +59,9 @@ def test_it_shows_real_values_and_a_new_start_adds_nothing_twice(tmp_path, resol
     url = f"sqlite:///{tmp_path}/new/mirror.db"
     for _ in range(2):
         with StudyMirror(url, resolved) as mirror:
-            mirror.add(observed(cell_of(resolved, 1e-3), 1, RunState.DONE, 80.0))
-            mirror.add(observed(cell_of(resolved, 1e-4), 0, RunState.STOPPED, 60.0, 32))
-            mirror.add(observed(cell_of(resolved, 1e-5), 0, RunState.FAILED, None))
+            mirror.add(make_observation(cell_of(resolved, 1e-3), 1, RunState.DONE, 80.0))
+            mirror.add(make_observation(cell_of(resolved, 1e-4), 0, RunState.STOPPED, 60.0, 32))
+            mirror.add(make_observation(cell_of(resolved, 1e-5), 0, RunState.FAILED, None))
     study = study_at(url)
     assert [t.state.name for t in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
     expected = {"train.learning_rate": 1e-3, "method.dup_rule": "paper", "method.dup_rate": 0.3}
@@ -75,7 +75,7 @@ def test_drivers_that_see_the_same_runs_end_at_once_add_each_once(tmp_path, reso
     with StudyMirror(url, resolved) as first, StudyMirror(url, resolved) as second:
         for rate in wanted:
             for mirror in (first, second):
-                mirror.add(observed(cell_of(resolved, rate), 0, RunState.DONE, 80.0))
+                mirror.add(make_observation(cell_of(resolved, rate), 0, RunState.DONE, 80.0))
     assert rates(url) == sorted(wanted)
 
 
@@ -86,7 +86,7 @@ def test_a_search_waits_for_no_row(tmp_path, resolved, monkeypatch):
     url = f"sqlite:///{tmp_path}/mirror.db"
     with StudyMirror(url, resolved) as mirror:
         for number in range(200):
-            mirror.add(observed(cell_of(resolved, 10 ** (-2 - number / 100)), 0, RunState.DONE, 80.0))
+            mirror.add(make_observation(cell_of(resolved, 10 ** (-2 - number / 100)), 0, RunState.DONE, 80.0))
         assert waited == []
         goes_on.set()
         wait_for(lambda: not mirror._left)
@@ -99,13 +99,13 @@ def test_a_database_that_is_away_costs_one_warning_and_is_brought_up_to_date(tmp
     url = f"sqlite:///{tmp_path}/here/mirror.db"
     with StudyMirror(url, resolved) as mirror:
         for rate in (1e-3, 1e-4):
-            mirror.add(observed(cell_of(resolved, rate), 0, RunState.DONE, 80.0))
+            mirror.add(make_observation(cell_of(resolved, rate), 0, RunState.DONE, 80.0))
         wait_for(lambda: warned(caplog))
         time.sleep(0.3)
         (line,) = warned(caplog)
         assert line.startswith(f"mirror behind: mirror={url}; ") and line.endswith("; the ledger has everything")
         (tmp_path / "here").unlink()
-        mirror.add(observed(cell_of(resolved, 1e-2), 0, RunState.DONE, 80.0))
+        mirror.add(make_observation(cell_of(resolved, 1e-2), 0, RunState.DONE, 80.0))
         wait_for(lambda: not mirror._left)
     assert rates(url) == [1e-4, 1e-3, 1e-2]
 
@@ -114,10 +114,10 @@ def test_a_study_that_was_deleted_meanwhile_is_written_again(tmp_path, resolved,
     monkeypatch.setattr("cluster.search.optuna_mirror.MIRROR_AGAIN_S", 0.05)
     url = f"sqlite:///{tmp_path}/mirror.db"
     with StudyMirror(url, resolved) as mirror:
-        mirror.add(observed(cell_of(resolved, 1e-3), 0, RunState.DONE, 80.0))
+        mirror.add(make_observation(cell_of(resolved, 1e-3), 0, RunState.DONE, 80.0))
         wait_for(lambda: not mirror._left)
         optuna.delete_study(study_name="T", storage=url)
-        mirror.add(observed(cell_of(resolved, 1e-4), 0, RunState.DONE, 80.0))
+        mirror.add(make_observation(cell_of(resolved, 1e-4), 0, RunState.DONE, 80.0))
         wait_for(lambda: not mirror._left)
     assert rates(url) == [1e-4, 1e-3]
 
@@ -132,7 +132,7 @@ def test_it_lies_beside_the_ledger_or_in_its_database(tmp_path):
 def test_a_mirror_that_cannot_be_opened_ends_nothing_and_keeps_the_password(resolved, caplog, address):
     pytest.importorskip("psycopg")
     with StudyMirror(f"postgresql+psycopg://{address}", resolved) as mirror:
-        mirror.add(observed(cell_of(resolved, 1e-3), 0, RunState.DONE, 80.0))
+        mirror.add(make_observation(cell_of(resolved, 1e-3), 0, RunState.DONE, 80.0))
         wait_for(lambda: warned(caplog))
     (line,) = warned(caplog)
     assert line.startswith("mirror behind: mirror=postgresql+psycopg://")

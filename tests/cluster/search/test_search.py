@@ -10,7 +10,7 @@ from optuna.trial import TrialState
 
 from analysis.ledger import Ledger
 from analysis.run_state import RunState
-from cluster.plan.match import RunMatcher, observed
+from cluster.plan.match import RunMatcher, make_observation
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
 from cluster.search.optuna_sampler import OptunaSampler
@@ -253,6 +253,6 @@ def test_cells_of_other_drivers_enter_as_running(space_of):
 
 def test_scores_that_are_not_finite_are_failures(space_of):
     cell = space_of().cells()[0]
-    assert observed(cell, 0, RunState.DONE, math.inf).state == "failed"
-    assert observed(cell, 0, RunState.STOPPED, None).state == "failed"
-    assert observed(cell, 0, RunState.FAILED, 3.0).state == "failed"
+    assert make_observation(cell, 0, RunState.DONE, math.inf).state == "failed"
+    assert make_observation(cell, 0, RunState.STOPPED, None).state == "failed"
+    assert make_observation(cell, 0, RunState.FAILED, 3.0).state == "failed"

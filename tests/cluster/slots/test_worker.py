@@ -14,7 +14,7 @@ from cluster.plan.signature import identity
 from cluster.slots.group_api import DoneEvent, PointEvent, ScoreEvent
 from cluster.slots.mailbox import Mailbox
 from cluster.slots.worker import Channel, error_event, serve_job
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
@@ -98,14 +98,14 @@ def test_an_error_is_posted_with_one_line_and_leaves_its_traceback_in_the_log(on
 def test_a_run_is_not_trained_on_an_input_that_is_not_what_was_planned(one_job, tmp_path):
     """An encoder of the same name, replaced meanwhile, would stand in the ledger under the hash of the other."""
     place = tmp_path / "enc"
-    shutil.copytree(shipped_folder() / "wiki-l1-h64", place)
-    shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", place)
+    shutil.copytree(find_weights() / "wiki-l1-h64", place)
+    shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", place)
     settings = run_of().flat() | {"train.encoder": str(place), "train.corpus": "generated"}
     settings |= {"train.dev": "generated_dev:20"}
     planned = identity(parse_run(settings), DataPaths())
     *_, event = one_job(inputs=planned, settings=settings)
     assert isinstance(event, DoneEvent)
-    shutil.copy(shipped_folder() / "wiki-l2-h128" / "model.safetensors", place)
+    shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", place)
     *_, event = one_job(inputs=planned, settings=settings)
     assert (event.cause, event.inputs) == ("run", {"train.encoder": str(place)})
     held = f"changed input: train.encoder={place} held encoder {planned['encoder'][:8]} when the run was planned, and"

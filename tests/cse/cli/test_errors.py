@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -178,8 +178,8 @@ def test_options_of_a_method_that_do_not_fit_are_one_line(
 ) -> None:
     from transformers import AutoTokenizer
 
-    shutil.copytree(shipped_folder() / "wiki-l1-h64", "other")
-    tokenizer = AutoTokenizer.from_pretrained(shipped_folder() / "tokenizer")
+    shutil.copytree(find_weights() / "wiki-l1-h64", "other")
+    tokenizer = AutoTokenizer.from_pretrained(find_weights() / "tokenizer")
     tokenizer.add_tokens(["newword"])
     tokenizer.save_pretrained("other")
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import LostClaim
-from cse.cli.exit import ended, verdict
+from cse.cli.exit import run_to_end, verdict
 from cse_train.checkpoint import read_best
 from cse_train.fields import ConfigError
 from cse_train.training.loop import Diverged
@@ -17,7 +17,7 @@ def raising(error: BaseException) -> None:
 
 
 def test_every_problem_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(lambda: raising(ConfigError(["one: a=1; fix", "two: b=2; fix"]))) == 2
+    assert run_to_end(lambda: raising(ConfigError(["one: a=1; fix", "two: b=2; fix"]))) == 2
     assert capsys.readouterr().err == "cse: one: a=1; fix\ncse: two: b=2; fix\n"
 
 
@@ -48,5 +48,5 @@ def test_a_value_error_of_our_own_code_is_a_mistake_and_a_library_s_is_a_bug() -
 
 
 def test_an_interrupt_has_its_own_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended(lambda: raising(KeyboardInterrupt())) == 130
+    assert run_to_end(lambda: raising(KeyboardInterrupt())) == 130
     assert "the same command continues" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from analysis.tables.labels import label
 from analysis.tables.verdict import Verdict, judge
 from cse.cli import screen, table_text
 from cse.cli.app import main
-from cse.cli.listing import aligned, number
+from cse.cli.listing import align_rows, number
 from cse.tables import build
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
@@ -85,9 +85,9 @@ def test_tables_with_verdicts(monkeypatch: pytest.MonkeyPatch, columns: int) -> 
         table = table_of(file)
         verdicts = judge(table, same_scale=False)
         monkeypatch.setattr(screen, "width", lambda: None)
-        whole = table_text.shown(table, verdicts) + names(table)
+        whole = table_text.show_table(table, verdicts) + names(table)
         monkeypatch.setattr(screen, "width", lambda: columns)
-        check(table_text.shown(table, verdicts), whole, columns)
+        check(table_text.show_table(table, verdicts), whole, columns)
 
 
 def test_every_published_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,9 +95,9 @@ def test_every_published_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch) 
         if file.parent.name == "papers":
             table = build.build(resolve(load_space(name)), None)
             monkeypatch.setattr(screen, "width", lambda: None)
-            whole = table_text.shown(table) + names(table)
+            whole = table_text.show_table(table) + names(table)
             monkeypatch.setattr(screen, "width", lambda: 80)
-            check(table_text.shown(table), whole, 80)
+            check(table_text.show_table(table), whole, 80)
 
 
 def test_trials_show_the_settings_that_vary(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,10 +125,10 @@ def test_numbers_have_three_or_four_digits(value: float, shown: str) -> None:
 def test_columns_are_left_out_before_words_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "width", lambda: 30)
     row = {"id": "E7", "title": "a_word_of_twenty_four_xx", "state": "failed", "left": "x" * 20}
-    lines = CONTROL.sub("", aligned([row], ("left", "state"))).split("\n")
+    lines = CONTROL.sub("", align_rows([row], ("left", "state"))).split("\n")
     assert [line.split() for line in lines] == [["id", "title"], ["E7", "a_word_of_twenty_four_xx"]]
     monkeypatch.setattr(screen, "width", lambda: 50)
-    assert CONTROL.sub("", aligned([row], ("left",))).split("\n")[0].split() == ["id", "title", "state"]
+    assert CONTROL.sub("", align_rows([row], ("left",))).split("\n")[0].split() == ["id", "title", "state"]
 
 
 def judged(*said: str) -> dict[tuple[int, str], Verdict]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.ledger import shown_url
+from analysis.ledger import mask_password
 from cse.cli.app import main
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import Work
@@ -21,7 +21,7 @@ from tests.sides import needs
     ],
 )  # fmt: skip
 def test_a_password_is_masked_wherever_it_stands(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert mask_password(url) == shown
 
 
 def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str]) -> None:

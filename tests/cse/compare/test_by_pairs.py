@@ -7,7 +7,7 @@ import scipy.stats
 from analysis.tables.columns import Interval
 from analysis.tables.directions import Terms
 from analysis.tables.pair_cosines import ColumnCosines
-from cse.compare.by_pairs import compared_by_pairs, disagreements
+from cse.compare.by_pairs import compare_by_pairs, disagreements
 
 
 def made(pairs: int, noise: tuple[float, float], seed: int = 0, seeds: int = 1) -> ColumnCosines:
@@ -20,7 +20,7 @@ def made(pairs: int, noise: tuple[float, float], seed: int = 0, seeds: int = 1) 
 
 def test_the_difference_is_scipys_and_its_interval_that_of_a_plain_loop() -> None:
     kept = made(120, (0.5, 1.0), seeds=2)
-    (compared,) = compared_by_pairs({"sts_dev": kept}, Terms())
+    (compared,) = compare_by_pairs({"sts_dev": kept}, Terms())
 
     def value(row: int, index: np.ndarray) -> float:
         seeds = [scipy.stats.spearmanr(c[index], kept.gold[index]).statistic for c in kept.rows[row]]
@@ -37,7 +37,7 @@ def test_the_difference_is_scipys_and_its_interval_that_of_a_plain_loop() -> Non
 
 def test_columns_share_the_level() -> None:
     kept = made(100, (0.5, 0.6))
-    alone, shared = (compared_by_pairs({"a": kept}, Terms(), columns=columns)[0] for columns in (1, 5))
+    alone, shared = (compare_by_pairs({"a": kept}, Terms(), columns=columns)[0] for columns in (1, 5))
     assert (alone.level, shared.level) == (0.05, 0.01)
 
     def width(interval: Interval) -> float:
@@ -49,13 +49,13 @@ def test_columns_share_the_level() -> None:
 def test_equal_models_are_a_tie_and_a_side_without_cosines_is_left_out() -> None:
     kept = made(50, (0.5, 0.5))
     same = ColumnCosines(kept.gold, {0: kept.rows[0], 1: kept.rows[0]})
-    (compared,) = compared_by_pairs({"a": same, "b": ColumnCosines(kept.gold, {0: kept.rows[0]})}, Terms(), top=5)
+    (compared,) = compare_by_pairs({"a": same, "b": ColumnCosines(kept.gold, {0: kept.rows[0]})}, Terms(), top=5)
     assert (compared.column, compared.word, compared.interval, compared.disagreements) == ("a", "tie", (0.0, 0.0), ())
 
 
 def test_equally_good_models_are_rarely_told_apart() -> None:
     """100 sets of 150 pairs at 5%: three standard errors of chance above it."""
-    words = [compared_by_pairs({"a": made(150, (1.0, 1.0), seed)}, Terms())[0].word for seed in range(100)]
+    words = [compare_by_pairs({"a": made(150, (1.0, 1.0), seed)}, Terms())[0].word for seed in range(100)]
     wrong = np.mean([word in ("better", "worse") for word in words])
     assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
 

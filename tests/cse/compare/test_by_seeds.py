@@ -10,7 +10,7 @@ from analysis.statistics.looks import LOOKS
 from analysis.tables.aggregate import entry_of
 from analysis.tables.directions import Terms
 from analysis.tables.spec import MetricScale, TableError
-from cse.compare.by_seeds import ColumnComparison, Sides, compared, verdict_of
+from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds, verdict_of
 
 T2 = 4.302653
 """Student's t(0.975) at 2 degrees of freedom."""
@@ -22,7 +22,7 @@ def sides(left: list[float], right: list[float], first: int = 0) -> Sides:
 
 
 def compare(left: list[float], right: list[float], terms: Terms | None = None, first: int = 0) -> ColumnComparison:
-    (made,) = compared({"sts_dev": sides(left, right, first)}, terms or Terms())
+    (made,) = compare_by_seeds({"sts_dev": sides(left, right, first)}, terms or Terms())
     return made
 
 
@@ -67,7 +67,7 @@ def test_the_interval_is_scipys_paired_one_at_its_share_of_the_level(columns: in
     for seeds in (3, 4, 8):
         left, right = generator.normal(60, 1, (2, seeds))
         many = {f"c{i}": sides(list(left), list(right)) for i in range(columns)}
-        made = compared(many, Terms(family=level))[-1]
+        made = compare_by_seeds(many, Terms(family=level))[-1]
         oracle = scipy.stats.ttest_rel(left, right).confidence_interval(1 - level / columns)
         assert made.interval == pytest.approx((oracle.low, oracle.high), rel=1e-9)
 
@@ -115,10 +115,10 @@ def test_a_lower_value_may_be_the_better_one_and_a_point_small() -> None:
     """Uniformity falls by 0.02, 0.03 and 0.04: two to four of its points."""
     a, b = entry_of({0: -2.02, 1: -2.04, 2: -2.06}), entry_of({0: -2.0, 1: -2.01, 2: -2.02})
     about = Sides(a, b, MetricScale("lower", 1.0))
-    (made,) = compared({"sts_test:uniformity": about}, Terms())
+    (made,) = compare_by_seeds({"sts_test:uniformity": about}, Terms())
     assert (made.word, made.point, made.digits) == ("better", 0.01, 4)
     plain = Sides(about.left, about.right)
-    assert compared({"sts_test": plain}, Terms())[0].word == "tie"
+    assert compare_by_seeds({"sts_test": plain}, Terms())[0].word == "tie"
 
 
 def test_the_gates_word_for_several_columns() -> None:
@@ -126,11 +126,13 @@ def test_the_gates_word_for_several_columns() -> None:
     worse, unknown = sides([60.0, 61.0, 62.0], [64.0, 66.0, 68.0]), sides([60.0, 61.0, 62.0], [60.0, 60.0, 60.0])
 
     def gate(*columns: Sides) -> tuple[str, int | None]:
-        return verdict_of(compared(dict(zip("abcd", columns, strict=False)), Terms(family=0.2)))
+        return verdict_of(compare_by_seeds(dict(zip("abcd", columns, strict=False)), Terms(family=0.2)))
 
     assert gate(better, tie) == ("better", 0) and gate(tie, tie) == ("tie", 0)
     assert gate(better, tie, unknown)[0] == "more-seeds" and gate(unknown, worse, better) == ("worse", 0)
-    lacking = [made.more_seeds for made in compared({"a": unknown, "b": sides([1.0], [2.0])}, Terms(family=0.2))]
+    lacking = [
+        made.more_seeds for made in compare_by_seeds({"a": unknown, "b": sides([1.0], [2.0])}, Terms(family=0.2))
+    ]
     assert gate(unknown, sides([1.0], [2.0])) == ("more-seeds", max(more for more in lacking if more is not None))
     far = sides([65.0, 60.5, 56.0], [60.0, 60.0, 60.0])
     assert gate(unknown, far) == ("more-seeds", None)
@@ -172,7 +174,7 @@ def words(
             own = generator.normal(0, math.sqrt(1 - rho), (2, seeds))
             left, right = 60 + difference + sd * (seed_S + own[0]), 60 + sd * (seed_S + own[1])
             made[f"c{place}"] = sides(list(left), list(right))
-        comparisons = compared(made, terms)
+        comparisons = compare_by_seeds(made, terms)
         by_column.append([comparison.word for comparison in comparisons])
         gates.append(verdict_of(comparisons)[0])
     return by_column, gates

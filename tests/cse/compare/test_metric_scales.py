@@ -9,7 +9,7 @@ from analysis.statistics.looks import FAMILY
 from analysis.tables.aggregate import entry_of
 from analysis.tables.directions import Terms
 from analysis.tables.spec import POINTS, UNIT_SCALE, MetricScale
-from cse.compare.by_seeds import ColumnComparison, Sides, compared
+from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds
 
 SCALES = {
     "0 to 1": (UNIT_SCALE, 0.6, 0.01),
@@ -26,7 +26,7 @@ SEEDS = 5
 
 
 def made(scale: MetricScale, left: list[float], right: list[float]) -> ColumnComparison:
-    (column,) = compared(
+    (column,) = compare_by_seeds(
         {"metric": Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right))), scale)}, Terms()
     )
     return column

@@ -185,17 +185,17 @@ def test_the_address_with_the_token_gives_a_cookie_that_opens_the_page(server: D
 
 
 def test_the_token_is_the_users_own_and_stays(tmp_path: Path) -> None:
-    token = secret.kept(tmp_path / "new")
+    token = secret.keep_token(tmp_path / "new")
     file = tmp_path / "new" / secret.TOKEN_FILE
-    assert len(token) == 22 and file.stat().st_mode & 0o777 == 0o600 and secret.kept(tmp_path / "new") == token
+    assert len(token) == 22 and file.stat().st_mode & 0o777 == 0o600 and secret.keep_token(tmp_path / "new") == token
     file.chmod(0o644)
-    seen = secret.kept(tmp_path / "new")
+    seen = secret.keep_token(tmp_path / "new")
     assert seen != token and file.stat().st_mode & 0o777 == 0o600, "one that others could read is given up"
     for damaged in ("", "short", "ü" * 22):
         file.write_text(damaged, encoding="utf8")
-        assert len(secret.kept(tmp_path / "new")) == 22
+        assert len(secret.keep_token(tmp_path / "new")) == 22
     (tmp_path / "file").write_text("", encoding="utf8")
-    assert len(secret.kept(tmp_path / "file")) == 22, "where no folder can be, one for this once"
+    assert len(secret.keep_token(tmp_path / "file")) == 22, "where no folder can be, one for this once"
 
 
 def test_a_port_in_use_is_refused(server: DashboardServer, made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import RecordSource
 from cse.site import gallery
-from cse.tables.imported.strangers import checked_records
+from cse.tables.imported.strangers import check_records
 from cse.tables.lookup import space_of_sweep
 from search_spaces.catalog import load_space
 
@@ -18,7 +18,7 @@ def test_the_site_repeats_a_table_as_it_was_declared(tmp_path: Path) -> None:
     with contextlib.closing(Ledger.open(tmp_path / "ledger.db")) as ledger:
         for name in ("E7", "tiny"):
             bundle = Bundle(BUNDLES / f"{name}.jsonl.gz")
-            ledger.merge(checked_records(bundle), RecordSource(name, bundle.header.sha256))
+            ledger.merge(check_records(bundle), RecordSource(name, bundle.header.sha256))
         swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec.space == "E7"]
         sheet = gallery._sheet(load_space("E7"), [resolved for resolved in swept if resolved], ledger)
     assert {scale.name: scale.study.command for scale in sheet.scales} == {

@@ -15,8 +15,8 @@ from cse.site.content import Site
 from cse.site.files import files
 from cse.site.gallery import gather
 from cse.site.wall import wall
-from cse.tables.reproduction import Reproduction, judged
-from cse.tables.study import compared, of_space
+from cse.tables.reproduction import Reproduction, judge_study
+from cse.tables.study import compare_with_paper, read_space
 from search_spaces.cells import ResolvedSpace
 from tests.site_ledger import noise, small, train
 
@@ -47,9 +47,9 @@ def site(ledger: Ledger) -> Site:
 
 
 def page_of(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
-    study, made = of_space(resolved, ledger, None, None)
+    study, made = read_space(resolved, ledger, None, None)
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return judged(resolved, study, made, ledger, planned)
+    return judge_study(resolved, study, made, ledger, planned)
 
 
 def test_nothing_happened_and_nothing_is_counted(ledger: Ledger) -> None:
@@ -73,8 +73,8 @@ def test_the_site_and_the_report_say_so(ledger: Ledger, site: Site) -> None:
     assert "small: 5 without signal" in pages["tables/D7.html"] and '<i class="grey">∅</i>' in pages["index.html"]
     assert " 4 ties, 6 without signal, " in listing["sentence"] and listing["verdicts"]["no signal"] == 6
     resolved = small("D7")
-    study, made = of_space(resolved, ledger, None, None)
-    verdicts, ordering = compared(resolved, study, made, ledger)
+    study, made = read_space(resolved, ledger, None, None)
+    verdicts, ordering = compare_with_paper(resolved, study, made, ledger)
     assert f"5 without signal; {WHY}" in make_report(study, made, verdicts, ordering, same_scale=False).headline
 
 

@@ -15,8 +15,8 @@ from cse.tables.coverage import (
     UNSCORED,
     WITHOUT_INPUT,
     WITHOUT_TRAINING,
-    counted,
-    printed_values,
+    count_states,
+    list_printed,
 )
 from docs.coverage_page import values_of
 from search_spaces.catalog import ALL, load_all
@@ -52,7 +52,7 @@ paper:
 def states(folder: Path, profile: str, suites: str = "sts_dev, sts12", **absent: dict[str, str]):
     """(row, column) -> (state, reason)."""
     (folder / "t.yaml").write_text(TABLE.format(suites=suites))
-    values = printed_values(resolve(parse_file(folder / "t.yaml"), profile), **absent)
+    values = list_printed(resolve(parse_file(folder / "t.yaml"), profile), **absent)
     return {(value.row, value.column): (value.state, value.reason) for value in values}
 
 
@@ -101,7 +101,7 @@ def shipped_values():
 
 def test_every_number_of_the_papers_is_counted_once(shipped_values) -> None:
     """1,421 numbers in rows, of which 659 were cells that some suite scored when they were first counted by hand."""
-    counts = counted(shipped_values)
+    counts = count_states(shipped_values)
     assert counts["published"] == sum(counts[state] for state in STATES) == 1421
     assert counts[TRAINED] + counts[WITHOUT_INPUT] >= 659
     places = [(value.table, value.row, value.column) for value in shipped_values]
@@ -114,4 +114,4 @@ def test_every_number_without_a_run_has_a_reason(shipped_values) -> None:
 
 def test_every_model_that_the_papers_print_untrained_is_scored(shipped_values) -> None:
     """90 values of averaged word vectors and 117 of pretrained encoders, counted by hand in the papers' tables."""
-    assert counted(shipped_values)[WITHOUT_TRAINING] == 90 + 117
+    assert count_states(shipped_values)[WITHOUT_TRAINING] == 90 + 117

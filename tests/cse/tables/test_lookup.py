@@ -13,9 +13,9 @@ from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
 from cse.experiments.request import record
-from cse.tables.baselines import stored
+from cse.tables.baselines import read_stored
 from cse.tables.lookup import space_of_sweep, space_or_sweep
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -39,8 +39,8 @@ def recorded(
     """A ledger with the sweep of a relative file, recorded from another folder, as a search does."""
     (folder / "enc").mkdir(parents=True, exist_ok=True)
     if encoder:
-        shutil.copytree(shipped_folder() / encoder, folder / "enc", dirs_exist_ok=True)
-        shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", folder / "enc")
+        shutil.copytree(find_weights() / encoder, folder / "enc", dirs_exist_ok=True)
+        shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", folder / "enc")
     (folder / "space.yaml").write_text(TEXT)
     (folder / "scale.yaml").write_text("version: 1\ntrain: {examples: 64}\n")
     monkeypatch.chdir(folder)
@@ -138,8 +138,8 @@ def test_a_sweep_knows_what_its_paths_held_when_they_are_gone(tmp_path: Path, mo
 
 def test_rows_without_training_are_those_of_what_the_encoders_path_holds(tmp_path: Path) -> None:
     def folder(name: str, content: str) -> str:
-        shutil.copytree(shipped_folder() / content, tmp_path / name)
-        shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", tmp_path / name)
+        shutil.copytree(find_weights() / content, tmp_path / name)
+        shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", tmp_path / name)
         return str(tmp_path / name)
 
     ledger, old = Ledger.open(tmp_path / "ledger.db", create=True), folder("old", "wiki-l1-h64")
@@ -148,9 +148,9 @@ def test_rows_without_training_are_those_of_what_the_encoders_path_holds(tmp_pat
     ledger.store_baselines([Baselines("generated_dev:20", old, "generated", 512, inputs, {"untrained mean": 1.5})])
     new = setup | {"train.encoder": folder("new", "wiki-l1-h64")}
     other = setup | {"train.encoder": folder("other", "wiki-l2-h128")}
-    rows = [stored([each], ["generated_dev:20"], ledger) for each in (setup, new, other)]
+    rows = [read_stored([each], ["generated_dev:20"], ledger) for each in (setup, new, other)]
     assert rows == [[{"name": "untrained mean", "cells": {"generated_dev:20": 1.5}}]] * 2 + [[]]
-    shutil.copy(shipped_folder() / "wiki-l2-h128" / "model.safetensors", old)
-    assert stored([setup], ["generated_dev:20"], ledger) == []
+    shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", old)
+    assert read_stored([setup], ["generated_dev:20"], ledger) == []
     shutil.rmtree(old)
-    assert len(stored([setup], ["generated_dev:20"], ledger)) == 1  # not here: by its name
+    assert len(read_stored([setup], ["generated_dev:20"], ledger)) == 1  # not here: by its name

@@ -6,7 +6,7 @@ from analysis.tables.aggregate import Entry, Row, Table, aggregate
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import judge
 from cse.tables.build import spec_of
-from cse.tables.reproduction import best_cells, with_left_out
+from cse.tables.reproduction import add_left_out, best_cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve, unlike_paper
 
@@ -23,13 +23,13 @@ def test_only_the_papers_own_settings_are_its_scale(name: str) -> None:
 
 def test_generators_without_a_counterpart_say_not_run() -> None:
     resolved = resolve(load_space("D6"), "small")
-    made = with_left_out(aggregate(spec_of(resolved), []), resolved)
+    made = add_left_out(aggregate(spec_of(resolved), []), resolved)
     assert [row.key["method.generator"] for row in made.rows][:2] == ["bert-large-uncased", "bert-base-uncased"]
     assert len(made.rows) == 7
     assert judge(made, same_scale=False)[0, "sts_dev"].word == "not run"
     full = resolve(load_space("D6"), "paper")
     whole = aggregate(spec_of(full), [])
-    assert with_left_out(whole, full) is whole
+    assert add_left_out(whole, full) is whole
 
 
 def test_a_searchs_table_shows_its_best_and_the_papers_own_cell() -> None:

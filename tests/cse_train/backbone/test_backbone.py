@@ -16,7 +16,7 @@ from transformers import (
 
 from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.backbone import load_backbone, require_same_vocabulary
-from cse_train.backbone.folders import shipped_folder, shipped_names
+from cse_train.backbone.folders import find_weights, list_encoders
 from cse_train.backbone.identity import backbone_identity, load_tokenizer
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
@@ -38,7 +38,7 @@ OTHERS = {
 
 @pytest.fixture
 def tokenizer() -> PreTrainedTokenizerFast:
-    return load_tokenizer(shipped_folder() / "any")
+    return load_tokenizer(find_weights() / "any")
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def one_line(name: str) -> str:
 def test_what_cannot_be_had_is_said_in_one_line(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     assert one_line("/nowhere/at/all").startswith("missing folder: train.encoder=/nowhere/at/all")
-    assert "did you mean wiki-l4-h128?" in one_line("wiki-l4-h182") or "wiki-l4-h128" not in shipped_names()
+    assert "did you mean wiki-l4-h128?" in one_line("wiki-l4-h182") or "wiki-l4-h128" not in list_encoders()
     assert "not in the hub's cache, and the hub cannot be reached" in one_line("some-body/some-model")
     (tmp_path / "empty").mkdir()
     assert "needs config.json and model.safetensors" in one_line(str(tmp_path / "empty"))
@@ -152,14 +152,14 @@ def test_a_folder_without_tokenizer_is_named(folder):
 
 
 def test_shipped_encoders_load_here_and_in_transformers():
-    if not shipped_names():
+    if not list_encoders():
         pytest.skip("no shipped weights in this checkout")
-    for name in shipped_names():
+    for name in list_encoders():
         backbone = load_backbone(name)
-        peer, report = BertForMaskedLM.from_pretrained(shipped_folder() / name, output_loading_info=True)
+        peer, report = BertForMaskedLM.from_pretrained(find_weights() / name, output_loading_info=True)
         assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
         assert peer.dtype == torch.float32 and backbone.head is not None
         assert backbone.config.vocab_size == len(backbone.tokenizer) == 8192
         assert backbone.config.max_position_embeddings == 512
-    sizes = [path.stat().st_size for path in shipped_folder().glob("*/*.safetensors")]
+    sizes = [path.stat().st_size for path in find_weights().glob("*/*.safetensors")]
     assert sum(sizes) <= 24e6

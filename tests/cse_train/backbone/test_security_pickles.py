@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.backbone.weight_files import read_tensors, require_safe
 from cse_train.evaluate.models.open import open_model
 from cse_train.fields import ConfigError
@@ -37,8 +37,8 @@ def mark(tmp_path: Path) -> Path:
 def folder(tmp_path: Path, mark: Path) -> Path:
     """A shipped encoder whose weights are a pickle with code."""
     made = tmp_path / "model"
-    shutil.copytree(shipped_folder() / SMALL, made)
-    shutil.copytree(shipped_folder() / "tokenizer", made, dirs_exist_ok=True)
+    shutil.copytree(find_weights() / SMALL, made)
+    shutil.copytree(find_weights() / "tokenizer", made, dirs_exist_ok=True)
     (made / "model.safetensors").unlink()
     torch.save({"weight": Attack(mark)}, made / "pytorch_model.bin")
     return made
@@ -69,7 +69,7 @@ def test_no_way_in_runs_it(folder: Path, mark: Path, way: str) -> None:
 
 
 def test_a_pickle_of_tensors_alone_is_read(folder: Path) -> None:
-    tensors = load_file(shipped_folder() / SMALL / "model.safetensors")
+    tensors = load_file(find_weights() / SMALL / "model.safetensors")
     torch.save(tensors, folder / "pytorch_model.bin")
     assert read_tensors(folder).keys() == tensors.keys()
     require_safe(folder)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from cse_train.backbone.transformers_io import encoder_from_transformers, encoder_to_transformers
 from cse_train.encoder.dropout import dropout
-from cse_train.encoder.encoder import Encoder, unsupported
+from cse_train.encoder.encoder import Encoder, find_unsupported
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import pack_lists
 
@@ -145,8 +145,8 @@ def test_a_sentence_beyond_the_positions_is_named(kind, config_of):
 
 
 def test_architectures_that_would_be_inexact_are_refused(config_of):
-    assert unsupported(config_of("bert", 1)) is None
-    assert "hidden_act=relu" in str(unsupported(config_of("bert", 1, hidden_act="relu")))
+    assert find_unsupported(config_of("bert", 1)) is None
+    assert "hidden_act=relu" in str(find_unsupported(config_of("bert", 1, hidden_act="relu")))
     with pytest.raises(ValueError, match="position_embedding_type=relative_key"):
         Encoder(config_of("bert", 1, position_embedding_type="relative_key"))
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from cse_train.backbone.backbone import load_backbone
-from cse_train.evaluate.correlation import constant, rounded, spearman, unranked
+from cse_train.evaluate.correlation import constant, find_unranked, round_cosines, spearman
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
@@ -40,15 +40,15 @@ def test_rounding_noise_ranks_nothing_and_a_difference_beyond_it_does() -> None:
     gold = np.arange(50.0)
     noise = np.random.default_rng(1).normal(0, 1e-7, 50)
     for level in (1.0, 0.1234565, 0.0, -0.5):
-        assert math.isnan(spearman(rounded(level + noise), gold)), "also at the edge of a rounded digit"
-    assert spearman(rounded(0.5 + 1e-5 * gold), gold) == pytest.approx(100)
-    assert unranked(rounded(0.5 + 1e-5 * gold), gold) == ""
+        assert math.isnan(spearman(round_cosines(level + noise), gold)), "also at the edge of a rounded digit"
+    assert spearman(round_cosines(0.5 + 1e-5 * gold), gold) == pytest.approx(100)
+    assert find_unranked(round_cosines(0.5 + 1e-5 * gold), gold) == ""
 
 
 def test_cosines_that_differ_by_rounding_are_tied_among_others() -> None:
     rng = np.random.default_rng(2)
     exact, gold = rng.uniform(-1, 1, 200).round(3), rng.uniform(0, 5, 200)
-    seen = {spearman(rounded(exact + rng.normal(0, 5e-8, 200)), gold) for _ in range(5)}
+    seen = {spearman(round_cosines(exact + rng.normal(0, 5e-8, 200)), gold) for _ in range(5)}
     assert seen == {spearman(exact, gold)}
     assert seen.pop() == pytest.approx(100 * spearmanr(exact, gold).statistic, abs=1e-9)
 
@@ -57,4 +57,4 @@ def test_cosines_that_differ_by_rounding_are_tied_among_others() -> None:
 def test_ratings_that_are_equal_but_for_their_last_digit_are_constant_on_any_scale(scale: float) -> None:
     assert constant(np.array([0.1 + 0.2, 0.3, 0.3]) * scale) and constant(np.zeros(3))
     assert not constant(np.array([0.3, 0.3, 0.300001]) * scale)
-    assert unranked(np.arange(3.0), np.array([2.0, 2.0, 2.0])) == "the ratings of its 3 pairs are all equal"
+    assert find_unranked(np.arange(3.0), np.array([2.0, 2.0, 2.0])) == "the ratings of its 3 pairs are all equal"

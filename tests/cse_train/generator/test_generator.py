@@ -8,7 +8,7 @@ from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, Bert
 from transformers import DistilBertForMaskedLM as DistilBert
 
 from cse_train.backbone.backbone import Backbone, load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
@@ -45,7 +45,7 @@ def in_order(packed: Packed, ids_T: torch.Tensor) -> list[list[int]]:
 def test_greedy_is_what_transformers_predicts(backbone, sentences, pad) -> None:
     generator = Generator(SHIPPED, backbone).eval()
     assert isinstance(generator.network, PackedMaskedLM)
-    logits = BertForMaskedLM.from_pretrained(shipped_folder() / SHIPPED).eval()(**pad(sentences, 0)).logits
+    logits = BertForMaskedLM.from_pretrained(find_weights() / SHIPPED).eval()(**pad(sentences, 0)).logits
     expected = [row[: len(s)].argmax(-1).tolist() for row, s in zip(logits, sentences, strict=True)]
     packed = pack_lists(sentences)
     assert in_order(packed, generator.predict(packed)) == expected
@@ -95,8 +95,8 @@ def test_T16_dropout_in_training_only_when_asked_for(backbone, distilbert, sente
 
 
 def test_T16_other_vocabulary_is_refused_in_one_line(backbone, tmp_path) -> None:
-    BertForMaskedLM.from_pretrained(shipped_folder() / SHIPPED).save_pretrained(tmp_path)
-    tokenizer = load_tokenizer(shipped_folder() / "any")
+    BertForMaskedLM.from_pretrained(find_weights() / SHIPPED).save_pretrained(tmp_path)
+    tokenizer = load_tokenizer(find_weights() / "any")
     tokenizer.add_tokens(["newword"])
     tokenizer.save_pretrained(tmp_path)
     assert one_line(str(tmp_path), backbone).startswith("different vocabularies: ")

@@ -12,7 +12,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate import run_suites
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
-from cse_train.plugins.apart import apart
+from cse_train.plugins.apart import call_apart
 
 SUITE = """
 import torch
@@ -44,16 +44,16 @@ def spoils(tmp_path: Path) -> Iterator[None]:
 
 def test_the_result_comes_back_and_this_process_is_as_before() -> None:
     before = F.cross_entropy
-    (score,) = apart(run_suites.evaluate, SimpleNamespace(pooler="cls", prompt=""), DataPaths(), ["spoils"], {})
+    (score,) = call_apart(run_suites.evaluate, SimpleNamespace(pooler="cls", prompt=""), DataPaths(), ["spoils"], {})
     assert score.value == 1.0
     assert F.cross_entropy is before and torch.get_default_dtype() == torch.float32
 
 
 def test_a_users_mistake_comes_back_in_its_lines() -> None:
     with pytest.raises(ConfigError, match="^unknown suite: suite=spoil; did you mean spoils"):
-        apart(run_suites.evaluate, SimpleNamespace(pooler="cls", prompt=""), DataPaths(), ["spoil"], {})
+        call_apart(run_suites.evaluate, SimpleNamespace(pooler="cls", prompt=""), DataPaths(), ["spoil"], {})
 
 
 def test_without_plug_ins_it_is_a_call() -> None:
     registry.forget()
-    assert apart(len, [1, 2]) == 2
+    assert call_apart(len, [1, 2]) == 2

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from cluster.plan.method_code import own_digest
-from cluster.plan.signature import described, signature
+from cluster.plan.signature import describe_signature, signature
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
 from cse_train.training import contract
-from cse_train.training.contract import CONTRACT_SETTINGS, made_up
+from cse_train.training.contract import CONTRACT_SETTINGS, make_up_text
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "your_method.md"
 BEFORE = Path(__file__).with_name("tension_0_1.txt").read_text(encoding="utf8")
@@ -38,11 +38,11 @@ def test_its_runs_keep_the_signatures_that_they_had(both: Path) -> None:
     run = parse_run({"method": "tension", "method.negatives": 7})
     assert own_digest("tension") == "c4940b066fec51a9"
     assert signature(run, {"code": "c4940b066fec51a9"}) == "76d7968028350215248c0a75"
-    assert described(run, {})["options"] == {"negatives": 7} and described(run, {})["version"] == 1
+    assert describe_signature(run, {})["options"] == {"negatives": 7} and describe_signature(run, {})["version"] == 1
 
 
 def test_it_computes_what_todays_form_computes(both: Path) -> None:
-    paths = DataPaths(train_file=made_up(("text",), both / "made"), cache=both / "cache")
+    paths = DataPaths(train_file=make_up_text(("text",), both / "made"), cache=both / "cache")
     losses, states = [], []
     for name in ("tension", "tension_today"):
         parts = contract.parts(parse_run({**CONTRACT_SETTINGS, "method": name}), paths)

@@ -158,7 +158,7 @@ def test_what_is_no_plug_in_is_refused_in_one_line(
     write: Write, tmp_path: Path, name: str, text: str, line: str
 ) -> None:
     assert refused(write(name, text)).startswith(line.format(folder=tmp_path))
-    assert registry.given() == ()
+    assert registry.list_given() == ()
 
 
 def test_what_is_not_there_is_refused_in_one_line(write: Write, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_an_installed_package_offers_a_method(
     write("lab_of_mine/margin.py")
     monkeypatch.syspath_prepend(tmp_path)
     offered("margin_loss", "lab_of_mine.margin")
-    assert "margin_loss" in methods.names() and registry.given() == ()
+    assert "margin_loss" in methods.names() and registry.list_given() == ()
     assert parse_run({"method": "margin_loss"}).options == methods.config_class("margin_loss")()
     assert own_digest("margin_loss") == registry.digest(registry.get("method", "margin_loss"))
 

@@ -5,11 +5,11 @@ import gzip
 import numpy as np
 import pytest
 
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig, learning_rate
-from cse_train.pretrain.corpus import Corpus, PretrainingBatches, masked, read_lines, text_hash, tokenised
+from cse_train.pretrain.corpus import Corpus, PretrainingBatches, mask_rows, read_lines, text_hash, tokenise
 from cse_train.text.corpora.generated import sentences as generated_sentences
 
 
@@ -57,7 +57,7 @@ def test_long_rows_are_consecutive_text(corpus):
 
 def test_targets_are_the_true_ids_at_the_masked_slots(corpus):
     rows = corpus.sentences(np.arange(60), 64)
-    packed, at_M, target_M, tokens = masked(rows, corpus, 0.2, np.random.default_rng(3))
+    packed, at_M, target_M, tokens = mask_rows(rows, corpus, 0.2, np.random.default_rng(3))
     assert tokens == sum(map(len, rows))
     row_T = packed.order_N[packed.row_T()]
     assert target_M.tolist() == [10 + row for row in row_T[at_M].tolist()]
@@ -88,11 +88,11 @@ def test_a_run_cut_short_is_the_run_with_a_longer_warmup():
 
 
 def test_tokenising_in_chunks_changes_nothing(monkeypatch):
-    tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
+    tokenizer = load_tokenizer(find_weights() / "tokenizer")
     sentences = generated_sentences(50, 0)
-    whole = tokenised(sentences, tokenizer)
+    whole = tokenise(sentences, tokenizer)
     monkeypatch.setattr("cse_train.pretrain.corpus.SENTENCES_AT_ONCE", 7)
-    parts = tokenised(sentences, tokenizer)
+    parts = tokenise(sentences, tokenizer)
     assert (parts.flat == whole.flat).all() and (parts.starts == whole.starts).all()
     assert whole.flat[: whole.lengths[0]].tolist() == tokenizer(sentences[0])["input_ids"][1:-1]
 

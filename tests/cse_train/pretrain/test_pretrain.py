@@ -10,7 +10,7 @@ import torch
 
 from cse_train import fields, numerics
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
@@ -148,7 +148,7 @@ def test_a_finished_run_is_written_again_to_the_byte(text, whole, tmp_path):
 
 
 def test_the_shipped_vocabulary():
-    tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
+    tokenizer = load_tokenizer(find_weights() / "tokenizer")
     assert len(tokenizer) == 8192
     assert tokenizer.convert_ids_to_tokens(list(range(5))) == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert len(tokenizer("Encyclopedias describe Paris.")["input_ids"]) < 12

@@ -44,7 +44,7 @@ def note_updates(kill_at: int | None) -> list[int]:
 def joined(backend: str, store: Path, rank: int, ranks: int) -> None:
     """Join the process group and try each collective that training uses."""
     dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
-    distributed.wrap = distributed.in_ddp
+    distributed.wrap = distributed.wrap_ddp
     mine = torch.full((3,), float(rank + 1), device=distributed.device())
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     dist.all_gather(parts, mine)

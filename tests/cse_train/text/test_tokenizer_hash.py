@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.text import tokens
 from cse_train.text.tokens import state_hash
 
@@ -17,7 +17,7 @@ SHIPPED = "5bb68c26"
 
 
 def shipped() -> Tokenizer:
-    return Tokenizer.from_file(str(shipped_folder() / "tokenizer" / "tokenizer.json"))
+    return Tokenizer.from_file(str(find_weights() / "tokenizer" / "tokenizer.json"))
 
 
 def pairs() -> Tokenizer:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cse_train import checkpoint
-from cse_train.config import counted, epochs_in, parse_run, run_problems
+from cse_train.config import count_examples, epochs_in, parse_run, run_problems
 from cse_train.data_paths import DataPaths
 from cse_train.text.sources import rows_of
 from cse_train.training.loop import Outcome, train
@@ -49,12 +49,12 @@ def test_epochs_train_as_the_examples_that_they_come_to(tmp_path: Path, paths: D
 )
 def test_a_length_is_counted_on_the_rows_of_the_corpus(paths: DataPaths, text: str, examples: int) -> None:
     run = parse_run({**SETTINGS, "train.examples": text})
-    assert counted(run, lambda: rows_of("file", paths)).train.examples == examples
+    assert count_examples(run, lambda: rows_of("file", paths)).train.examples == examples
 
 
 def test_a_count_asks_for_no_rows() -> None:
     run = parse_run({**SETTINGS, "train.examples": 27})
-    assert epochs_in(27) is None and counted(run, lambda: pytest.fail("rows were counted")) is run
+    assert epochs_in(27) is None and count_examples(run, lambda: pytest.fail("rows were counted")) is run
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from transformers.utils import logging
 from cse.cli.app import main
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.checkpoint import sum_of
 from cse_train.config import parse_run
 from cse_train.evaluate.models.library_model import holds_our_module
@@ -92,7 +92,7 @@ def test_weights_that_are_not_finite(capsys: pytest.CaptureFixture[str], somewhe
 
 def test_a_pooler_of_random_numbers_is_refused(capsys: pytest.CaptureFixture[str], somewhere: Path) -> None:
     """transformers fills an absent pooler with random numbers, and saves them as if they had been trained."""
-    shutil.copytree(shipped_folder() / "tokenizer", "plain")
+    shutil.copytree(find_weights() / "tokenizer", "plain")
     size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
     BertModel(BertConfig(vocab_size=8192, **size)).save_pretrained("plain")
     (somewhere / "in.txt").write_text("a cat\n", encoding="utf8")

@@ -13,7 +13,7 @@ from cse.cli.app import main
 from cse.experiments.score_run import score_run
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
@@ -47,8 +47,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def encoder(folder: Path, content: str) -> Path:
-    shutil.copytree(shipped_folder() / content, folder)
-    shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", folder)
+    shutil.copytree(find_weights() / content, folder)
+    shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", folder)
     return folder
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cse.cli.app import main
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 
 
 class Attack:
@@ -32,8 +32,8 @@ def test_a_pickle_with_code_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(shipped_folder() / "wiki-l1-h64", "model")
-    shutil.copytree(shipped_folder() / "tokenizer", "model", dirs_exist_ok=True)
+    shutil.copytree(find_weights() / "wiki-l1-h64", "model")
+    shutil.copytree(find_weights() / "tokenizer", "model", dirs_exist_ok=True)
     Path("model/model.safetensors").unlink()
     torch.save({"weight": Attack()}, "model/pytorch_model.bin")
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")

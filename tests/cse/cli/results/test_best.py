@@ -14,7 +14,7 @@ from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import completed, parse_run
+from cse_train.config import complete, parse_run
 from cse_train.methods.loading import load_method
 from tests.run_values import point_of
 
@@ -124,7 +124,7 @@ def test_runs_by_another_version_of_the_method_are_a_row_of_their_own(
     for version, value in ((options.VERSION, 50.0), (options.VERSION + 1, 60.0)):
         monkeypatch.setattr(options, "VERSION", version)
         for seed in range(2):
-            name = signature(parse_run(completed({**FLAT, "train.seed": seed})), {})
+            name = signature(parse_run(complete({**FLAT, "train.seed": seed})), {})
             book(ledger, 0, seed, value, name=name)
             ledger.link("versions", [(name, {}, seed)])
     rows = json.loads(printed(capsys, "best", "versions", "--format", "json"))["cells"]

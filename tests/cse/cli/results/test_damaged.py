@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from tests.cluster.runtime.test_storage import SPACE
 
 
@@ -37,7 +37,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 )
 def test_a_truncated_checkpoint(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]) -> None:
     Path("run/best").mkdir(parents=True)
-    shutil.copy(shipped_folder() / "wiki-l1-h64" / "model.safetensors", "run/best/model.safetensors")
+    shutil.copy(find_weights() / "wiki-l1-h64" / "model.safetensors", "run/best/model.safetensors")
     with open("run/best/model.safetensors", "r+b") as file:
         file.truncate(1000)
     Path("text.txt").write_text("a line\n", encoding="utf8")

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.tables.study import compared, of_sweep
+from cse.tables.study import compare_with_paper, read_sweep
 from tests.cse.cli.sweeps.pretended import Sweeps, given, space, sweeps
 
 __all__ = ["sweeps"]
@@ -41,8 +41,8 @@ def test_rows_that_are_decided_get_no_more_seeds(capsys: pytest.CaptureFixture[s
         assert ledger.sweep_spec("A1").looks == [3, 5, 8]
         assert len(ledger.cells("A1")) == len(asked), "no run is linked that nobody wants"
         (sweep,) = ledger.sweeps()
-        resolved, study, made = of_sweep(sweep, ledger, None)
-        verdicts, _ = compared(resolved, study, made, ledger)
+        resolved, study, made = read_sweep(sweep, ledger, None)
+        verdicts, _ = compare_with_paper(resolved, study, made, ledger)
         reported = [(verdict.word, verdict.interval) for verdict in verdicts.values()]
     printed = [(entry["word"], entry["interval"] and tuple(entry["interval"])) for entry in plain["verdicts"]]
     assert reported == printed, "a report judges by the looks that were declared"

@@ -9,8 +9,8 @@ from analysis.ledger import Ledger
 from cluster.sweep.events import SweepOutcome
 from cse.cli import listing as command
 from cse.cli.app import main
-from cse_train.backbone.folders import shipped_folder
-from search_spaces.catalog import files_in, shipped
+from cse_train.backbone.folders import find_weights
+from search_spaces.catalog import files_in, find_folder
 
 SPACE = """version: 1
 id: {id}
@@ -92,7 +92,7 @@ def test_absent_word_vectors_are_named_with_source_and_option(capsys: pytest.Cap
 def test_the_named_options_give_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     (Path("data") / "pairs").mkdir(parents=True)
     (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")
-    folder = shipped_folder() / "wiki-l2-h128"
+    folder = find_weights() / "wiki-l2-h128"
     Path("p.yaml").write_text(f"{PROFILE}substitutions:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
     name = table("T", PLAIN, QQP, BASE)
     found = json.loads(printed(capsys, "plan", name, "--data", "data", "--format", "json"))
@@ -120,7 +120,7 @@ def test_the_papers_are_all_there_at_their_own_scale_without_any_data(capsys: py
     assert main(["plan", "all", "--profile", "paper", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     ids = {one["id"] for one in [*found["spaces"], *found["searches"]]}
-    assert ids == {path.name.split("_")[0] for path in files_in(shipped() / "papers")}
+    assert ids == {path.name.split("_")[0] for path in files_in(find_folder() / "papers")}
     assert found["to_run"] == 0 and found["missing_input"] == found["unique"] < found["runs"]
     assert found["examples"] >= found["unique"] * 100_000
     assert sum(one["unique"] for one in found["spaces"]) > found["unique"]

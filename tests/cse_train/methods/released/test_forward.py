@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, BertForMaskedLM, PretrainedConfig, Rober
 
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, from_tensors, load_backbone
-from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.folders import find_weights
 from cse_train.backbone.transformers_io import encoder_to_transformers, head_to_transformers
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.encoder import Encoder
@@ -184,7 +184,7 @@ def test_a_tied_decoder_is_the_word_embedding(backbone, batch: Batch, method, op
 
 def test_diffcse_is_the_release_padding_included(kind: str, random_encoder, text_file: Path, tmp_path: Path) -> None:
     """The generator is frozen and runs in transformers; [PAD] has no gradient in either encoder."""
-    folder, generator_folder = random_encoder(kind), shipped_folder() / "wiki-l1-h64"
+    folder, generator_folder = random_encoder(kind), find_weights() / "wiki-l1-h64"
     backbone = load_backbone(str(folder), dropout=0.0)
     config, tokenizer = backbone.config, backbone.tokenizer
     options = diffcse.Config(generator="wiki-l1-h64", generator_dropout=False, lambda_weight=0.5)

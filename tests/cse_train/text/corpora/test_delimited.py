@@ -18,7 +18,7 @@ from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
 from cse_train.user_files import UserFile, is_file_name, stem
-from search_spaces.user_data.references import of_suites
+from search_spaces.user_data.references import read_suites
 
 Rows = list[list[str]]
 
@@ -118,5 +118,5 @@ def test_a_semicolon_in_a_header_with_commas_is_text(tmp_path: Path) -> None:
 def test_an_ending_in_capitals_is_that_ending(name: str, tmp_path: Path) -> None:
     assert is_file_name(name) and stem(f"/data/{name}") == "x"
     (tmp_path / name).write_bytes(b"")
-    names, files = of_suites([name], tmp_path)
+    names, files = read_suites([name], tmp_path)
     assert names == ["x"] and [file.file for file in files] == [str(tmp_path / name)]
