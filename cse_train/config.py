@@ -130,7 +130,7 @@ def complete(flat: Settings) -> dict[str, Scalar]:
 def renew(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at today's defaults."""
     parts: list[tuple[str, Any]] = [("train.", TrainConfig)]
-    if methods.known(flat.get("method")):
+    if methods.is_known(flat.get("method")):
         parts.append(("method.", methods.config_class(str(flat["method"]))))
     defaults: dict[str, Any] = {
         prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)
@@ -148,7 +148,7 @@ def _added(flat: Settings) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
     parts: list[tuple[str, str, type, Mapping[str, Added]]] = [("train.", "train", TrainConfig, ADDED)]
-    if methods.known(method):
+    if methods.is_known(method):
         config = methods.config_class(method)
         parts.append(("method.", method, config, config.ADDED))
     dotted = [_dotted(prefix, part, config, tuple(added.items())) for prefix, part, config, added in parts]
@@ -186,7 +186,7 @@ def first_fields() -> Mapping[str, list[str]]:
 def note_first_fields() -> None:
     """Write the fields of methods that are not noted yet; a noted list stays for ever."""
     parts: dict[str, tuple[Any, Mapping[str, Added]]] = {"train": (TrainConfig, ADDED)}
-    for name in methods.shipped():
+    for name in methods.list_methods():
         config = methods.config_class(name)
         parts[name] = config, config.ADDED
     fresh = {
@@ -217,7 +217,7 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
 def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
     """Word vectors go with the methods that read them, and with no other."""
     method, encoder = flat.get("method"), flat.get("train.encoder")
-    if not isinstance(encoder, str) or not methods.known(method):
+    if not isinstance(encoder, str) or not methods.is_known(method):
         return []
     reads_words = methods.config_class(str(method)).WORDS
     if reads_words == names_vectors(encoder):

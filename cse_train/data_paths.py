@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cse_train.user_files import UserFile, named_files
+from cse_train.user_files import UserFile, map_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,11 @@ class DataPaths:
 
     def corpus(self, name: str) -> UserFile | None:
         """The user's own training text of this name."""
-        return named_files(self.files).get((True, name))
+        return map_files(self.files).get((True, name))
 
     def data_set(self, name: str) -> UserFile | None:
         """The user's own dev or test set of this name."""
-        return named_files(self.files).get((False, name))
+        return map_files(self.files).get((False, name))
 
     def inputs(self) -> list[Path]:
         """Every file and folder that is given, the cache apart."""

@@ -88,7 +88,7 @@ def is_file_name(text: str) -> bool:
     )
 
 
-def named_files(files: Iterable[UserFile]) -> Mapping[tuple[bool, str], UserFile]:
+def map_files(files: Iterable[UserFile]) -> Mapping[tuple[bool, str], UserFile]:
     """(Whether it is training text, name) -> file: a corpus and a set may share a name."""
     return {(file.role == "corpus", file.name): file for file in files}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cse_train.config import RunConfig, parse_run
 from cse_train.fields import ConfigError, Scalar
-from cse_train.user_files import UserFile, named_files
+from cse_train.user_files import UserFile, map_files
 from search_spaces import domains, keys
 from search_spaces.domains import Domain
 from search_spaces.paper import Evaluated, Key
@@ -83,11 +83,11 @@ class ResolvedSpace:
     @property
     def files(self) -> tuple[UserFile, ...]:
         """Every file of the user's own; those of the overrides go before the space's of their name."""
-        return tuple(named_files([*self.space.files, *self.given_files]).values())
+        return tuple(map_files([*self.space.files, *self.given_files]).values())
 
     def given(self) -> dict[str, Scalar]:
         """The overrides as `--set` takes them: files by their paths."""
-        files = named_files(self.given_files)
+        files = map_files(self.given_files)
         texts = {key: files.get((role == "corpus", str(self.overrides.get(key)))) for key, role in ROLES.items()}
         return {**self.overrides, **{key: file.text() for key, file in texts.items() if file}}
 

@@ -48,7 +48,7 @@ def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
 
 
 def _unknown(key: str, value: object, method: str) -> str:
-    owners = [other for other in methods.shipped() if other != method and annotation(key, other) is not None]
+    owners = [other for other in methods.list_methods() if other != method and annotation(key, other) is not None]
     if key.startswith("method.") and owners:
         return (
             f"key of another method: {key}={value} belongs to {', '.join(owners)}, this space runs {method}; "

@@ -64,7 +64,7 @@ class Profile:
     def settings(self, method: str) -> dict[str, Scalar]:
         """Those of a method; one that the profile does not name has the learning rate of the method that it is LIKE."""
         by_method = self.methods.get(method)
-        if by_method is None and methods.known(method):
+        if by_method is None and methods.is_known(method):
             like = self.methods.get(methods.config_class(method).LIKE or method, {})
             by_method = {key: value for key, value in like.items() if key == RATE}
         return {**self.train, **(by_method or {})}
@@ -122,7 +122,7 @@ def parse_profile(raw: Json, path: Path) -> Profile:
     """A profile of its YAML's content; `path` names it, and need not be there."""
     file, problems = read(ProfileFile, {"version": None, **raw}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
-    problems += keys.problems(train, methods.shipped()[:1])
+    problems += keys.problems(train, methods.list_methods()[:1])
     for method, settings in file.methods.items():
         problems += keys.problems({"method": method}, [method]) or keys.problems(settings, [method])
     problems += _substitution_problems(file.substitutions)
@@ -157,5 +157,5 @@ def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
 
 def _of_any_method(key: str, value: Scalar) -> str | None:
     """The problem of a setting that must suit one method at least."""
-    lines = [keys.problem(key, value, method) for method in methods.shipped()]
+    lines = [keys.problem(key, value, method) for method in methods.list_methods()]
     return None if None in lines else lines[0]

@@ -32,7 +32,7 @@ class Untitled(GenerateJsonSchema):
 def schema(names: Sequence[str] | None = None) -> Json:
     """The whole schema: what the dataclasses say, and what the `Config`s of methods (all that are shipped) say of each
     dotted key."""
-    names = methods.shipped() if names is None else names
+    names = methods.list_methods() if names is None else names
     values: Json = {"method": {"enum": list(names)}, **_keys(names)}
     named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_described(shape) for shape in (SpaceFile, Paper, SearchConfig))

@@ -13,7 +13,7 @@ DRAWN_CELLS = (1, 5, 10)
 """Numbers of draws at which the expected best is shown, beside all."""
 
 
-def expected_best(values: Sequence[float], draws: int) -> float:
+def expect_best(values: Sequence[float], draws: int) -> float:
     """Expected maximum of `draws` values drawn at random without replacement from the given ones.
 
     The mean over all subsets of that size, hence unbiased for independent values: the i-th smallest of N is the largest
@@ -83,7 +83,7 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
     return Selection(
         candidates=len(cells),
         value=means[picked],
-        expected_best={n: expected_best(means, n) for n in draws},
+        expected_best={n: expect_best(means, n) for n in draws},
         best_run=scores[-1],
         other_seeds=fmean(scores[:-1]) if len(scores) > 1 else None,
         shrunken=shrunken(cells, picked),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.statistics.selection import expected_best
+from analysis.statistics.selection import expect_best
 from analysis.study.study import Study
 
 
@@ -31,5 +31,5 @@ def budget(study: Study) -> SpentBudget:
     order = sorted(ends, key=lambda cell: (ends[cell], cell))
     costs = [sum(run.examples or 0 for _, run in study.cells[cell]) for cell in order]
     scores = [float(np.mean([run.best for _, run in study.cells[cell]])) for cell in order]
-    expected = tuple(expected_best(scores, draws) for draws in range(1, len(scores) + 1))
+    expected = tuple(expect_best(scores, draws) for draws in range(1, len(scores) + 1))
     return SpentBudget(tuple(np.cumsum(costs).tolist()), tuple(scores), expected)

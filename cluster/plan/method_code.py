@@ -108,7 +108,7 @@ def _of_released_methods() -> frozenset[str]:
 
 def write() -> None:
     """Note every method's code as released, and the fields of a new one."""
-    digests = {name: digest_of(name, of_release=True) for name in methods.shipped()}
+    digests = {name: digest_of(name, of_release=True) for name in methods.list_methods()}
     RELEASED.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf8")
     note_first_fields()
 

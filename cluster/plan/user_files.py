@@ -14,7 +14,7 @@ from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import open_table
 from cse_train.text.corpora.user_text import corpus_columns, is_table
 from cse_train.text.sources import open_source
-from cse_train.user_files import UserFile, named_files
+from cse_train.user_files import UserFile, map_files
 from search_spaces.user_data.in_space import two_of_one_name
 
 
@@ -55,7 +55,7 @@ def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
 
 def describe_files(paths: DataPaths) -> list[str]:
     """A line for each file that is there: what it is, how much it has, and which column was taken for what."""
-    return [_described(file, paths) for file in named_files(paths.files).values() if _is_there(file)]
+    return [_described(file, paths) for file in map_files(paths.files).values() if _is_there(file)]
 
 
 def _is_there(file: UserFile) -> bool:

@@ -114,7 +114,7 @@ class SweepArguments:
             line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
-        track = tracking.checked(self.track or (), options.storage)
+        track = tracking.check_trackers(self.track or (), options.storage)
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = self.paths(resolved)
         exit.say(describe_files(paths))

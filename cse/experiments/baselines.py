@@ -73,7 +73,7 @@ def compute(key: Key, paths: DataPaths) -> dict[str, float]:
     backbone = load_backbone(encoder)
     values = {
         UNTRAINED_NAMES.get(name, f"untrained {name}"): value
-        for name, value in rows.untrained_rows(backbone, pairs, length).items()
+        for name, value in rows.score_untrained(backbone, pairs, length).items()
     }
     values |= {"word counts": rows.word_counts(pairs), IDF: idf_bag_of_words(key, paths)}
     glove = rows.glove_average(pairs)

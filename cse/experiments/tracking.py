@@ -19,9 +19,9 @@ class Trackers(Protocol):
 
     def names(self) -> list[str]: ...
 
-    def checked(self, given: Iterable[str]) -> tuple[str, ...]: ...
+    def check_trackers(self, given: Iterable[str]) -> tuple[str, ...]: ...
 
-    def made(self, wanted: Iterable[str], storage: Path) -> Mapping[str, object]: ...
+    def make_trackers(self, wanted: Iterable[str], storage: Path) -> Mapping[str, object]: ...
 
     def Tracking(
         self, ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], trackers: Mapping[str, object]
@@ -41,7 +41,7 @@ def names() -> list[str]:
     return side.names() if side else []
 
 
-def checked(given: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
+def check_trackers(given: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
     """The trackers named, each once; with `storage` each is also made once.
 
     ConfigError for unknown ones, and with `storage` for those whose package is absent or that could not work.
@@ -51,9 +51,9 @@ def checked(given: Iterable[str], storage: Path | None = None) -> tuple[str, ...
         if wanted:
             raise ConfigError([f"unknown tracker: track={wanted[0]}; this installation has none, leave --track out"])
         return ()
-    names = side.checked(wanted)
+    names = side.check_trackers(wanted)
     if storage is not None:
-        side.made(names, storage)
+        side.make_trackers(names, storage)
     return names
 
 
@@ -64,4 +64,4 @@ def track_sweep(
     side = _side()
     if side is None:
         return contextlib.nullcontext(lambda event: None)
-    return side.Tracking(ledger, sweeps, labels, side.made(names, storage))
+    return side.Tracking(ledger, sweeps, labels, side.make_trackers(names, storage))

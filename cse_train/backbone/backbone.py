@@ -101,7 +101,7 @@ def word_vectors(backbone: Backbone) -> WordVectors:
     raise ConfigError([f"no word vectors: train.encoder={backbone.name}; {VECTORS_ADVICE}"])
 
 
-def required_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:
+def require_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:
     """The backbone's masked-LM head, which `setting` (name=value) reads; ConfigError where the weights have none."""
     if backbone.head is not None:
         return backbone.head
@@ -116,12 +116,12 @@ def auxiliary_head(backbone: Backbone, weight: float | None, decoder: str) -> Ma
     """
     if weight is None:
         return None
-    head = required_head(backbone, f"method.mlm_weight={weight}", "null")
+    head = require_head(backbone, f"method.mlm_weight={weight}", "null")
     assert isinstance(backbone.encoder, Encoder)
     return head if decoder == "tied" else head.untied(backbone.encoder.word.weight)
 
 
-def from_tensors(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> tuple[Encoder, MaskedLMHead | None]:
+def read_encoder(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> tuple[Encoder, MaskedLMHead | None]:
     """Our encoder and head from a transformers state dict. Raises ConfigError when tensors are missing or misshapen."""
     try:
         return encoder_from_transformers(tensors, config), head_from_transformers(tensors, config)
@@ -149,7 +149,7 @@ def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModel
     if find_unsupported(config) is None:
         tensors = read_tensors(folder)
         require_weights(config, folder)
-        return from_tensors(tensors, config)
+        return read_encoder(tensors, config)
     from transformers import AutoModel
 
     require_safe(folder)

@@ -11,7 +11,7 @@ from pathlib import Path
 import huggingface_hub
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import file_hash, joined_hash
+from cse_train.text.corpora.files import file_hash, join_hash
 from cse_train.text.corpora.hub import hub_is_away
 from cse_train.user_files import is_path
 
@@ -74,7 +74,7 @@ def content_hash(folder: Path) -> str:
     Another one for a BERT or RoBERTa with `is_decoder`: version 0.1.0 read such both ways.
     """
     digest = files_hash([folder / "config.json", *weight_files(folder)])
-    return joined_hash("causal", digest) if _attends_causally(folder) else digest
+    return join_hash("causal", digest) if _attends_causally(folder) else digest
 
 
 def _attends_causally(folder: Path) -> bool:

@@ -78,7 +78,7 @@ def head_from_transformers(state_dict: Mapping[str, Tensor], config: "Pretrained
     return head
 
 
-def masked_lm_to_transformers(encoder: Encoder, head: MaskedLMHead) -> dict[str, Tensor]:
+def export_masked_lm(encoder: Encoder, head: MaskedLMHead) -> dict[str, Tensor]:
     """The state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
     body = {f"{encoder.config.model_type}.{name}": t for name, t in encoder_to_transformers(encoder).items()}
     return body | head_to_transformers(head, encoder.config)

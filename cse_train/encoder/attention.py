@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cse_train.encoder.dropout import scaled_mask
+from cse_train.encoder.dropout import draw_scaled_mask
 from cse_train.encoder.packing import LengthGroup, Packed
 
 KeysValues = tuple[Tensor, Tensor]
@@ -21,7 +21,7 @@ KEPT = 5
 """Tensors of a group that its gradient needs."""
 
 
-def packed_attention(
+def attend_packed(
     qkv_T3H: Tensor, packed: Packed, views: int, heads: int, rate: float, prompts: KeysValues | None = None
 ) -> Tensor:
     """The mixed heads [T, H]; prompts stand in packed order, all views of a group together.
@@ -33,7 +33,7 @@ def packed_attention(
 
 
 class PackedAttention(torch.autograd.Function):
-    """What `packed_attention` applies. Where the slots themselves need no gradient, only the prompts get one.
+    """What `attend_packed` applies. Where the slots themselves need no gradient, only the prompts get one.
 
     bf16 slots are read as fp32, in which all is computed, and the mixed heads and the slots' gradient are bf16 again.
     """
@@ -62,7 +62,7 @@ class PackedAttention(torch.autograd.Function):
             else:
                 scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
             weights = torch.softmax(scores, -1)
-            mask = scaled_mask(weights, rate) if rate else None
+            mask = draw_scaled_mask(weights, rate) if rate else None
             kept += [query, key, value, weights, mask]
             mixed = torch.bmm(weights if mask is None else weights * mask, value)
             _heads_last(mixed_TH[slots], group, heads).copy_(mixed.view(-1, heads, *mixed.shape[1:]))

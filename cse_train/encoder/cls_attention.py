@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cse_train.encoder.attention import places
-from cse_train.encoder.dropout import dropout, scaled_mask
+from cse_train.encoder.dropout import draw_scaled_mask, dropout
 from cse_train.encoder.packing import LengthGroup, Packed
 
 KEPT_OF_CLS = 2
@@ -54,7 +54,7 @@ class ClsAttention(torch.autograd.Function):
             block_RWH = x_TH[slots].view(-1, group.width, x_TH.shape[1])
             before = None if prompts_NAP is None else prompts_NAP[rows]
             weights = torch.softmax(_scores(block_RWH, asked_NAH[rows], before, group, views), -1)
-            mask = scaled_mask(weights, rate) if rate else None
+            mask = draw_scaled_mask(weights, rate) if rate else None
             kept += [weights, mask]
             dropped = weights if mask is None else weights * mask
             torch.bmm(dropped[..., front:], block_RWH, out=context_NAH[rows])

@@ -19,17 +19,17 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    return x * scaled_mask(x, rate)
+    return x * draw_scaled_mask(x, rate)
 
 
 def dropout_and_add(x: Tensor, residual: Tensor, rate: float, training: bool) -> Tensor:
     """`residual + dropout(x)` in one pass."""
     if not training or rate == 0 or x.device.type != "cpu":
         return residual + dropout(x, rate, training)
-    return torch.addcmul(residual, x, scaled_mask(x, rate))
+    return torch.addcmul(residual, x, draw_scaled_mask(x, rate))
 
 
-def scaled_mask(like: Tensor, rate: float) -> Tensor:
+def draw_scaled_mask(like: Tensor, rate: float) -> Tensor:
     """0 where a number is dropped, 1 / (1 - rate) elsewhere, in the shape and the dtype of `like`.
 
     Raises ValueError unless 0 <= rate < 1.

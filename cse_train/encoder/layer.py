@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.encoder.attention import KeysValues, packed_attention
+from cse_train.encoder.attention import KeysValues, attend_packed
 from cse_train.encoder.cls_attention import cls_attention
 from cse_train.encoder.dropout import dropout, dropout_and_add
 from cse_train.encoder.linear import linear, linear_gelu
@@ -40,7 +40,7 @@ class Layer(nn.Module):
         qkv_T3H = linear(x_TH, self.qkv)
         if qkv_T3H.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
             rate = self.attention_dropout if self.training else 0.0
-            return self._rest(packed_attention(qkv_T3H, packed, views, self.heads, rate, prompts), x_TH)
+            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x_TH)
         mixed = []
         prefixes = _by_group(prompts, packed, views)
         for prefix, (group, block) in zip(prefixes, packed.split(qkv_T3H, views), strict=True):

@@ -17,8 +17,8 @@ from cse_train.evaluate.correlation import round_cosines, spearman
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.modules.pooling import pooled
-from cse_train.text.vector_files import packaged_files, packaged_words
+from cse_train.modules.pooling import make_pooled
+from cse_train.text.vector_files import find_packaged, read_packaged
 
 UNTRAINED_POOLERS = {
     "cls": "cls_no_mlp",
@@ -77,7 +77,7 @@ def glove_average(pairs: Pairs) -> float | None:
     return _score(pairs, mean)
 
 
-def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
+def score_untrained(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
     """The backbone as it is, one row per way to pool, and "whitening". Restores the encoder's training mode."""
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length, backbone.prompt)
     encoder = backbone.encoder
@@ -88,11 +88,11 @@ def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[s
                 LAST_LAYER: LAST_LAYER,
                 **{row: pooler for row, pooler in UNTRAINED_POOLERS.items() if not reads_first(pooler)},
             }
-        rows = {row: evaluator(pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
-        return rows | {"whitening": _whitening(evaluator, pooled(encoder, WHITENED))}
+        rows = {row: evaluator(make_pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
+        return rows | {"whitening": _whitening(evaluator, make_pooled(encoder, WHITENED))}
 
 
-def whitened(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
+def whiten(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
     """(x - mean) U / sqrt(s) of each row x, where U diag(s) U^T is the covariance of the rows `seen_ND`.
 
     Directions in which nothing varies are left out. Source: Su et al., BERT-whitening, 2021, eq. 3 to 6.
@@ -111,7 +111,7 @@ def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> floa
     """
     embeddings_UD = evaluator.embedder(encode)
     sentences = embeddings_UD[evaluator.embedder.rows_N]
-    return evaluator.score(whitened(embeddings_UD, sentences)).spearman
+    return evaluator.score(whiten(embeddings_UD, sentences)).spearman
 
 
 def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:
@@ -126,8 +126,8 @@ def _cosine(a: Vector, b: Vector) -> float:
 
 
 def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
-    files = packaged_files()
+    files = find_packaged()
     if files is None:
         return None
     vectors = np.load(files[1], mmap_mode="r")
-    return {word: vectors[row] for row, word in enumerate(packaged_words(files[0])) if word in wanted}
+    return {word: vectors[row] for row, word in enumerate(read_packaged(files[0])) if word in wanted}

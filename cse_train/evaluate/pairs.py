@@ -218,7 +218,7 @@ def require_grades(name: str, gold: Sequence[float]) -> None:
 def _generated(name: str, variant: str) -> Pairs:
     if variant and not (variant.isdecimal() and variant.isascii() and 2 <= int(variant[:9]) <= MOST_GENERATED):
         raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N from 2 to {MOST_GENERATED}"])
-    left, right, gold = generated.graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
+    left, right, gold = generated.make_graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
     return _pairs(name, zip(left, right, gold, strict=True))
 
 

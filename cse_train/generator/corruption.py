@@ -46,12 +46,12 @@ class CorruptionRule:
     positions: str = "masked"
 
 
-def corrupted(column: str) -> str:
+def name_corrupted(column: str) -> str:
     """The name of a text column's corrupted form."""
     return f"corrupted_{column}"
 
 
-def with_corrupted(
+def add_corrupted(
     store: TokenStore, columns: Sequence[str], rule: CorruptionRule, backbone: Backbone, cache: Path | None = None
 ) -> TokenStore:
     """The store with the corrupted form of `columns`, made on first use; the same for every run and rank.
@@ -81,7 +81,7 @@ def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore
         if not file.is_file() or file.stat().st_size != 4 * len(column.flat):
             return None
         flat = np.memmap(file, dtype=np.int32, mode="r").view(np.ndarray)
-        arrays[corrupted(name)] = TokenColumn(flat, column.starts, column.lengths, column.word_starts)
+        arrays[name_corrupted(name)] = TokenColumn(flat, column.starts, column.lengths, column.word_starts)
     return TokenStore(store.rows, tuple(arrays), folder.name, folder, arrays)
 
 

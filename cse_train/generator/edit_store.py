@@ -156,6 +156,6 @@ class StoreWithEdits(TokenStore):
     edits: EditStore
 
 
-def with_edits(store: TokenStore, edits: EditStore) -> StoreWithEdits:
+def add_edits(store: TokenStore, edits: EditStore) -> StoreWithEdits:
     """The store and its edits."""
     return StoreWithEdits(store.rows, store.columns, store.content_hash, store.folder, store.arrays, edits)

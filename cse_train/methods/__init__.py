@@ -8,29 +8,29 @@ from cse_train.fields import ConfigError, brief, nearest
 from cse_train.plugins import config, registry
 from cse_train.plugins.options import Options
 
-__all__ = ["base", "config_class", "known", "loading", "names", "options", "require", "shipped", "unknown"]
+__all__ = ["base", "config_class", "is_known", "list_methods", "loading", "names", "options", "require", "unknown"]
 
 PLUGINS_ADVICE = "--plugins or `plugins:` adds one of yours"
 
 
-def shipped() -> tuple[str, ...]:
+def list_methods() -> tuple[str, ...]:
     """Every method of this folder, sorted."""
     return tuple(registry.list_shipped("method"))
 
 
 def names() -> tuple[str, ...]:
     """Every method's name, those of plug-ins too, sorted."""
-    return tuple(sorted({*shipped(), *registry.names("method")}))
+    return tuple(sorted({*list_methods(), *registry.names("method")}))
 
 
-def known(name: object) -> bool:
+def is_known(name: object) -> bool:
     """Whether a method has this name."""
-    return name in shipped() or name in names()
+    return name in list_methods() or name in names()
 
 
 def unknown(name: object) -> str | None:
     """The line for a name that is no method's; None for one that is."""
-    if known(name):
+    if is_known(name):
         return None
     return f"unknown method: method={brief(str(name))}; {nearest(str(name), names())}; {PLUGINS_ADVICE}"
 

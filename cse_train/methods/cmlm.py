@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone, own_encoder, required_head
+from cse_train.backbone.backbone import Backbone, own_encoder, require_head
 from cse_train.distributed import mean_over_ranks
 from cse_train.encoder.masked_inputs import Masking
 from cse_train.encoder.packing import Packed, pack_lists
@@ -85,7 +85,7 @@ class CMLM(Method[Config]):
         self.encoder = own_encoder(backbone, WHY)
         self.pooler = SentencePooler(config.pooler, backbone.width)
         self.projection = nn.Linear(backbone.width, config.vectors * backbone.width) if training else None
-        self.head = required_head(backbone, "method=cmlm", "another method") if training else None
+        self.head = require_head(backbone, "method=cmlm", "another method") if training else None
 
     def forward(self, batch: Batch) -> StepOutput:
         assert self.projection is not None and self.head is not None

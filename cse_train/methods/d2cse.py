@@ -17,7 +17,7 @@ from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.generator.corruption import CorruptionRule, corrupted, with_corrupted
+from cse_train.generator.corruption import CorruptionRule, add_corrupted, name_corrupted
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.replaced_token import replaced_token
 from cse_train.methods.base import Batch, Method, Share, StepOutput
@@ -42,7 +42,7 @@ class Collate:
         names = D2CSE.columns(self.config)
         originals, corruptions = (
             [share.store.column(name).row(i) for name in wanted for i in share.rows]
-            for wanted in (names, tuple(map(corrupted, names)))
+            for wanted in (names, tuple(map(name_corrupted, names)))
         )
         copies = 2 if len(names) == 1 else 1
         replaced = [new != old for new, old in zip(corruptions, originals, strict=True)]
@@ -80,7 +80,7 @@ class D2CSE(Method[Config]):
         rule = CorruptionRule(
             config.generator, config.masking_ratio, config.corruption_seed, config.corrupted_positions
         )
-        return with_corrupted(store, cls.columns(config), rule, backbone, cache)
+        return add_corrupted(store, cls.columns(config), rule, backbone, cache)
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:

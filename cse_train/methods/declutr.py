@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cse_train import distributed
-from cse_train.backbone.backbone import Backbone, own_encoder, required_head
+from cse_train.backbone.backbone import Backbone, own_encoder, require_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.encoder import Encoder, Hidden
 from cse_train.encoder.masked_inputs import Masking
@@ -202,4 +202,4 @@ def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
     if config.objective == "contrastive":
         return None
     own_encoder(backbone, f"method.objective={config.objective} reads its masked-LM head")
-    return required_head(backbone, f"method.objective={config.objective}", "contrastive")
+    return require_head(backbone, f"method.objective={config.objective}", "contrastive")

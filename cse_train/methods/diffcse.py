@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone, own_encoder, required_head
+from cse_train.backbone.backbone import Backbone, own_encoder, require_head
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
-from cse_train.generator.edit_store import EditRule, EditStore, StoreWithEdits, with_edits
+from cse_train.generator.edit_store import EditRule, EditStore, StoreWithEdits, add_edits
 from cse_train.generator.edited import Edited, fill, pack_edits
 from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
@@ -32,7 +32,7 @@ from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.corpora.files import PAIR_COLUMNS
-from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
+from cse_train.text.edits import Edit, Vocabulary, count_edited, edit
 from cse_train.text.tokens import TokenStore
 
 TRIPLETS_NEED = ("same", "none", "live")
@@ -41,7 +41,7 @@ TRIPLETS_NEED = ("same", "none", "live")
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> "text", column after column, and "edited": the sentences that `drawn` edits, in its order."""
+    """Corpus rows -> "text", column after column, and "edited": the sentences that `draw_edits` edits, in its order."""
 
     config: Config
     vocabulary: Vocabulary
@@ -59,7 +59,7 @@ class Collate:
         if isinstance(share.store, StoreWithEdits):
             assert share.place is not None
             return share.store.edits.of(share.rows, share.place)
-        return drawn(self.config, self.vocabulary, share.store, share.rows, share.rng_of)
+        return draw_edits(self.config, self.vocabulary, share.store, share.rows, share.rng_of)
 
     def _width(self, share: Share) -> int | None:
         """The longest edited sentence of all ranks, where the loss counts the padding."""
@@ -67,10 +67,12 @@ class Collate:
             return None
         columns_of = [share.store.column(name) for name in DiffCSE.columns(self.config)]
         lengths = [c.lengths[share.batch_rows + offset] for c in columns_of for offset in offsets(self.config)]
-        return int(edited_lengths(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
+        return int(count_edited(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
 
 
-def drawn(config: Config, vocabulary: Vocabulary, store: TokenStore, rows: np.ndarray, rng_of: RngOf) -> Iterator[Edit]:
+def draw_edits(
+    config: Config, vocabulary: Vocabulary, store: TokenStore, rows: np.ndarray, rng_of: RngOf
+) -> Iterator[Edit]:
     """The edits of some examples, not yet filled: column by column, source by source, view by view, row by row."""
     rngs = [rng_of(int(i)) for i in rows]
     for name, offset in itertools.product(DiffCSE.columns(config), offsets(config)):
@@ -111,8 +113,8 @@ class DiffCSE(Method[Config]):
         if config.edits == "live":
             return store
         rule = EditRule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
-        draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store)
-        return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
+        draw = partial(draw_edits, config, Vocabulary.of(backbone.tokenizer), store)
+        return add_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
@@ -179,7 +181,7 @@ def _discriminator(config: Config, backbone: Backbone) -> ConditionalTask | None
     encoder = own_encoder(backbone, f"method.task={config.task} puts the embedding into its [CLS] slot")
     if config.task == "replaced_token":
         return ReplacedToken(encoder, config.reduction)
-    head = required_head(backbone, f"method.task={config.task}", "method.task=replaced_token")
+    head = require_head(backbone, f"method.task={config.task}", "method.task=replaced_token")
     return (ConditionalMaskedLM if config.task == "masked_lm" else CorrectiveLM)(encoder, head)
 
 

@@ -45,7 +45,7 @@ def pool(hidden: Hidden, pooler: str) -> Tensor:
     return hidden.mean_VNH((first_TH + hidden.last_TH) / 2)
 
 
-def pooled(encoder: nn.Module, pooler: str) -> Callable[[Packed], Tensor]:
+def make_pooled(encoder: nn.Module, pooler: str) -> Callable[[Packed], Tensor]:
     """What encodes a pack as [N, H] by an encoder and a pooler without MLP."""
     return lambda packed: pool(encoder(packed, tokens=needs_tokens(pooler)), pooler)[0]
 

@@ -15,7 +15,7 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.modules.pooling import pooled
+from cse_train.modules.pooling import make_pooled
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.corpus import Corpus, mask_rows
 from cse_train.pretrain.run import MaskedLM
@@ -27,7 +27,7 @@ EVALUATION_ROWS = {"documents": 4, "sentences": 64}
 """Rows in one evaluation batch."""
 
 
-def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, object]:
+def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, object]:
     """Loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
 
     The masks come from a generator of their own, so that every model of a vocabulary is asked the same questions.
@@ -47,7 +47,7 @@ def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, floa
     """Spearman x 100 of the untrained poolers on a graded set; leaves mode and random state as they were."""
     evaluator = StsEvaluator(pairs, tokenizer)
     with evaluating(encoder):
-        return {name: round(evaluator(pooled(encoder, name)).spearman, 2) for name in DEV_POOLERS}
+        return {name: round(evaluator(make_pooled(encoder, name)).spearman, 2) for name in DEV_POOLERS}
 
 
 def _runs(corpus: Corpus, first_sentence: int, width: int) -> Iterator[np.ndarray]:

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save
 from transformers import PreTrainedTokenizerBase
 
-from cse_train.backbone.transformers_io import masked_lm_to_transformers
+from cse_train.backbone.transformers_io import export_masked_lm
 from cse_train.fields import Json
 from cse_train.pretrain.run import BF16, MaskedLM, Run
 
@@ -20,7 +20,7 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
     Beside them lies the tokenizer, which shipped folders share. `AutoModel` and `AutoModelForMaskedLM` load the folder,
     in fp32.
     """
-    tensors = masked_lm_to_transformers(model.encoder, model.head)
+    tensors = export_masked_lm(model.encoder, model.head)
     written = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
     (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
     described = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}

@@ -18,7 +18,7 @@ from cse_train.fields import ConfigError, Json
 from cse_train.files import replace_file
 from cse_train.pretrain.config import PretrainConfig as PretrainConfig
 from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenise
-from cse_train.pretrain.evaluation import dev_scores, held_out_report
+from cse_train.pretrain.evaluation import dev_scores, report_held_out
 from cse_train.pretrain.folder import make_card, write_weights
 from cse_train.pretrain.run import Run
 from cse_train.reading import reading
@@ -58,7 +58,7 @@ def pretrain(
             run.log[-1]["sts_dev"] = dev_scores(run.model.encoder, tokenizer, dev)
         replace_file(state_file, lambda path: torch.save(run.state(), path))
         progress(run.log[-1])
-    held_out = held_out_report(run.model, corpus, config)
+    held_out = report_held_out(run.model, corpus, config)
     card = make_card(run, held_out, text_hash=text_hash(text), tokenizer_hash=tokenizer_hash(tokenizer))
     return write_weights(run.model, out, card, tokenizer)
 

@@ -17,7 +17,7 @@ from cse_train.text.words import (
     join_words,
     repeat_words,
     replace_one,
-    selected,
+    select_positions,
     split_words,
     truncate,
 )
@@ -83,7 +83,7 @@ class Extend:
         if self.kind == "subword":
             return repeat_subwords(ids, self.rate, rng, self.rule)
         words = row_words(column, row)
-        at = selected(len(words), self.rate, rng, self.rule)
+        at = select_positions(len(words), self.rate, rng, self.rule)
         longer = repeat_words(words, at) if self.kind == "word" else insert_after(words, at, self._inserted(at, rng))
         return truncate(join_words(ids, longer), self.max_length)
 

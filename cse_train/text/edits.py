@@ -53,7 +53,7 @@ def deletions(subwords: np.ndarray, ratio: float) -> np.ndarray:
     return np.asarray(np.maximum(0, np.minimum(subwords - 1, insertions(subwords, ratio))))
 
 
-def edited_lengths(lengths: np.ndarray, operator: str, ratio: float) -> np.ndarray:
+def count_edited(lengths: np.ndarray, operator: str, ratio: float) -> np.ndarray:
     """int64: what `edit` makes of sentences of these lengths (special tokens included), without looking at them."""
     assert operator in OPERATORS, operator
     subwords = np.asarray(lengths, dtype=np.int64) - 2

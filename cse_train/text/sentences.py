@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.delimited import delimited_rows, header_of, is_delimited
+from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited
 from cse_train.text.corpora.files import whole_text
 from cse_train.text.corpora.lines import open_text
 from cse_train.user_files import ending
@@ -35,7 +35,7 @@ def _plain_lines(path: Path) -> Iterator[str]:
 
 
 def _table_column(path: Path, column: str | None) -> Iterator[str]:
-    rows = delimited_rows(path)
+    rows = read_delimited(path)
     at = _position(path, header_of(next(rows, (0, []))[1], path), column)
     for _, row in rows:
         yield row[at].strip() if at < len(row) else ""

@@ -12,7 +12,7 @@ from cse_train.text.corpora.files import (
     Source,
     file_hash,
     file_source,
-    joined_hash,
+    join_hash,
     texts_hash,
 )
 from cse_train.text.corpora.hub import hub_source
@@ -66,16 +66,16 @@ _ROWS: dict[str, int] = {}
 
 def lower_cased(source: Source) -> Source:
     """The source's text by `str.lower`."""
-    hashed = joined_hash("lower", source.content_hash)
+    hashed = join_hash("lower", source.content_hash)
     return replace(source, content_hash=hashed, rows=lambda: (tuple(map(str.lower, row)) for row in source.rows()))
 
 
-def prompted(source: Source, prompt: str) -> Source:
+def add_prompt(source: Source, prompt: str) -> Source:
     """The source with a prompt in front of every text; a label stays as it is."""
     if not prompt:
         return source
     fronts = ["" if column == LABELLED_COLUMNS[-1] else prompt for column in source.columns]
-    hashed = joined_hash("prompt", prompt, source.content_hash)
+    hashed = join_hash("prompt", prompt, source.content_hash)
     rows = lambda: (tuple(map(str.__add__, fronts, row)) for row in source.rows())  # noqa: E731
     return replace(source, content_hash=hashed, rows=rows)
 
@@ -110,7 +110,7 @@ def _target(corpus: str, paths: DataPaths) -> Source:
     """The texts of an evaluation set, its pairs as two columns."""
     name = corpus.removeprefix("target:")
     files = target_files(name, paths.senteval)
-    content_hash = joined_hash("target", name, *map(file_hash, files))
+    content_hash = join_hash("target", name, *map(file_hash, files))
     return Source(corpus, PAIR_COLUMNS[:2], content_hash, lambda: target_rows(name, files))
 
 

@@ -37,7 +37,7 @@ def source_of(name: str) -> str | None:
     return VECTOR_SOURCES.get(name.removesuffix(SUFFIXES[0]).removesuffix(SUFFIXES[1]))
 
 
-def packaged_files() -> tuple[Path, Path] | None:
+def find_packaged() -> tuple[Path, Path] | None:
     """Words (parquet) and vectors (npy) of the extra `glove`; None unless it is installed."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
@@ -46,8 +46,8 @@ def packaged_files() -> tuple[Path, Path] | None:
     return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
 
 
-def packaged_words(file: Path) -> list[str]:
-    """The words of `packaged_files`, in the order of their vectors."""
+def read_packaged(file: Path) -> list[str]:
+    """The words of `find_packaged`, in the order of their vectors."""
     from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
 
     words: list[str] = parquet.read_table(file)["index"].to_pylist()

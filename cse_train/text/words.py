@@ -39,21 +39,21 @@ def truncate(ids: np.ndarray, length: int) -> np.ndarray:
     return ids if len(ids) <= length else np.append(ids[: length - 1], ids[-1])
 
 
-def taken_out(words: int, rate: float) -> int:
+def count_taken_out(words: int, rate: float) -> int:
     """How many words cropping or deletion takes out."""
     return max(0, min(words - 1, int(rate * words + 0.5)))
 
 
 def crop(words: Words, rate: float, rng: np.random.Generator) -> Words:
     """A contiguous span without `rate` of the words, its place uniform ("crop k%" keeps 100 - k%)."""
-    out = taken_out(len(words), rate)
+    out = count_taken_out(len(words), rate)
     first = int(rng.integers(0, out + 1))
     return words[first : first + len(words) - out]
 
 
 def delete_words(words: Words, rate: float, rng: np.random.Generator) -> Words:
     """Take out `rate` of the words, any of them alike ("word deletion k%")."""
-    return _without(words, taken_out(len(words), rate), rng)
+    return _without(words, count_taken_out(len(words), rate), rng)
 
 
 def delete_one(words: Words, rng: np.random.Generator) -> Words:
@@ -71,7 +71,7 @@ def replace_one(
     return words
 
 
-def selected(words: int, rate: float, rng: np.random.Generator, rule: str = "paper") -> np.ndarray:
+def select_positions(words: int, rate: float, rng: np.random.Generator, rule: str = "paper") -> np.ndarray:
     """Positions of the words to lengthen a sentence at, sorted, drawn without replacement. `rate` 0 is off.
 
     paper (ESimCSE eq. 3-4 with words for sub-words): U{0 .. max(2, int(rate * N))} of the N words, at most N.

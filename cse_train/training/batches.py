@@ -15,7 +15,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Batch, Collate, Share
 from cse_train.methods.loading import load_method
-from cse_train.text.sources import lower_cased, open_source, prompted
+from cse_train.text.sources import add_prompt, lower_cased, open_source
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Batches:
         if method.lower_case(run.options):
             source = lower_cased(source)
         require_room(run, backbone, tokens_kept)
-        source = prompted(source, backbone.prompt)
+        source = add_prompt(source, backbone.prompt)
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
         store = method.prepare(run.options, store, backbone, paths.cache)
         rows = method.usable_rows(run.options, store)

@@ -51,7 +51,7 @@ def page() -> str:
         _section("paper.references", definitions["Reference"]["properties"], definitions["Reference"]["required"], {}),
         _section("train", _dotted(definitions, "train."), [], _prefixed("train.", TrainConfig)),
     ]  # fmt: skip
-    for method in sorted(methods.shipped()):
+    for method in sorted(methods.list_methods()):
         config = methods.config_class(method)
         keys = _dotted(schema([method])["$defs"], "method.")
         parts.append(_section(f"method: {method}", keys, [], _prefixed("method.", config)))

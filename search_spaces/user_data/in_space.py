@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_train.fields import Json
-from cse_train.user_files import UserFile, named_files
+from cse_train.user_files import UserFile, map_files
 from search_spaces.file_shape import brief
 from search_spaces.strict_yaml import Written
 from search_spaces.user_data.references import ROLES, is_reference, read_reference, user_file
@@ -126,7 +126,7 @@ def _clashes(made: Collected) -> list[str]:
 
 def two_of_one_name(files: list[UserFile]) -> list[str]:
     """A line for each name that two files have; one file as dev and as test set is another mistake."""
-    last = named_files(files)
+    last = map_files(files)
     pairs = [(file, last[file.role == "corpus", file.name]) for file in files]
     return [
         f"two sets of one name: name={file.name} is {file.file} and {other.file}; give one another `name:`"

@@ -153,7 +153,7 @@ def test_an_option_of_a_plug_in_is_a_path_where_its_method_hashes_what_it_reads(
 def test_every_option_of_ours_that_names_a_place_is_one_by_the_rule(folder: Path) -> None:
     named = {
         (method, field.name)
-        for method in methods.shipped()
+        for method in methods.list_methods()
         for field in dataclasses.fields(methods.config_class(method))
         if field.name in ("generator", "synonyms")
     }

@@ -40,7 +40,7 @@ def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs 
         raise ConfigError([f"nothing to bundle: no run of {', '.join(names)} has ended; let cse run go on"])
     write(to, contents)
     print(f"wrote {to}: {count_contents(contents)}; {to.stat().st_size:,} bytes")
-    exit.say(left_out(contents))
+    exit.say(list_left_out(contents))
 
 
 def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
@@ -65,7 +65,7 @@ def count_contents(contents: Contents) -> str:
     return f"{held}, {number_of(points, 'point')} of curves, {number_of(scores, 'score')}"
 
 
-def left_out(contents: Contents) -> list[str]:
+def list_left_out(contents: Contents) -> list[str]:
     """What the file lacks."""
     lines = []
     if contents.unended:

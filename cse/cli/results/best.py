@@ -22,7 +22,7 @@ from cse.tables.imported.metric import metric_of_runs
 from cse.tables.lookup import space_of_sweep, sweep_of
 from cse.tables.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from cse_train.fields import ConfigError
-from cse_train.user_files import named_files
+from cse_train.user_files import map_files
 from search_spaces.user_data.references import read_suites
 
 with deferred(__name__):
@@ -66,7 +66,7 @@ def best(
         names, given = read_suites(suite or [], Path.cwd())
         row = sweep_of(sweep, opened)
         space = space_of_sweep(row) if row else None
-        files = named_files([*(space.files if space else ()), *given])
+        files = map_files([*(space.files if space else ()), *given])
         paths = add_user_files(options.data_paths(data, None, senteval), files.values())
         scores = held_out.score_once(sweep, cells, opened, names, paths)
     shown = cells if len(cells) <= MOST_SHOWN else cells[:top]

@@ -92,7 +92,7 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     problems += [line for key, path in places.items() if (line := not_absolute(f"--set {key}", path))]
     if problems:
         raise ConfigError(problems)
-    tracking.checked(given.track or ())
+    tracking.check_trackers(given.track or ())
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))

@@ -148,7 +148,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
     with ledgers.ledger_to_fill(ledger) as opened:
         merged = opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
     print(f"{count_merged(merged)}  (ledger {opened.url})")
-    exit.say(left(merged))
+    exit.say(list_left_out(merged))
 
 
 def count_merged(merged: Merged) -> str:
@@ -160,7 +160,7 @@ def count_merged(merged: Merged) -> str:
     return ", ".join(parts)
 
 
-def left(merged: Merged) -> list[str]:
+def list_left_out(merged: Merged) -> list[str]:
     """What was not."""
     lines = [f"left out: {number_of(merged.held, 'run')} that a driver trains here now"] if merged.held else []
     if merged.other_baselines:

@@ -15,7 +15,7 @@ from cse.importers.values import flat, numbers, scalar
 from cse.importers.wandb_log import records
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.reading import reading
-from cse_train.text.corpora.delimited import delimited_rows, header_of
+from cse_train.text.corpora.delimited import header_of, read_delimited
 
 SCORE = None
 WANDB_FINISHED = "finished"
@@ -101,7 +101,7 @@ def _rows(path: Path) -> list[Json]:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it is no list of runs")
         return rows
-    rows = delimited_rows(path)
+    rows = read_delimited(path)
     header = header_of(next(rows, (0, []))[1], path)
     table = [(number, fields) for number, fields in rows if fields]
     for number, fields in table:

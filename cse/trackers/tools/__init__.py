@@ -81,7 +81,7 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def checked(given: Iterable[str]) -> tuple[str, ...]:
+def check_trackers(given: Iterable[str]) -> tuple[str, ...]:
     """The trackers named, each once; a value may hold several with commas between. ConfigError for unknown ones."""
     wanted = tuple(dict.fromkeys(name.strip() for part in given for name in part.split(",") if name.strip()))
     if unknown := [name for name in wanted if name not in names()]:
@@ -89,7 +89,7 @@ def checked(given: Iterable[str]) -> tuple[str, ...]:
     return wanted
 
 
-def made(wanted: Iterable[str], storage: Path) -> dict[str, Tracker]:
+def make_trackers(wanted: Iterable[str], storage: Path) -> dict[str, Tracker]:
     """Name -> tracker. ConfigError with a line for each whose package is absent or does not import."""
     trackers, problems = {}, []
     for name in wanted:

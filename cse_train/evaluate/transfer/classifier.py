@@ -46,14 +46,14 @@ class Fitted:
     """float32 [C, M, D]."""
 
 
-def held_out(rows: np.ndarray, decay: float) -> Problem:
+def hold_out(rows: np.ndarray, decay: float) -> Problem:
     """A refit on `rows`, of which the first 5% of a permutation stop it."""
     order = np.random.RandomState(SENTEVAL_SEED).permutation(len(rows))
     count = int(HELD_OUT * len(rows))
     return Problem(rows[order[count:]], rows[order[:count]], (decay,), drawn=len(rows))
 
 
-def with_constant(features: np.ndarray) -> Tensor:
+def add_constant(features: np.ndarray) -> Tensor:
     """float32 [N, D]: the features and a column of ones, whose weights are the biases."""
     return torch.from_numpy(np.pad(features.astype(np.float32, copy=False), ((0, 0), (0, 1)), constant_values=1.0))
 

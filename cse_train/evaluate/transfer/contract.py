@@ -92,7 +92,7 @@ def require_sklearn() -> None:
         raise ConfigError(["missing package: suite=transfer needs scikit-learn; pip install 'cse-search[transfer]'"])
 
 
-def stratified_folds(labels: np.ndarray, count: int) -> list[Fold]:
+def stratify(labels: np.ndarray, count: int) -> list[Fold]:
     """`count` shuffled folds with the classes' shares, from random_state 1111: SentEval's to the row."""
     from sklearn.model_selection import StratifiedKFold  # an extra, slow to import
 

@@ -13,7 +13,7 @@ from cse_train.evaluate.transfer.contract import (
     TransferOutcome,
     percent,
     round_percent,
-    stratified_folds,
+    stratify,
 )
 
 MAX_ITERATIONS = 1000
@@ -38,7 +38,7 @@ def _cross_validated(examples: Examples, folds: int) -> tuple[list[float], np.nd
     """Accuracy of each fold, and what every example was taken for."""
     predicted = np.full(len(examples.labels), -1)
     shares = []
-    for train, test in stratified_folds(examples.labels, folds):
+    for train, test in stratify(examples.labels, folds):
         part = Examples(examples.features[train], examples.labels[train])
         predicted[test] = _predicted(part, examples.features[test])
         shares.append(percent(predicted[test], examples.labels[test]))

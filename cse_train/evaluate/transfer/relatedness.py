@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cse_train.evaluate.correlation import pearson, spearman
-from cse_train.evaluate.transfer.classifier import initial_weights, with_constant
+from cse_train.evaluate.transfer.classifier import add_constant, initial_weights
 from cse_train.evaluate.transfer.contract import SENTEVAL_SEED, Relatedness, Splits
 from cse_train.evaluate.transfer.optimisers import Adam
 
@@ -26,7 +26,7 @@ TENACITY = 3
 
 def score(splits: Splits) -> Relatedness:
     """Fit on `train`, stop and pick the weights on `dev`, report on both `dev` and `test`."""
-    features = {name: with_constant(split.features) for name, split in splits.items()}
+    features = {name: add_constant(split.features) for name, split in splits.items()}
     gold = {name: split.labels for name, split in splits.items()}
     devpearson, weights_CD = _fit(features["train"], probabilities(gold["train"]), features["dev"], gold["dev"])
     predicted = _expected(features["test"], weights_CD)

@@ -13,10 +13,10 @@ from cse_train.evaluate.transfer.classifier import (
     WEIGHT_DECAYS,
     Fitted,
     Problem,
+    add_constant,
     fit,
-    held_out,
+    hold_out,
     predict,
-    with_constant,
 )
 from cse_train.evaluate.transfer.contract import (
     ClassifierRecipe,
@@ -26,7 +26,7 @@ from cse_train.evaluate.transfer.contract import (
     TransferOutcome,
     percent,
     round_percent,
-    stratified_folds,
+    stratify,
 )
 
 
@@ -48,14 +48,14 @@ class _Trainer:
 
     def __init__(self, examples: Examples, classes: int, recipe: ClassifierRecipe) -> None:
         self.labels, self.classes, self.recipe = examples.labels, classes, recipe
-        self.features: Tensor = with_constant(examples.features)
+        self.features: Tensor = add_constant(examples.features)
 
     def fit(self, problems: Sequence[Problem]) -> list[Fitted]:
         return fit(self.features, self.labels, self.classes, problems, self.recipe)
 
     def folds(self, rows: np.ndarray) -> list[Fold]:
         """Folds of some rows, as rows of the task."""
-        return [(rows[train], rows[test]) for train, test in stratified_folds(self.labels[rows], self.recipe.folds)]
+        return [(rows[train], rows[test]) for train, test in stratify(self.labels[rows], self.recipe.folds)]
 
     def predicted(self, fitted: Fitted, rows: np.ndarray, decay: int = 0) -> np.ndarray:
         classes: np.ndarray = predict(self.features[rows], fitted.weights[:, [decay]])[:, 0].numpy()
@@ -69,7 +69,7 @@ def _nested(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
     shares_of_inner = _shares(inner, trainer.fit(inner)).reshape(len(outer), -1, len(WEIGHT_DECAYS))
     choices = [_chosen(part) for part in shares_of_inner]
     refits = trainer.fit(
-        [held_out(train, WEIGHT_DECAYS[best]) for (train, _), (best, _, _) in zip(outer, choices, strict=True)]
+        [hold_out(train, WEIGHT_DECAYS[best]) for (train, _), (best, _, _) in zip(outer, choices, strict=True)]
     )
     predicted = np.full(len(rows), -1)
     shares = []
@@ -89,7 +89,7 @@ def _cross_validated(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> 
     """TREC, MRPC: folds of the training set pick the weight decay, a refit meets the official test set."""
     problems = [Problem(*fold) for fold in trainer.folds(train)]
     best, devacc, exact = _chosen(_shares(problems, trainer.fit(problems)))
-    [refit] = trainer.fit([held_out(train, WEIGHT_DECAYS[best])])
+    [refit] = trainer.fit([hold_out(train, WEIGHT_DECAYS[best])])
     return _official(trainer, refit, 0, test, (devacc, exact))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.tables import TextTable, named_columns, open_table
+from cse_train.text.corpora.tables import TextTable, name_columns, open_table
 from cse_train.user_files import Kind, UserFile
 
 USUAL_PAIRS = (
@@ -55,7 +55,7 @@ def open_user_file(file: UserFile) -> Opened:
             [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_COLUMNS[kind])}" for name in wrong]
         )
     needed = [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
-    columns = named_columns(table, file.named, _usual(kind, table), needed)
+    columns = name_columns(table, file.named, _usual(kind, table), needed)
     _require_distinct(file, columns)
     return Opened(file, kind, table, columns)
 
@@ -74,7 +74,7 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
     fitting = [kind for kind in USUAL_COLUMNS if set(file.named) <= set(USUAL_COLUMNS[kind])]
     for kind in fitting:
         usual = _usual(kind, table)
-        there = {*named_columns(table, {}, usual, ()), *file.named}
+        there = {*name_columns(table, {}, usual, ()), *file.named}
         if there >= set(usual) - set(OPTIONAL):
             return kind
     if not fitting:
@@ -84,7 +84,7 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
         ]
         mixed = f"mixed columns: columns={', '.join(file.named)} of {file.name} belong to several kinds of set"
         raise ConfigError(lines or [f"{mixed}; give those of one"])
-    named_columns(table, file.named, {}, ())
+    name_columns(table, file.named, {}, ())
     have = ", ".join(table.columns)
     give = "; ".join(f"for {kind} {', '.join(set_names(kind))}" for kind in fitting)
     raise ConfigError([f"missing column: {table.place} has {have}; say which is which by columns: {give}"])

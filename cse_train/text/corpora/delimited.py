@@ -24,7 +24,7 @@ def is_delimited(path: Path) -> bool:
     return ending(path.name) in DELIMITERS
 
 
-def delimited_rows(path: Path, *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
+def read_delimited(path: Path, *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
     """Number of the last line and the fields of each row, the header first; an empty line has no fields.
 
     Without `quotes` these are text. ConfigError, one line: a header that is empty or names a column twice, a quote that

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.delimited import DELIMITERS, delimited_rows, is_delimited
+from cse_train.text.corpora.delimited import DELIMITERS, is_delimited, read_delimited
 from cse_train.text.corpora.lines import open_text
 from cse_train.user_files import ending
 
@@ -44,12 +44,12 @@ def file_source(corpus: str, path: Path) -> Source:
     """
     suffix, digest = ending(path.name), file_hash(path)
     if suffix == ".jsonl":
-        return Source(corpus, ("text",), joined_hash("jsonl", digest), lambda: _json_rows(path))
+        return Source(corpus, ("text",), join_hash("jsonl", digest), lambda: _json_rows(path))
     if not is_delimited(path):
-        return Source(corpus, ("text",), joined_hash("text", digest), lambda: _text_rows(path))
+        return Source(corpus, ("text",), join_hash("text", digest), lambda: _text_rows(path))
     columns = _csv_columns(path)
     kind = f"csv{DELIMITERS[suffix][0]}{','.join(columns)}"
-    return Source(corpus, columns, joined_hash(kind, digest), lambda: _csv_rows(path, columns))
+    return Source(corpus, columns, join_hash(kind, digest), lambda: _csv_rows(path, columns))
 
 
 def file_hash(path: Path) -> str:
@@ -82,7 +82,7 @@ def texts_hash(texts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def joined_hash(*parts: str) -> str:
+def join_hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -132,7 +132,7 @@ def _text_field(line: str) -> str | None:
 
 
 def _csv_columns(path: Path) -> tuple[str, ...]:
-    _, names = next(delimited_rows(path), (0, []))
+    _, names = next(read_delimited(path), (0, []))
     header = [name.strip() for name in names]
     if not 1 <= len(header) <= 3:
         raise ConfigError(
@@ -146,7 +146,7 @@ def _csv_columns(path: Path) -> tuple[str, ...]:
 def _csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
     width, labelled = len(columns), columns == LABELLED_COLUMNS
-    for number, fields in islice(delimited_rows(path), 1, None):
+    for number, fields in islice(read_delimited(path), 1, None):
         if len(fields) > width:
             widths = f"line {number} has {len(fields)} fields, the header {width}"
             raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])

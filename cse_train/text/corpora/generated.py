@@ -107,7 +107,7 @@ def sentences(count: int, seed: int) -> list[str]:
     return list(made)
 
 
-def graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[float]]:
+def make_graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[float]]:
     """`count` pairs (left, right, gold 0-5); grades in turn, so every grade has the same share.
 
     Every second round of grades is paraphrases: whatever their grade, the two sentences share no content word.

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 from huggingface_hub import constants
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, joined_hash, texts_hash
+from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, join_hash, texts_hash
 
 HUB_WAIT_S = 3.0
 """Seconds for which the hub's first answer is waited for."""
@@ -31,7 +31,7 @@ def hub_source(corpus: str) -> Source:
             if len(fields) > 1 or fields[0].strip():
                 yield fields
 
-    return Source(corpus, columns, joined_hash("hub", *columns, texts_hash(t for row in rows() for t in row)), rows)
+    return Source(corpus, columns, join_hash("hub", *columns, texts_hash(t for row in rows() for t in row)), rows)
 
 
 def load_hub_split(name: str, split: str, setting: str) -> Any:

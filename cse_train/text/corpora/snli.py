@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, has_label, joined_hash
+from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, has_label, join_hash
 from cse_train.text.corpora.lines import open_text
 
 SNLI_FILES = ("s1", "s2", "labels")
@@ -23,7 +23,7 @@ def snli_source(paths: DataPaths) -> Source:
         wanted = ", ".join(f"{file}.train" for file in SNLI_FILES)
         raise ConfigError([f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval; give --senteval DIR"])
     files = [[folder / f"{file}.{split}" for file in SNLI_FILES] for split in splits]
-    digest = joined_hash("snli", *(file_hash(path) for split in files for path in split))
+    digest = join_hash("snli", *(file_hash(path) for split in files for path in split))
     return Source("snli", LABELLED_COLUMNS, digest, lambda: (row for split in files for row in _snli_rows(split)))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from cse_train.fields import ConfigError, Json, nearest
 from cse_train.reading import reading, require_size
-from cse_train.text.corpora.delimited import delimited_rows, header_of, is_delimited
-from cse_train.text.corpora.files import file_hash, joined_hash, whole_text
+from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited
+from cse_train.text.corpora.files import file_hash, join_hash, whole_text
 from cse_train.text.corpora.hub import load_hub_split
 from cse_train.text.corpora.lines import open_text
 from cse_train.user_files import HUB_PREFIX, UserFile, ending
@@ -82,16 +82,16 @@ def table_hash(file: UserFile, columns: Sequence[str]) -> str:
     """
     if file.path is not None and file.path.is_file():
         suffix = ending(file.path.name)[1:]
-        return joined_hash("table", suffix, str(file.quotes), *columns, file_hash(file.path))
+        return join_hash("table", suffix, str(file.quotes), *columns, file_hash(file.path))
     texts = (str(value) for _, values in open_table(file).read(columns) for value in values)
-    return joined_hash("data set", str(len(columns)), *_lengths_and(texts))
+    return join_hash("data set", str(len(columns)), *_lengths_and(texts))
 
 
 def _lengths_and(texts: Iterator[str]) -> Iterator[str]:
     return (f"{len(text)} {text}" for text in texts)
 
 
-def named_columns(
+def name_columns(
     table: TextTable, said: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
 ) -> dict[str, str]:
     """What is wanted -> the table's name of it: what is `said`, else the first of the `usual` names that it has.
@@ -136,12 +136,12 @@ def text_of(value: Any, place: str, where: str, column: str) -> str:
 
 
 def _delimited(path: Path, quotes: bool) -> TextTable:
-    _, names = next(delimited_rows(path, quotes=quotes), (0, []))
+    _, names = next(read_delimited(path, quotes=quotes), (0, []))
     columns = tuple(header_of(names, path))
 
     def read(names: Sequence[str]) -> Iterator[Fields]:
         places = [columns.index(name) for name in names]
-        rows = delimited_rows(path, quotes=quotes)
+        rows = read_delimited(path, quotes=quotes)
         next(rows, None)
         for number, fields in rows:
             if fields and len(fields) != len(columns):

@@ -10,7 +10,7 @@ from cse_train.text.corpora.tables import (
     FileState,
     TextTable,
     file_state,
-    named_columns,
+    name_columns,
     open_table,
     require_there,
     table_hash,
@@ -66,14 +66,14 @@ def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
         if shape is None:
             valid = "text; sent0 and sent1; and hard_neg or label beside these"
             raise ConfigError([f"no corpus: columns={', '.join(said)} of {file.name}; give {valid}"])
-        named = named_columns(table, said, {}, shape)
+        named = name_columns(table, said, {}, shape)
         return {name: named[name] for name in shape}
-    usual = named_columns(table, {}, USUAL_TEXT_COLUMNS, ())
+    usual = name_columns(table, {}, USUAL_TEXT_COLUMNS, ())
     if len(table.columns) == 1:
         return {"text": table.columns[0]}
     shape = next((shape for shape in TEXT_SHAPES if set(shape) <= set(usual)), None)
     if shape is None:
-        named_columns(table, {}, {}, ("text",))
+        name_columns(table, {}, {}, ("text",))
         raise AssertionError(table)
     return {name: usual[name] for name in shape}
 

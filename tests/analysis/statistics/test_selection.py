@@ -7,32 +7,32 @@ import statistics
 import numpy as np
 import pytest
 
-from analysis.statistics.selection import expected_best, select, shrunken
+from analysis.statistics.selection import expect_best, select, shrunken
 
 
 def test_the_mean_over_all_subsets_by_hand() -> None:
     """{1, 2, 4}: pairs have the maxima 2, 4, 4."""
-    assert expected_best([4.0, 1.0, 2.0], 1) == pytest.approx(7 / 3)
-    assert expected_best([4.0, 1.0, 2.0], 2) == pytest.approx(10 / 3)
-    assert expected_best([4.0, 1.0, 2.0], 3) == 4.0
+    assert expect_best([4.0, 1.0, 2.0], 1) == pytest.approx(7 / 3)
+    assert expect_best([4.0, 1.0, 2.0], 2) == pytest.approx(10 / 3)
+    assert expect_best([4.0, 1.0, 2.0], 3) == 4.0
 
 
 def test_it_is_the_mean_over_all_subsets() -> None:
     scores = np.random.default_rng(0).normal(size=7).tolist()
     every = [statistics.fmean(max(some) for some in itertools.combinations(scores, k)) for k in range(1, 8)]
-    assert [expected_best(scores, k) for k in range(1, 8)] == pytest.approx(every)
+    assert [expect_best(scores, k) for k in range(1, 8)] == pytest.approx(every)
 
 
 def test_two_thousand_scores_stay_exact() -> None:
     scores = np.arange(2000.0).tolist()
     # The maximum of k of 0..n-1 without putting back has mean k (n + 1) / (k + 1) - 1.
     exact = [k * 2001 / (k + 1) - 1 for k in range(1, 2001)]
-    assert [expected_best(scores, k) for k in range(1, 2001)] == pytest.approx(exact, rel=1e-9)
+    assert [expect_best(scores, k) for k in range(1, 2001)] == pytest.approx(exact, rel=1e-9)
 
 
 def test_thousands_of_values_do_not_overflow() -> None:
     values = np.linspace(0, 1, 5001).tolist()
-    assert expected_best(values, 2500) == pytest.approx(2500 / 2501, abs=1e-3)
+    assert expect_best(values, 2500) == pytest.approx(2500 / 2501, abs=1e-3)
 
 
 def test_it_is_unbiased_where_drawing_with_replacement_is_not() -> None:
@@ -40,7 +40,7 @@ def test_it_is_unbiased_where_drawing_with_replacement_is_not() -> None:
     rng = np.random.default_rng(0)
     size, draws, repeats = 8, 5, 4000
     samples = np.sort(rng.random((repeats, size)))
-    ours = np.array([expected_best(row, draws) for row in samples.tolist()])
+    ours = np.array([expect_best(row, draws) for row in samples.tolist()])
     share = (np.arange(1, size + 1) / size) ** draws
     plug_in = samples @ np.diff(share, prepend=0)
     error = 4 / math.sqrt(repeats)

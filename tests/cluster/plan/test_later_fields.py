@@ -39,7 +39,7 @@ def add_fields(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def add() -> None:
         monkeypatch.setattr(config, "TrainConfig", with_field(config.TrainConfig, "later", int, 3))
-        for name in methods.shipped():
+        for name in methods.list_methods():
             module = sys.modules[methods.config_class(name).__module__]
             monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
 
@@ -65,7 +65,7 @@ def test_all_signatures_of_all_tables_stay(add_fields: Callable[[], None]) -> No
     assert len(TABLES) == len(list((find_folder() / "papers").glob("*.yaml"))) >= 45
 
 
-@pytest.mark.parametrize("method", methods.shipped())
+@pytest.mark.parametrize("method", methods.list_methods())
 def test_another_value_counts(add_fields: Callable[[], None], method: str) -> None:
     vectors = {"train.encoder": "glove-6b-50d"} if methods.config_class(method).WORDS else {}
     base = {"method": method, **vectors}

@@ -7,7 +7,7 @@ import pytest
 from analysis.ledger import Ledger
 from cse.experiments import baselines
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.baselines import idf_bag_of_words, untrained_rows
+from cse_train.evaluate.baselines import idf_bag_of_words, score_untrained
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.text.corpora.generated import sentences
 from search_spaces.cells import resolve
@@ -27,9 +27,9 @@ def test_a_second_corpus_changes_the_idf_row_alone(tmp_path: Path, monkeypatch: 
 
     def counted(*given):  # type: ignore[no-untyped-def]
         encoded.append(1)
-        return untrained_rows(*given)
+        return score_untrained(*given)
 
-    monkeypatch.setattr("cse_train.evaluate.baselines.untrained_rows", counted)
+    monkeypatch.setattr("cse_train.evaluate.baselines.score_untrained", counted)
     (tmp_path / "t.yaml").write_text(SPACE, encoding="utf8")
     texts = sentences(50, 7)
     (tmp_path / "text.txt").write_text("\n".join(texts) + "\n", encoding="utf8")

@@ -28,7 +28,7 @@ def curve(client: Any, run: Any, name: str) -> list[tuple[int, float]]:
 
 
 def test_each_run_has_parameters_curve_scores_and_status(client: Any, tmp_path: Path, tracked: Any) -> None:
-    with tracked.under(trackers.made(["mlflow"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["mlflow"], tmp_path)):
         tracked.whole()
     shown = runs(client)
     assert {name: run.info.status for name, run in shown.items()} == {A: "FINISHED", B: "FINISHED", C: "FAILED"}
@@ -43,12 +43,12 @@ def test_each_run_has_parameters_curve_scores_and_status(client: Any, tmp_path: 
 
 
 def test_a_run_that_another_call_goes_on_with_is_one_run(client: Any, tmp_path: Path, tracked: Any) -> None:
-    with tracked.under(trackers.made(["mlflow"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["mlflow"], tmp_path)):
         tracked.begin(A)
         tracked.point(A, 100, 60.0)
         tracked.ledger.release("me")
     assert runs(client)[A].info.status == "KILLED"
-    with tracked.under(trackers.made(["mlflow"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["mlflow"], tmp_path)):
         tracked.begin(A)
         tracked.point(A, 200, 62.5)
         tracked.end(A, "done", 62.5)

@@ -26,8 +26,8 @@ MADE = """
 from pathlib import Path
 from cse.experiments import tracking
 
-assert tracking.checked(["lines"], Path.cwd()) == ("lines",)
-with tracking.tracked("l.db", {}, {}, ["lines"], Path.cwd()):
+assert tracking.check_trackers(["lines"], Path.cwd()) == ("lines",)
+with tracking.track_sweep("l.db", {}, {}, ["lines"], Path.cwd()):
     pass
 """
 

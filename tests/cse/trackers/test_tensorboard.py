@@ -31,7 +31,7 @@ def text(events: Any, tag: str) -> str:
 
 
 def test_each_run_is_a_folder_with_curve_scores_and_state(tmp_path: Path, tracked: Any) -> None:
-    with tracked.under(trackers.made(["tensorboard"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["tensorboard"], tmp_path)):
         tracked.whole()
     names = sorted(path.name for path in (tmp_path / "tensorboard" / "E7").iterdir())
     assert names == [f"learning_rate=3e-05 seed 0 {signature[:8]}" for signature in (A, B, C)]
@@ -47,7 +47,7 @@ def test_each_run_is_a_folder_with_curve_scores_and_state(tmp_path: Path, tracke
 def test_settings_are_hyperparameters(tmp_path: Path, tracked: Any) -> None:
     from tensorboard.plugins.hparams import plugin_data_pb2
 
-    with tracked.under(trackers.made(["tensorboard"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["tensorboard"], tmp_path)):
         tracked.whole()
     metadata = read(tmp_path, A).SummaryMetadata("_hparams_/session_start_info")
     shown = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content).session_start_info.hparams
@@ -57,11 +57,11 @@ def test_settings_are_hyperparameters(tmp_path: Path, tracked: Any) -> None:
 def test_a_run_that_another_call_goes_on_with_has_each_point_once(
     tmp_path: Path, tracked: Any, wait_for: Callable[..., None]
 ) -> None:
-    with tracked.under(trackers.made(["tensorboard"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["tensorboard"], tmp_path)):
         tracked.begin(A)
         tracked.point(A, 100, 60.0)
         tracked.ledger.release("me")
-    with tracked.under(trackers.made(["tensorboard"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["tensorboard"], tmp_path)):
         tracked.begin(A)
         tracked.point(A, 200, 62.5)
         tracked.end(A, "done", 62.5)
@@ -70,7 +70,7 @@ def test_a_run_that_another_call_goes_on_with_has_each_point_once(
 
 
 def test_a_sweeps_name_is_one_folder(tmp_path: Path, tracked: Any) -> None:
-    with tracked.under(trackers.made(["tensorboard"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["tensorboard"], tmp_path)):
         tracked.begin(A)
         tracked.sweeps[A] = "E7 train.corpus=../../elsewhere"
         tracked.end(A, "done", 62.5)

@@ -91,7 +91,7 @@ def test_grid_and_search_tell_the_trackers_that_were_asked_for(tmp_path: Path, m
             tell(SweepEvent(kind=kind, signature=planned.signature))  # type: ignore[arg-type]
         return SweepOutcome(done=1)
 
-    monkeypatch.setattr("cse.trackers.made", makes)
+    monkeypatch.setattr("cse.trackers.make_trackers", makes)
     monkeypatch.setattr(experiments_run, "run_sweep", sweeps)
     settings = {"train.corpus": "generated", "train.dev": "generated_dev:20"}
     request = sweeping.Request(

@@ -160,7 +160,7 @@ def test_without_a_ledger_one_line_is_said(tmp_path: Path, caplog: pytest.LogCap
 
 def test_the_folder_is_the_registry() -> None:
     assert trackers.names() == ["mlflow", "tensorboard", "trackio", "wandb"]
-    assert trackers.checked(["wandb, mlflow", "wandb", ""]) == ("wandb", "mlflow")
+    assert trackers.check_trackers(["wandb, mlflow", "wandb", ""]) == ("wandb", "mlflow")
 
 
 def test_an_unknown_tracker_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,5 +185,5 @@ def test_two_trackers_without_packages_are_two_lines(monkeypatch: pytest.MonkeyP
         monkeypatch.setitem(sys.modules, name, None)
         monkeypatch.delitem(sys.modules, f"cse.trackers.tools.{name}", raising=False)
     with pytest.raises(ConfigError) as error:
-        trackers.made(["mlflow", "trackio"], tmp_path)
+        trackers.make_trackers(["mlflow", "trackio"], tmp_path)
     assert len(error.value.problems) == 2

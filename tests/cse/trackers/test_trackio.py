@@ -18,7 +18,7 @@ from cse.trackers import tools as trackers
 from tests.cse.trackers.conftest import TrackedSweep
 
 tracked = TrackedSweep(Path(sys.argv[1]))
-with tracked.under(trackers.made(["trackio"], Path(sys.argv[1]))):
+with tracked.under(trackers.make_trackers(["trackio"], Path(sys.argv[1]))):
     tracked.whole()
 """
 READ = """

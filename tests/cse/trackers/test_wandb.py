@@ -32,7 +32,7 @@ def values(items: Any) -> dict[str, Any]:
 
 
 def test_each_run_has_configuration_curve_summary_and_exit_code(tmp_path: Path, tracked: Any) -> None:
-    with tracked.under(trackers.made(["wandb"], tmp_path)):
+    with tracked.under(trackers.make_trackers(["wandb"], tmp_path)):
         tracked.whole()
     done = records(tmp_path, A)
     (run,) = [record.run for record in done if record.HasField("run")][:1]
@@ -56,4 +56,4 @@ def test_without_a_login_one_line_says_what_to_give(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     with pytest.raises(ConfigError, match="no login: track=wandb; give wandb login or WANDB_API_KEY"):
-        trackers.made(["wandb"], tmp_path)
+        trackers.make_trackers(["wandb"], tmp_path)

@@ -7,9 +7,9 @@ from transformers import BertForMaskedLM, BertModel, RobertaForMaskedLM
 from cse_train.backbone.transformers_io import (
     encoder_from_transformers,
     encoder_to_transformers,
+    export_masked_lm,
     head_from_transformers,
     head_to_transformers,
-    masked_lm_to_transformers,
 )
 from cse_train.encoder.packing import pack_lists
 
@@ -34,7 +34,7 @@ def test_export_loads_strictly(masked_lm):
     theirs = masked_lm.state_dict()
     encoder = encoder_from_transformers(theirs, masked_lm.config)
     head = head_from_transformers(theirs, masked_lm.config)
-    exported = masked_lm_to_transformers(encoder, head)
+    exported = export_masked_lm(encoder, head)
     absent = set(theirs) - set(exported)
     assert all("decoder" in name or "position_ids" in name for name in absent)
     assert set(exported) <= set(theirs) and all(torch.equal(exported[name], theirs[name]) for name in exported)

@@ -108,7 +108,7 @@ def test_the_package_s_vectors_have_a_name(tmp_path: Path, monkeypatch: pytest.M
     files = tmp_path / "words.parquet", tmp_path / "vectors.npy"
     parquet.write_table(arrow.table({"index": ["river", "stone"]}), files[0])
     np.save(files[1], np.array([[1, 2], [3, 4]], dtype=np.float32))
-    monkeypatch.setattr("cse_train.backbone.words.packaged_files", lambda: files)
+    monkeypatch.setattr("cse_train.backbone.words.find_packaged", lambda: files)
     backbone = load_backbone(vector_files.PACKAGED)
     assert tokens(backbone, "The Stone") == ["<s>", "<unk>", "stone", "</s>"]
     assert backbone.encoder.vectors_VD.tolist() == [[1, 2], [3, 4], [0, 0], [0, 0]]

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from cse_train.encoder.attention import packed_attention
-from cse_train.encoder.dropout import scaled_mask
+from cse_train.encoder.attention import attend_packed
+from cse_train.encoder.dropout import draw_scaled_mask
 from cse_train.encoder.packing import Packed, pack
 
 HEADS, HEAD, PROMPTS, VIEWS = 2, 4, 3, 2
@@ -52,7 +52,7 @@ def plain(qkv: torch.Tensor, pack: Packed, views: int, heads: int, rate: float, 
         scores = query @ key.mT / HEAD**0.5
         weights = torch.softmax(scores if bias is None else scores + bias, -1)
         if rate:
-            weights = weights * scaled_mask(weights, rate)
+            weights = weights * draw_scaled_mask(weights, rate)
         mixed.append((weights @ value).transpose(1, 2).reshape(rows * width, -1))
         row += rows
     return torch.cat(mixed)
@@ -61,7 +61,7 @@ def plain(qkv: torch.Tensor, pack: Packed, views: int, heads: int, rate: float, 
 def both(compute, *inputs) -> list[list[torch.Tensor]]:
     """Value and gradients of ours and of the plain attention, under the same masks."""
     found = []
-    for attention in (packed_attention, plain):
+    for attention in (attend_packed, plain):
         torch.manual_seed(1)
         mixed = compute(attention)
         weight = torch.randn(mixed.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
@@ -91,5 +91,5 @@ def test_prompts_are_keys_and_values_of_every_row(lengths, rate):
 def test_the_gradient_is_the_derivative():
     pack = packed(LENGTHS["padded"])
     qkv, prompts = qkv_of(pack), prompts_of(pack)
-    assert gradcheck(lambda one: packed_attention(one, pack, VIEWS, HEADS, 0.0), (qkv,))
-    assert gradcheck(lambda *all_: packed_attention(all_[0], pack, VIEWS, HEADS, 0.0, all_[1:]), (qkv, *prompts))
+    assert gradcheck(lambda one: attend_packed(one, pack, VIEWS, HEADS, 0.0), (qkv,))
+    assert gradcheck(lambda *all_: attend_packed(all_[0], pack, VIEWS, HEADS, 0.0, all_[1:]), (qkv, *prompts))

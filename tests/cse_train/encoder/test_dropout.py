@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.encoder.dropout import LEVELS, dropout, dropout_and_add, random_16, scaled_mask
+from cse_train.encoder.dropout import LEVELS, draw_scaled_mask, dropout, dropout_and_add, random_16
 
 ONES = torch.ones(1000, 1000)
 
@@ -24,7 +24,7 @@ def test_the_share_that_is_dropped_and_the_expectation(rate):
 def test_numbers_are_dropped_independently():
     """The four lanes of a 64-bit draw, neighbouring rows, and the counts of a row: none of them knows another."""
     torch.manual_seed(1)
-    dropped = (scaled_mask(ONES, 0.1) == 0).double() - 0.1
+    dropped = (draw_scaled_mask(ONES, 0.1) == 0).double() - 0.1
     along = [(dropped[:, :-lag], dropped[:, lag:]) for lag in range(1, 9)]
     for left, right in [*along, (dropped[1:], dropped[:-1])]:
         assert abs((left * right).mean() / 0.09) < 4 / math.sqrt(left.numel())
@@ -44,9 +44,9 @@ def test_sixteen_bits_are_uniform():
 
 def test_one_seed_one_mask_and_the_next_draw_another():
     torch.manual_seed(3)
-    first, second = scaled_mask(ONES, 0.1), scaled_mask(ONES, 0.1)
+    first, second = draw_scaled_mask(ONES, 0.1), draw_scaled_mask(ONES, 0.1)
     torch.manual_seed(3)
-    assert torch.equal(scaled_mask(ONES, 0.1), first) and not torch.equal(first, second)
+    assert torch.equal(draw_scaled_mask(ONES, 0.1), first) and not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("rate", [2.0**-16, 0.1, 0.5, 1 - 2.0**-16, 1 - 1e-9])
@@ -56,9 +56,9 @@ def test_a_mask_is_what_a_comparison_of_its_bits_says(rate):
     kept = random_16(ONES.numel()).to(torch.int32) + LEVELS // 2 >= dropped
     torch.manual_seed(5)
     expected = torch.where(kept, LEVELS / (LEVELS - dropped), 0.0).view(ONES.shape)
-    assert torch.equal(scaled_mask(ONES, rate), expected)
+    assert torch.equal(draw_scaled_mask(ONES, rate), expected)
     torch.manual_seed(5)
-    assert torch.equal(scaled_mask(ONES.bfloat16(), rate), expected.bfloat16())
+    assert torch.equal(draw_scaled_mask(ONES.bfloat16(), rate), expected.bfloat16())
 
 
 def test_the_gradient_goes_through_what_stays():
@@ -67,7 +67,7 @@ def test_the_gradient_goes_through_what_stays():
     added = dropout_and_add(x, residual, 0.3, training=True)
     added.sum().backward()
     torch.manual_seed(4)
-    mask = scaled_mask(x, 0.3)
+    mask = draw_scaled_mask(x, 0.3)
     torch.testing.assert_close(added, residual + x * mask)
     assert torch.equal(x.grad, mask) and torch.equal(residual.grad, torch.ones(50, 7))
 
@@ -81,9 +81,9 @@ def test_nothing_is_dropped_or_drawn(rate, training):
 
 
 def test_dtype_and_rates_at_the_edges():
-    assert scaled_mask(torch.ones(3, dtype=torch.bfloat16), 0.1).dtype == torch.bfloat16
-    assert scaled_mask(torch.ones(0, 5), 0.1).shape == (0, 5)
-    assert torch.isfinite(scaled_mask(ONES, 1 - 1e-9)).all()
-    assert torch.equal(scaled_mask(ONES, 2.0**-18), ONES)
+    assert draw_scaled_mask(torch.ones(3, dtype=torch.bfloat16), 0.1).dtype == torch.bfloat16
+    assert draw_scaled_mask(torch.ones(0, 5), 0.1).shape == (0, 5)
+    assert torch.isfinite(draw_scaled_mask(ONES, 1 - 1e-9)).all()
+    assert torch.equal(draw_scaled_mask(ONES, 2.0**-18), ONES)
     with pytest.raises(ValueError, match="rate=1.0 must be at least 0 and below 1"):
-        scaled_mask(ONES, 1.0)
+        draw_scaled_mask(ONES, 1.0)

@@ -9,7 +9,7 @@ from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate import baselines
-from cse_train.evaluate.baselines import glove_average, idf_bag_of_words, untrained_rows, whitened, word_counts
+from cse_train.evaluate.baselines import glove_average, idf_bag_of_words, score_untrained, whiten, word_counts
 from cse_train.evaluate.correlation import spearman
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
@@ -36,7 +36,7 @@ def test_idf_weighs_by_the_corpus() -> None:
 
 def test_untrained_rows_are_the_poolers(backbone: Backbone, pairs: Pairs) -> None:
     backbone.encoder.train()
-    rows = untrained_rows(backbone, pairs, 64)
+    rows = score_untrained(backbone, pairs, 64)
     assert list(rows) == ["cls", "mean", "first_last", "first_last_layer1", "whitening"]
     assert backbone.encoder.training
     backbone.encoder.eval()
@@ -50,11 +50,11 @@ def test_untrained_rows_are_the_poolers(backbone: Backbone, pairs: Pairs) -> Non
 def test_whitened_vectors_have_mean_0_and_covariance_1() -> None:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(400, 6)) @ rng.normal(size=(6, 6)) + 5
-    made = whitened(vectors, vectors)
+    made = whiten(vectors, vectors)
     np.testing.assert_allclose(made.mean(0), 0, atol=1e-9)
     np.testing.assert_allclose(np.cov(made.T), np.eye(6), atol=1e-9)
     flat = np.concatenate([vectors, vectors[:, :1] * 2], axis=1)
-    assert whitened(flat, flat).shape == (400, 6)
+    assert whiten(flat, flat).shape == (400, 6)
 
 
 def test_whitening_by_hand(backbone: Backbone, pairs: Pairs) -> None:
@@ -75,16 +75,16 @@ def test_whitening_by_hand(backbone: Backbone, pairs: Pairs) -> None:
     scale = axes[:, :31] @ np.diag(variances[:31] ** -0.5)
     a, b = ((side - both.mean(0)) @ scale for side in (left, right))
     cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
-    assert untrained_rows(backbone, pairs, 64)["whitening"] == pytest.approx(spearman(cosines, pairs.gold), abs=0.02)
+    assert score_untrained(backbone, pairs, 64)["whitening"] == pytest.approx(spearman(cosines, pairs.gold), abs=0.02)
 
 
 def test_first_last_reads_the_embedding_output_and_not_layer_1(backbone: Backbone, pairs: Pairs) -> None:
     """Trap T6: with layer 1 spoilt, `first_last` of a two-layer encoder keeps its first half."""
-    rows = untrained_rows(backbone, pairs, 64)
+    rows = score_untrained(backbone, pairs, 64)
     with torch.no_grad():
         backbone.encoder.layers[-1].output_norm.weight.zero_()
         backbone.encoder.layers[-1].output_norm.bias.zero_()
-    after = untrained_rows(backbone, pairs, 64)
+    after = score_untrained(backbone, pairs, 64)
     assert math.isnan(after["mean"]) and math.isnan(after["cls"])
     assert after["first_last"] != after["first_last_layer1"]
     assert rows["first_last"] != after["first_last"]
@@ -115,6 +115,6 @@ def test_idf_on_the_real_dev_set(data_dir: Path) -> None:
 def test_whitening_on_the_real_dev_set(data_dir: Path) -> None:
     """The shipped encoder's layer 1 + last gives 65.5 before."""
     pairs = load_pairs("sts_dev", DataPaths.from_folder(data_dir))
-    rows = untrained_rows(load_backbone("wiki-l4-h128"), pairs)
+    rows = score_untrained(load_backbone("wiki-l4-h128"), pairs)
     assert rows["whitening"] == pytest.approx(73.8, abs=0.5)
     assert rows["first_last_layer1"] == pytest.approx(65.5, abs=0.5)

@@ -12,7 +12,7 @@ from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.evaluate.vectors import EmbeddedPairs
-from cse_train.modules.pooling import pooled
+from cse_train.modules.pooling import make_pooled
 
 RATED = 60
 
@@ -25,7 +25,7 @@ def of_equal_texts(change: str) -> EmbeddedPairs:
     encoder = load_backbone("wiki-l4-h128")
     evaluator = StsEvaluator(Pairs("same", left, right, gold, "0"), encoder.tokenizer)
     with evaluating(encoder.encoder):
-        return evaluator(pooled(encoder.encoder, "mean"))
+        return evaluator(make_pooled(encoder.encoder, "mean"))
 
 
 @pytest.mark.parametrize("change", ["strip", "upper", "title"])

@@ -15,7 +15,7 @@ from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.generator import corruption, generator
-from cse_train.generator.corruption import CorruptionRule, corrupted, with_corrupted
+from cse_train.generator.corruption import CorruptionRule, add_corrupted, name_corrupted
 from cse_train.generator.generator import Generator
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
@@ -37,7 +37,7 @@ def store(backbone: Backbone, text_file: Path) -> TokenStore:
 @pytest.fixture
 def corrupt(backbone: Backbone, store: TokenStore, tmp_path: Path) -> Callable[..., TokenStore]:
     def make(given: TokenStore = store, columns: tuple[str, ...] = ("text",), **changed: object) -> TokenStore:
-        return with_corrupted(given, columns, replace(RULE, **changed), backbone, tmp_path)
+        return add_corrupted(given, columns, replace(RULE, **changed), backbone, tmp_path)
 
     return make
 
@@ -121,7 +121,7 @@ def test_T22_triplets_have_positives_and_hard_negatives_corrupted_too(corrupt, b
     store = open_store(open_source("file", DataPaths(train_file=triplets_file)), backbone.tokenizer, 16)
     made = corrupt(store, store.columns)
     for name in ("sent0", "sent1", "hard_neg"):
-        assert (made.column(name).flat != made.column(corrupted(name)).flat).any()
+        assert (made.column(name).flat != made.column(name_corrupted(name)).flat).any()
     sent1, sent0 = made.column("corrupted_sent1").row(0).tolist(), made.column("corrupted_sent0").row(1).tolist()
     assert made.column("sent1").row(0).tolist() == made.column("sent0").row(1).tolist()
     assert sent1 != sent0, "the same text in another column has masks of its own"
@@ -137,7 +137,7 @@ def test_T22_a_cut_file_is_built_again(corrupt) -> None:
 
 def test_T22_two_builders_at_once_agree(corrupt, store, backbone, tmp_path: Path) -> None:
     torch.set_num_threads(1)
-    builders = [FORK.Process(target=with_corrupted, args=(store, ("text",), RULE, backbone, tmp_path)) for _ in "12"]
+    builders = [FORK.Process(target=add_corrupted, args=(store, ("text",), RULE, backbone, tmp_path)) for _ in "12"]
     for builder in builders:
         builder.start()
     deadline = time.monotonic() + 60

@@ -19,7 +19,7 @@ from cse_train.fields import ConfigError
 from cse_train.methods import infersent
 from cse_train.methods.base import Share
 from cse_train.text.corpora.files import NLI_LABELS
-from cse_train.text.corpora.generated import graded_pairs, sentences
+from cse_train.text.corpora.generated import make_graded_pairs, sentences
 from cse_train.training.batches import Batches
 from cse_train.training.loop import train
 
@@ -185,7 +185,7 @@ def test_a_few_hundred_pairs_raise_the_score_of_other_sentences(tmp_path: Path) 
     lines = (f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, vectors_VD.round(3), strict=True))
     (tmp_path / "vectors.txt").write_text("".join(lines))
     with (tmp_path / "pairs.csv").open("w", newline="") as file:
-        rows = zip(*graded_pairs(600, 11), strict=True)
+        rows = zip(*make_graded_pairs(600, 11), strict=True)
         labelled = ((a, b, NLI_LABELS[2 - int(grade) // 2]) for a, b, grade in rows)
         csv.writer(file).writerows([("sent0", "sent1", "label"), *labelled])
     run = parse_run(TAUGHT | {"train.encoder": str(tmp_path / "vectors.txt")})

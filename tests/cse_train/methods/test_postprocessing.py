@@ -20,7 +20,7 @@ from cse_train.fields import ConfigError
 from cse_train.losses.bits_per_dimension import bits_per_dimension
 from cse_train.methods.base import Share
 from cse_train.methods.loading import load_method
-from cse_train.modules.pooling import pooled
+from cse_train.modules.pooling import make_pooled
 from cse_train.training.batches import Batches
 from cse_train.training.loop import train
 
@@ -51,7 +51,7 @@ def test_every_text_of_a_row_counts(method: str, parts, text_file: Path, triplet
         model, batch, ids = parts(method, file)
         model.eval()
         assert (batch.examples, batch.inputs["text"].rows) == (10, 10 * columns)
-        plain = pooled(model.encoder, "first_last_layer1")(pack_lists(ids))
+        plain = make_pooled(model.encoder, "first_last_layer1")(pack_lists(ids))
         torch.testing.assert_close(model.embed(batch.inputs["text"]), plain, atol=1e-5, rtol=1e-5)
 
 
@@ -118,7 +118,7 @@ def test_flow_s_frozen_encoder_drops_out_in_training_alone_as_released_or_never(
 def test_another_pooler(method: str, parts, text_file: Path) -> None:
     model, batch, ids = parts(method, text_file, pooler="mean")
     model.eval()
-    plain = pooled(model.encoder, "mean")(pack_lists(ids))
+    plain = make_pooled(model.encoder, "mean")(pack_lists(ids))
     torch.testing.assert_close(model.embed(batch.inputs["text"]), plain, atol=1e-5, rtol=1e-5)
 
 

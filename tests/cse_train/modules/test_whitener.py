@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train.evaluate.baselines import whitened
+from cse_train.evaluate.baselines import whiten
 from cse_train.fields import ConfigError
 from cse_train.modules.whitener import Whitener
 
@@ -38,7 +38,7 @@ def test_equals_numpy_s_closed_form() -> None:
     made = fitted(data)(torch.from_numpy(new)).numpy()
     np.testing.assert_allclose(np.abs(made), np.abs(wanted), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(made @ made.T, wanted @ wanted.T, rtol=1e-5, atol=1e-4)
-    np.testing.assert_allclose(made @ made.T, (lambda x: x @ x.T)(whitened(new, data)), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(made @ made.T, (lambda x: x @ x.T)(whiten(new, data)), rtol=1e-5, atol=1e-4)
 
 
 def test_by_hand() -> None:

@@ -62,7 +62,7 @@ def module_of(method: str) -> ModuleType:
 
 def test_a_file_is_a_method_with_options_of_its_own(write: Write) -> None:
     registry.use([write("margin_loss.py")])
-    assert "margin_loss" in methods.names() and "margin_loss" not in methods.shipped()
+    assert "margin_loss" in methods.names() and "margin_loss" not in methods.list_methods()
     run = parse_run({"method": "margin_loss", "method.scale": 3})
     assert run.options == methods.config_class("margin_loss")(scale=3.0)
     assert run.options.version() == 1

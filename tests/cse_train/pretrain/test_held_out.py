@@ -6,7 +6,7 @@ import torch
 
 from cse_train.pretrain.config import PretrainConfig, bert_config
 from cse_train.pretrain.corpus import Corpus
-from cse_train.pretrain.evaluation import held_out_report
+from cse_train.pretrain.evaluation import report_held_out
 from cse_train.pretrain.run import MaskedLM, Run
 
 CONFIG = PretrainConfig(layers=1, width=16, max_positions=128, held_out=60, batch_documents=2, long_share=1.0)
@@ -26,7 +26,7 @@ def model() -> MaskedLM:
 
 
 def test_bands_make_up_the_whole(model, corpus):
-    report = held_out_report(model, corpus, CONFIG)
+    report = report_held_out(model, corpus, CONFIG)
     bands = [band for band in report["bands"] if band["predictions"]]
     assert [(band["from"], band["to"]) for band in bands] == [(0, 64), (64, 128)]
     total = sum(band["predictions"] for band in bands)
@@ -44,7 +44,7 @@ def test_a_model_that_knows_the_answer_scores_it(model, corpus):
     with torch.no_grad():
         model.head.bias.zero_()
         model.head.bias[7] = 100.0
-    report = held_out_report(model, corpus, CONFIG)
+    report = report_held_out(model, corpus, CONFIG)
     assert (report["loss"], report["accuracy"]) == (0.0, 1.0)
     assert report["single_sentences"]["accuracy"] == 1.0
 
@@ -52,7 +52,7 @@ def test_a_model_that_knows_the_answer_scores_it(model, corpus):
 def test_it_repeats_and_leaves_mode_and_random_state(model, corpus):
     model.train()
     before = torch.get_rng_state()
-    assert held_out_report(model, corpus, CONFIG) == held_out_report(model, corpus, CONFIG)
+    assert report_held_out(model, corpus, CONFIG) == report_held_out(model, corpus, CONFIG)
     assert torch.equal(before, torch.get_rng_state()) and model.training
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cse_train.text.edits import OPERATORS, Edit, Vocabulary, deletions, edit, edited_lengths, insertions
+from cse_train.text.edits import OPERATORS, Edit, Vocabulary, count_edited, deletions, edit, insertions
 
 CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = Vocabulary(MASK, (0, 1, CLS, SEP, MASK), 1000)
@@ -90,7 +90,7 @@ def test_one_token_is_never_deleted_and_always_gets_one_insertion() -> None:
 def test_lengths_are_known_without_the_sentence(operator: str, ratio: float) -> None:
     subwords = np.arange(60)
     made = [len(edited(int(n), operator, ratio).masked_L) for n in subwords]
-    assert edited_lengths(subwords + 2, operator, ratio).tolist() == made
+    assert count_edited(subwords + 2, operator, ratio).tolist() == made
 
 
 def test_same_generator_same_edit() -> None:

@@ -17,7 +17,7 @@ from cse_train.text.words import (
     join_words,
     repeat_words,
     replace_one,
-    selected,
+    select_positions,
     split_words,
     stop_word_ids,
     truncate,
@@ -138,7 +138,7 @@ def test_S1_one_word_with_an_alternative_is_replaced() -> None:
 )
 def test_T17_number_of_repeated_words_is_uniform(rule: str, words: int, rate: float, largest: int) -> None:
     rng = np.random.default_rng(5)
-    counts = np.bincount([len(selected(words, rate, rng, rule)) for _ in range(6000)], minlength=largest + 1)
+    counts = np.bincount([len(select_positions(words, rate, rng, rule)) for _ in range(6000)], minlength=largest + 1)
     assert len(counts) == largest + 1
     assert chisquare(counts).pvalue > 1e-3
 
@@ -146,7 +146,7 @@ def test_T17_number_of_repeated_words_is_uniform(rule: str, words: int, rate: fl
 @pytest.mark.parametrize(("rule", "choices"), [("paper", 12), ("released", 11)])
 def test_T17_every_word_is_equally_likely_but_the_released_rule_leaves_the_last(rule: str, choices: int) -> None:
     rng = np.random.default_rng(6)
-    drawn = [selected(12, 0.4, rng, rule) for _ in range(5000)]
+    drawn = [select_positions(12, 0.4, rng, rule) for _ in range(5000)]
     assert all(np.array_equal(at, np.unique(at)) for at in drawn)
     counts = np.bincount(np.concatenate(drawn), minlength=choices)
     assert len(counts) == choices
@@ -155,17 +155,17 @@ def test_T17_every_word_is_equally_likely_but_the_released_rule_leaves_the_last(
 
 def test_T17_short_sentences_and_rate_zero() -> None:
     rng = np.random.default_rng(7)
-    assert {len(selected(1, 0.32, rng)) for _ in range(50)} == {0, 1}
-    assert {len(selected(1, 0.32, rng, "released")) for _ in range(50)} == {0}
+    assert {len(select_positions(1, 0.32, rng)) for _ in range(50)} == {0, 1}
+    assert {len(select_positions(1, 0.32, rng, "released")) for _ in range(50)} == {0}
     for rule in ("paper", "released"):
-        assert len(selected(0, 0.32, rng, rule)) == len(selected(30, 0.0, rng, rule)) == 0
+        assert len(select_positions(0, 0.32, rng, rule)) == len(select_positions(30, 0.0, rng, rule)) == 0
 
 
 @pytest.mark.parametrize("rule", ["paper", "released"])
 def test_T17_deleting_adjacent_duplicate_words_recovers_the_sentence(rule: str) -> None:
     rng = np.random.default_rng(8)
     for _ in range(200):
-        at = selected(20, 0.32, rng, rule)
+        at = select_positions(20, 0.32, rng, rule)
         view = as_lists(repeat_words(words_of(20), at))
         assert [w for i, w in enumerate(view) if i == 0 or view[i - 1] != w] == as_lists(words_of(20))
         assert len(view) == 20 + len(at)

@@ -65,9 +65,9 @@ def test_a_run_that_was_trained_so_is_refused_too_but_not_under_another_pooler(m
 
 def test_the_rows_without_training_have_the_last_token_in_the_place_of_cls(made):
     pairs = load_pairs("generated_dev:20", DataPaths())
-    causal = baselines.untrained_rows(load_backbone(str(made("gpt2"))), pairs, 64)
+    causal = baselines.score_untrained(load_backbone(str(made("gpt2"))), pairs, 64)
     assert list(causal) == ["last", "mean", "first_last", "first_last_layer1", "whitening"]
-    both = baselines.untrained_rows(load_backbone(str(made("bert"))), pairs, 64)
+    both = baselines.score_untrained(load_backbone(str(made("bert"))), pairs, 64)
     assert list(both) == ["cls", "mean", "first_last", "first_last_layer1", "whitening"]
 
 

@@ -19,7 +19,7 @@ from cse_train.evaluate.suites.mteb import MtebEncoder, prompt_of
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
-from cse_train.text.sources import open_source, prompted
+from cse_train.text.sources import add_prompt, open_source
 from cse_train.training.loop import train
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 
@@ -92,7 +92,7 @@ def test_an_untrained_run_embeds_as_the_library_does(folder, tmp_path, kind, poo
 
 def test_training_and_its_dev_score_read_the_prompt(folder, text_file, tmp_path):
     given, paths = folder(default="query"), DataPaths(train_file=text_file)
-    source = prompted(open_source("file", paths), "town light ")
+    source = add_prompt(open_source("file", paths), "town light ")
     assert all(row[0].startswith("town light ") for row in source.rows())
     values = {}
     for name in (None, "query", "none", "passage"):
@@ -106,7 +106,7 @@ def test_training_and_its_dev_score_read_the_prompt(folder, text_file, tmp_path)
 
 
 def test_a_label_has_no_prompt(labelled_file):
-    rows = list(prompted(open_source("file", DataPaths(train_file=labelled_file)), "town ").rows())
+    rows = list(add_prompt(open_source("file", DataPaths(train_file=labelled_file)), "town ").rows())
     assert {row[2] for row in rows} <= {"entailment", "neutral", "contradiction"}
     assert all(text.startswith("town ") for row in rows for text in row[:2])
 

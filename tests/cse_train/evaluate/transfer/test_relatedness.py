@@ -87,7 +87,7 @@ def test_the_fourth_failure_ends_the_training_and_the_best_weights_are_kept(
     rounds: list[torch.Tensor] = []
     expected = relatedness._expected
     monkeypatch.setattr(relatedness, "_expected", lambda x, w: rounds.append(w.clone()) or expected(x, w))
-    features = {name: relatedness.with_constant(split.features) for name, split in splits.items()}
+    features = {name: relatedness.add_constant(split.features) for name, split in splits.items()}
     targets = relatedness.probabilities(splits["train"].labels)
     best, weights = relatedness._fit(features["train"], targets, features["dev"], splits["dev"].labels)
     assert best == 20.0 and len(rounds) == 6 and torch.equal(weights, rounds[2])

@@ -8,7 +8,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.suites.transfer import embed_task
 from cse_train.evaluate.transfer import classifier, senteval
-from cse_train.evaluate.transfer.classifier import Problem, fit, held_out, initial_weights, with_constant
+from cse_train.evaluate.transfer.classifier import Problem, add_constant, fit, hold_out, initial_weights
 from cse_train.evaluate.transfer.contract import RECIPES, ClassifierRecipe, Examples
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from tests.cse_train.evaluate.transfer.plain_senteval import Plain, plain
@@ -71,8 +71,8 @@ def test_batched_equals_one_by_one(optimiser: str, classes: int, seeded_apart: N
     recipe = ClassifierRecipe(folds=2, optimiser=optimiser, batch_size=64, tenacity=2, epoch_size=2)
     made, rows = examples(181, classes, seed=3), np.arange(181)
     problems = [Problem(rows[k:], rows[:k], (1e-5, 1e-2)) for k in (40, 41, 41)]
-    problems += [held_out(rows[:150], 1e-3), Problem(rows[:140], rows[140:], (1e-4, 1e-1))]
-    found = fit(with_constant(made.features), made.labels, classes, problems, recipe)
+    problems += [hold_out(rows[:150], 1e-3), Problem(rows[:140], rows[140:], (1e-4, 1e-1))]
+    found = fit(add_constant(made.features), made.labels, classes, problems, recipe)
     for problem, fitted in zip(problems, found, strict=True):
         for at, decay in enumerate(problem.decays):
             correct, weights = one_by_one(problem, made, decay, recipe, classes)
@@ -84,7 +84,7 @@ def test_problems_together_equal_problems_alone() -> None:
     recipe = RECIPES["test"]
     made = examples(121, 2, seed=5)
     problems = [Problem(np.roll(np.arange(121), k)[:90], np.roll(np.arange(121), k)[90:]) for k in range(6)]
-    features = with_constant(made.features)
+    features = add_constant(made.features)
     together = fit(features, made.labels, 2, problems, recipe)
     for problem, fitted in zip(problems, together, strict=True):
         [alone] = fit(features, made.labels, 2, [problem], recipe)
@@ -98,7 +98,7 @@ def test_early_stop_counts_every_failure_and_never_resets(monkeypatch: pytest.Mo
     recipe = ClassifierRecipe(folds=2, optimiser="adam", batch_size=64, tenacity=2, epoch_size=1)
     made = examples(40, 2, seed=1)
     problem = Problem(np.arange(30), np.arange(30, 40), (1e-3,))
-    [found] = fit(with_constant(made.features), made.labels, 2, [problem], recipe)
+    [found] = fit(add_constant(made.features), made.labels, 2, [problem], recipe)
     assert found.correct.tolist() == [5]  # failures at rounds 2, 4, 6: the third of them ends it before the 9
     assert list(accuracies) == [1, 9, 9, 9]
 
@@ -112,7 +112,7 @@ def test_weights_start_as_torchs_layer_after_the_seed(seeded_apart: None) -> Non
 
 def test_held_out_is_the_first_twentieth_of_the_seeded_permutation() -> None:
     order = np.random.RandomState(1111).permutation(59)
-    problem = held_out(np.arange(100, 159), 1e-2)
+    problem = hold_out(np.arange(100, 159), 1e-2)
     assert (problem.dev == 100 + order[:2]).all() and (problem.train == 100 + order[2:]).all()
     assert problem.decays == (1e-2,) and problem.drawn == 59
 

@@ -21,7 +21,7 @@ from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.judgements import load_judgements, scores_of
 from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
-from cse_train.modules.pooling import pooled
+from cse_train.modules.pooling import make_pooled
 from cse_train.results import Protocol
 from cse_train.user_files import UserFile
 
@@ -164,7 +164,7 @@ def test_each_kind_can_pick_checkpoints(judged: UserFile, tmp_path: Path) -> Non
     for file in files:
         evaluator = dev_evaluator(file.name, paths, backbone.tokenizer, 32)
         with evaluating(backbone.encoder):
-            values = {evaluator(pooled(backbone.encoder, "mean")).value for _ in range(2)}
+            values = {evaluator(make_pooled(backbone.encoder, "mean")).value for _ in range(2)}
         assert len(values) == 1 and -100 <= values.pop() <= 100
         assert evaluator.content_hash == registry.set_hash(file.name, paths)
 

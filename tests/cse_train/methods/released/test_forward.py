@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, BertForMaskedLM, PretrainedConfig, RobertaForMaskedLM
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, from_tensors, load_backbone
+from cse_train.backbone.backbone import Backbone, load_backbone, read_encoder
 from cse_train.backbone.folders import find_weights
 from cse_train.backbone.transformers_io import encoder_to_transformers, head_to_transformers
 from cse_train.data_paths import DataPaths
@@ -40,7 +40,7 @@ def backbone(config: PretrainedConfig, stirred, tiny_encoder: Path) -> Backbone:
     """BERT or RoBERTa with its masked-LM head; the tokenizer is not used."""
     model = (BertForMaskedLM if config.model_type == "bert" else RobertaForMaskedLM)(config)
     stirred(model)
-    encoder, head = from_tensors(model.state_dict(), config)
+    encoder, head = read_encoder(model.state_dict(), config)
     return Backbone("random", encoder, AutoTokenizer.from_pretrained(tiny_encoder), head)
 
 

@@ -13,7 +13,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.delimited import delimited_rows
+from cse_train.text.corpora.delimited import read_delimited
 from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
@@ -98,7 +98,7 @@ def test_every_reader_reads_the_same_however_a_table_is_written(kind: str, way: 
 
 def test_blanks_within_quotes_are_text_and_those_before_a_field_are_not(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('one,  two\n" a ",  b\nc,\n', encoding="utf8")
-    assert [fields for _, fields in delimited_rows(tmp_path / "a.csv")] == [["one", "two"], [" a ", "b"], ["c", ""]]
+    assert [fields for _, fields in read_delimited(tmp_path / "a.csv")] == [["one", "two"], [" a ", "b"], ["c", ""]]
 
 
 @pytest.mark.parametrize("text", ['one,two\n"a" b,c\n', 'one, two\na, "b\nc,d\n'])
@@ -111,7 +111,7 @@ def test_quotes_that_are_not_a_fields_are_one_line_to_every_reader(text: str, tm
 
 def test_a_semicolon_in_a_header_with_commas_is_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("one;half,two\na;b,c\n", encoding="utf8")
-    assert [fields for _, fields in delimited_rows(tmp_path / "a.csv")] == [["one;half", "two"], ["a;b", "c"]]
+    assert [fields for _, fields in read_delimited(tmp_path / "a.csv")] == [["one;half", "two"], ["a;b", "c"]]
 
 
 @pytest.mark.parametrize("name", ["x.TSV", "x.Csv.GZ", "x.JSONL", "x.PARQUET", "x.TXT"])

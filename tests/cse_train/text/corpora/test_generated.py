@@ -9,7 +9,7 @@ from cse_train.text.corpora.generated import (
     PLACES,
     SENTENCE_SLOTS,
     TIME_WORDS,
-    graded_pairs,
+    make_graded_pairs,
     sentences,
 )
 
@@ -43,10 +43,10 @@ def test_wordings_of_a_meaning_share_no_content_word_with_any_other() -> None:
 
 
 def test_pairs_are_graded_evenly_and_reproducibly() -> None:
-    left, right, gold = graded_pairs(600, 1)
+    left, right, gold = make_graded_pairs(600, 1)
     assert Counter(gold) == {float(grade): 100 for grade in range(SENTENCE_SLOTS + 1)}
-    assert (left, right, gold) == graded_pairs(600, 1)
-    assert graded_pairs(12, 1) != graded_pairs(12, 2)
+    assert (left, right, gold) == make_graded_pairs(600, 1)
+    assert make_graded_pairs(12, 1) != make_graded_pairs(12, 2)
     assert all(a != b for a, b in zip(left, right, strict=True))
 
 
@@ -55,13 +55,13 @@ def test_grade_is_the_number_of_shared_meanings() -> None:
     meaning_of = {
         word: number for number, wordings in enumerate(MEANINGS) for text in wordings for word in content_words(text)
     }
-    for a, b, grade in zip(*graded_pairs(300, 7), strict=True):
+    for a, b, grade in zip(*make_graded_pairs(300, 7), strict=True):
         one, other = ({meaning_of[w] for w in content_words(text)} for text in (a, b))
         assert (len(one), len(other), len(one & other)) == (SENTENCE_SLOTS, SENTENCE_SLOTS, grade), (a, b)
 
 
 def test_half_of_the_pairs_are_paraphrases_without_a_shared_content_word() -> None:
-    left, right, gold = graded_pairs(600, 1)
+    left, right, gold = make_graded_pairs(600, 1)
     shared = np.array([len(content_words(a) & content_words(b)) for a, b in zip(left, right, strict=True)])
     paraphrase = np.arange(600) // (SENTENCE_SLOTS + 1) % 2 == 0
     assert shared[paraphrase].max() == 0
