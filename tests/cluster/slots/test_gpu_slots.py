@@ -55,6 +55,7 @@ def test_two_trials_share_a_card(ray_cluster: None, tmp_path: Path) -> None:
     assert together(notes) == 2, "two at once, never more"
 
 
+@pytest.mark.slow
 def test_what_the_test_of_a_card_does_runs_without_one(ray_cluster: None, tmp_path: Path) -> None:
     notes = swept(tmp_path, 2, 128)
     assert all(note["gpu"] is None and "gloo" in note["backend"] for note in notes), notes
