@@ -404,7 +404,7 @@ PLANTS = [
     ),
     (
         "cluster/plan/cost.py",
-        "from cse_train.methods import PLUGINS\n",
+        "from cse_train.methods import PLUGINS_ADVICE\n",
         "cluster.plan.cost: imports cse_train.methods.PLUGINS_ADVICE, which is past the face of cse_train.methods",
     ),
     ("cse/tables/build.py", "import analysis.ledger.claims\n", "analysis.ledger.claims, which is past the face of"),

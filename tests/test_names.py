@@ -18,6 +18,8 @@ REGISTRIES = (
     "cluster.launch.targets",
 )
 """Folders whose modules have the same names by contract: such a folder is one home of a name."""
+ALSO = {"cse_train.evaluate.user_sets.judgements": "cse_train.evaluate.suites"}
+"""Modules elsewhere that keep a registry's contract."""
 
 NO_VERBS = frozenset(
     "said told made shown given taken known found kept left lost held written drawn hidden done built bought brought "
@@ -37,7 +39,7 @@ FIELDS_OWN = {
 
 def home(module: str) -> str:
     """Where a name lives: the module, or its registry."""
-    return next((folder for folder in REGISTRIES if module.startswith(folder + ".")), module)
+    return ALSO.get(module) or next((folder for folder in REGISTRIES if module.startswith(folder + ".")), module)
 
 
 def constants(tree: Tree) -> Iterator[tuple[str, str, str]]:

@@ -26,7 +26,7 @@ from cse_train.text.corpora.files import texts_hash
 from cse_train.text.corpora.tables import FileState, file_state, text_of
 from cse_train.user_files import Metric, UserFile
 
-JUDGEMENTS = "judgements"
+NAME = "judgements"
 RANK_METRICS: tuple[Metric, ...] = get_args(Metric)
 DEPTH = 10
 QUERIES_AT_ONCE = 256

@@ -55,7 +55,7 @@ class Hanging(Kept):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("PERIOD_S", 0.02), ("AGAIN_S", 0.1), ("CLOSE_S", 1.0)):
+    for name, seconds in (("TRACKER_PERIOD_S", 0.02), ("TRACKER_AGAIN_S", 0.1), ("TRACKER_CLOSE_S", 1.0)):
         monkeypatch.setattr(tracking, name, seconds)
 
 
