@@ -37,7 +37,8 @@ def without(sides: Iterable[str], folder: Path) -> Path:
     """A copy of the packages and the tests without some sides and their tests."""
     for package in (*PACKAGES, "tests", "docs", "benchmarks"):
         shutil.copytree(REPO / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "gallery"))
-    shutil.copy(REPO / "pyproject.toml", folder)
+    for file in (path for path in REPO.iterdir() if path.is_file()):
+        shutil.copy(file, folder)
     for side in sides:
         shutil.rmtree(folder / "cse" / side)
         shutil.rmtree(folder / "tests" / "cse" / side)
