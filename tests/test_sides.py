@@ -79,4 +79,4 @@ def test_without_any_side_a_space_is_trained_and_its_table_printed(tmp_path: Pat
     folder = without(COMMANDS, tmp_path)
     assert "2 done" in called(folder, "-m", "cse", "run", "mine.yaml", "--yes")
     assert "0.0001" in called(folder, "-m", "cse", "table", "mine.yaml")
-    assert "2 already in the ledger, 0 to run" in called(folder, "-m", "cse", "run", "mine.yaml", "--yes")
+    assert "2/2 already in the ledger, 0 run" in called(folder, "-m", "cse", "run", "mine.yaml", "--yes")
