@@ -96,7 +96,7 @@ def test_a_space_with_files_is_run_on_workers_and_scored_again_when_a_set_change
         file.write("a hut,a lawn,3\n")
     assert "0 done, 0 failed, 0 stopped, 1 reused" in run(first)
     newest = {score.suite: score for score in ledger.scores([row.signature])}
-    assert newest["shop_test"].protocol["data_hash"] != scores["shop_test"].protocol["data_hash"]
+    assert newest["shop_test"].protocol.data_hash != scores["shop_test"].protocol.data_hash
     assert newest["intents"].at == scores["intents"].at
     assert "1/1 already in the ledger, 0 run" in run(first)
 
