@@ -109,5 +109,5 @@ def test_a_space_with_files_is_run_on_workers_and_scored_again_when_a_set_change
     assert main(["report", "shop.yaml", *place, "--out", str(files / "page")]) == 0
     assert "shop_test" in next((files / "page").glob("*.html")).read_text(encoding="utf8")
     sweep = next(sweep for sweep in ledger.sweeps() if sweep.id != "shop")
-    assert sweep.spec["set"] == {"train.dev": str(files / "other.tsv")}
+    assert sweep.spec.settings == {"train.dev": str(files / "other.tsv")}
     assert main(["table", sweep.id, *place]) == 0
