@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.damage.boundaries import Boundary, all_boundaries
-from tests.damage.tries import FEW, MANY, holds, try_many
+from tests.damage.tries import FEW, MANY, by_name, holds, try_many
 
 NAMES = (
     *("text.txt", "pairs.csv", "texts.jsonl", "text.txt.gz", "pairs.csv.gz", "texts.jsonl.gz", "words.vec"),
@@ -23,9 +23,7 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def boundaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boundary]:
-    made = all_boundaries(tmp_path_factory.mktemp("sound"))
-    assert [boundary.name for boundary in made] == list(NAMES)
-    return {boundary.name: boundary for boundary in made}
+    return by_name(all_boundaries(tmp_path_factory.mktemp("sound")), NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

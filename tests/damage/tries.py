@@ -4,6 +4,7 @@ import resource
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ SECONDS = 5.0
 """Of this process for one damaged file, at most: more is a file that hangs."""
 BYTES = 10**9
 """By which this process may grow over all damages of a boundary."""
+
+
+def by_name(made: Sequence[Boundary], names: Sequence[str]) -> dict[str, Boundary]:
+    """The boundaries under the names by which tests are listed before any is made."""
+    assert [boundary.name for boundary in made] == list(names)
+    return {boundary.name: boundary for boundary in made}
 
 
 def holds(boundary: Boundary, damage: Any) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cse.bundles.damaged_bundles import bundle_readers, sound_bundle
 from tests.damage.boundaries import Boundary, show, sound_ledger
-from tests.damage.tries import FEW, MANY, try_many
+from tests.damage.tries import FEW, MANY, by_name, try_many
 
 NAMES = ("bundle", "bundle, unpacked", "bundle's header", "bundle's records", "bundle, deep", "bundle, bombs")
 
@@ -15,9 +15,7 @@ def boundaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boundary]:
     ledger = sound_ledger(folder)
     sound = sound_bundle(folder, ledger)
     ledger.close()
-    made = [Boundary(*parts) for parts in bundle_readers(sound, show)]
-    assert [boundary.name for boundary in made] == list(NAMES)
-    return {boundary.name: boundary for boundary in made}
+    return by_name([Boundary(*parts) for parts in bundle_readers(sound, show)], NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,16 +13,14 @@ from cse.importers import sources
 from cse.importers.take import Taking, take
 from tests.damage.boundaries import Boundary
 from tests.damage.damages import as_json, damaged
-from tests.damage.tries import FEW, MANY, try_many
+from tests.damage.tries import FEW, MANY, by_name, try_many
 
 NAMES = ("runs.json", "runs.csv", "study.db", "study.log")
 
 
 @pytest.fixture(scope="module")
 def boundaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boundary]:
-    made = all_boundaries(tmp_path_factory.mktemp("sound"))
-    assert [boundary.name for boundary in made] == list(NAMES)
-    return {boundary.name: boundary for boundary in made}
+    return by_name(all_boundaries(tmp_path_factory.mktemp("sound")), NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
