@@ -27,9 +27,14 @@ def take_earlier(
     for row in done.values():
         codes[row.method].add(row.identity.get(CODE))
     pairs = [(run, _earlier(run, codes[run.run.method], done)) for run in runs]
-    asked = [(run, row) for run, row in pairs if row is not None and not _undated(row, ledger)]
+    asked = [(run, row) for run, row in pairs if row is not None and not _predates_digests(row, ledger)]
     undecided = set() if keep else {run.signature for run, _ in asked}
-    taken = [run if row is None or run.signature in undecided else _as(run, row) for run, row in pairs]
+    taken = [
+        run
+        if row is None or run.signature in undecided
+        else replace(run, signature=row.signature, identity=dict(row.identity))
+        for run, row in pairs
+    ]
     return taken, asked
 
 
@@ -59,16 +64,12 @@ def _earlier(run: PlannedRun, codes: Iterable[object], done: Mapping[str, RunRow
     return max((row for row in rows if row is not None), key=lambda row: row.updated, default=None)
 
 
-def _undated(row: RunRow, ledger: Ledger | None) -> bool:
+def _predates_digests(row: RunRow, ledger: Ledger | None) -> bool:
     """Whether the run is older than digests, of a method that nobody released: what made it cannot be known."""
     if CODE in row.identity or row.method in read_released() or ledger is None:
         return False
     attempts = ledger.provenance([row.signature]).get(row.signature, [])
     return not any("method_code" in attempt.details for attempt in attempts)
-
-
-def _as(run: PlannedRun, row: RunRow) -> PlannedRun:
-    return PlannedRun(row.signature, run.run, dict(row.identity), run.cell, run.seed, run.sweep)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def contents(run: RunRow) -> frozenset[Content]:
     )
 
 
-def _held(runs: Iterable[RunRow]) -> dict[str, frozenset[Content]]:
+def _map_contents(runs: Iterable[RunRow]) -> dict[str, frozenset[Content]]:
     """Signature -> `contents`, which many runs share."""
     seen: dict[tuple[object, ...], frozenset[Content]] = {}
     held = {}
@@ -84,8 +84,13 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
     `every` are all runs of the table; those that are not chosen stand aside. `data_hash`: the beginning of an input's
     hash that each chosen run has. ConfigError where none has it.
     """
-    held = _held({run.signature: run for run in (*every, *runs)}.values())
-    wanted = [run for run in runs if data_hash is None or _has(held[run.signature], data_hash)]
+    held = _map_contents({run.signature: run for run in (*every, *runs)}.values())
+    wanted = [
+        run
+        for run in runs
+        if data_hash is None
+        or any(part not in NO_HASH and value.startswith(data_hash) for part, _, value in held[run.signature])
+    ]
     if data_hash and not wanted:
         seen = sorted({f"{part} {shorten_hash(value)}" for run in every for part, _, value in held[run.signature]})
         raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
@@ -105,20 +110,16 @@ def shorten_hash(value: str) -> str:
     return value[:DATA_DIGITS] if len(value) >= 2 * DATA_DIGITS else value
 
 
-def _has(held: Iterable[Content], beginning: str) -> bool:
-    return any(part not in NO_HASH and value.startswith(beginning) for part, _, value in held)
-
-
 def add_versions(runs: Iterable[RunRow]) -> list[RunRow]:
     """The runs with the VERSION that trained them among their inputs, `unknown` where no VERSION gives the signature.
 
     A ledger row does not say it: of the VERSIONs up to today's, that one counts which gives the row's signature.
     """
     signs: dict[str, Mapping[int, Callable[[int], str]]] = {}
-    return [_with_version(run, signs) for run in runs]
+    return [_add_version(run, signs) for run in runs]
 
 
-def _with_version(run: RunRow, signs: dict[str, Mapping[int, Callable[[int], str]]]) -> RunRow:
+def _add_version(run: RunRow, signs: dict[str, Mapping[int, Callable[[int], str]]]) -> RunRow:
     settings = {key: value for key, value in run.config.items() if key != SEED}
     key = json.dumps([run.method, settings, run.identity], sort_keys=True)
     if key not in signs:

@@ -80,7 +80,7 @@ def match(
     matcher = RunMatcher(resolved)
     wanted = (row for row in rows if seeds is None or row.seed in seeds)
     matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in wanted for cell in matcher.cells(row)]
-    return matches if any_inputs else _on_one_data_set(_behind_paths(resolved, matches)[0], matches, None)[0]
+    return matches if any_inputs else _choose_data_set(_keep_behind_paths(resolved, matches)[0], matches, None)[0]
 
 
 def match_on(
@@ -96,11 +96,11 @@ def match_on(
     What of the inputs is not at hand is taken to be the newest. ConfigError where no run has the hash.
     """
     every = match(resolved, rows, seeds, any_inputs=True)
-    wanted, at_hand = (every, {}) if data_hash else _behind_paths(resolved, every)
-    return _on_one_data_set(wanted if paths is None else _at_hand(every, paths), every, data_hash, at_hand)
+    wanted, at_hand = (every, {}) if data_hash else _keep_behind_paths(resolved, every)
+    return _choose_data_set(wanted if paths is None else _keep_at_hand(every, paths), every, data_hash, at_hand)
 
 
-def _on_one_data_set(
+def _choose_data_set(
     wanted: Sequence[MatchedRun],
     every: Sequence[MatchedRun],
     data_hash: str | None,
@@ -111,7 +111,7 @@ def _on_one_data_set(
     return list(kept.values()), replace(data, at_hand=at_hand or {}).notes()
 
 
-def _behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
+def _keep_behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
     """The runs on what the paths of their cells hold, as far as something is there; and what the last of these hold."""
     at_hand = InputsAtHand(resolved)
     others = [m for m in matches if not at_hand.behind_paths(m.cell).items() <= m.run.identity.items()]
@@ -119,7 +119,7 @@ def _behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tup
     return [m for m in matches if id(m) not in aside], at_hand.behind_paths(others[-1].cell) if others else {}
 
 
-def _at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
+def _keep_at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
     """The runs whose inputs are those at hand, as far as there are any."""
     given: dict[str, Identity] = {}
     for matched in matches:
@@ -153,10 +153,10 @@ class InputsAtHand:
     def of(self, cell: Cell) -> Identity:
         """Input -> content hash, of those that are at hand without any `--data`."""
         if cell.id not in self._known:
-            self._known[cell.id] = self._recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
+            self._known[cell.id] = self._read_recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
         return self._known[cell.id]
 
-    def _recorded(self, cell: Cell) -> Identity:
+    def _read_recorded(self, cell: Cell) -> Identity:
         """Of what is not here any more."""
         paths = {key: self._held.get(str(value), {}) for key, value in cell.flat.items()} if self._held else {}
         return {
@@ -195,7 +195,7 @@ class RunMatcher:
     def cells(self, row: RunRow) -> Sequence[Cell]:
         """The cells whose run has the row's signature; several where a profile lets them run alike."""
         if row.signature not in self._cells:
-            self._cells[row.signature] = self._signed(row) if self._sign else self._alike(row)
+            self._cells[row.signature] = self._find_by_signature(row) if self._sign else self._find_alike(row)
         return self._cells[row.signature]
 
     def row_key(self, cell: Cell) -> Key:
@@ -212,31 +212,31 @@ class RunMatcher:
             for cell in self.cells(row)
         ]
 
-    def _signed(self, row: RunRow) -> Sequence[Cell]:
+    def _find_by_signature(self, row: RunRow) -> Sequence[Cell]:
         """With the inputs at hand: names stand for their content, so that a corpus may have moved."""
         assert self._sign is not None
-        for cell in self._by_axes(row) if row.method in self._methods else ():
+        for cell in self._find_by_axes(row) if row.method in self._methods else ():
             with contextlib.suppress(ConfigError):
                 if self._sign(cell.run(row.seed)) == row.signature:
                     return [cell]
         return []
 
-    def _alike(self, row: RunRow) -> Sequence[Cell]:
+    def _find_alike(self, row: RunRow) -> Sequence[Cell]:
         """With the row's own inputs: the cells that have its settings."""
         by = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
         if by not in self._alike_in:
-            fitting = [cell for cell in self._with_settings(row) if self._at_hand.fit(cell, row)]
+            fitting = [cell for cell in self._find_by_settings(row) if self._at_hand.fit(cell, row)]
             sign = seed_signature(fitting[0].run(0), row.identity) if fitting else lambda _: ""
             self._alike_in[by] = fitting, sign
         cells, sign = self._alike_in[by]
         return cells if self._any_code or sign(int(row.config.get(SEED) or 0)) == row.signature else []
 
-    def _with_settings(self, row: RunRow) -> Sequence[Cell]:
+    def _find_by_settings(self, row: RunRow) -> Sequence[Cell]:
         """The cells that differ from the row in the names of its inputs at most."""
         inputs = _names(row)
         settings = _settings(row.config, inputs)
         if not self._finite:
-            return [cell for cell in self._by_axes(row) if _settings(cell.flat, inputs) == settings]
+            return [cell for cell in self._find_by_axes(row) if _settings(cell.flat, inputs) == settings]
         if inputs not in self._by_settings:
             by_settings = defaultdict(list)
             for cell in self._resolved.cells():
@@ -244,7 +244,7 @@ class RunMatcher:
             self._by_settings[inputs] = dict(by_settings)
         return self._by_settings[inputs].get(settings, [])
 
-    def _by_axes(self, row: RunRow) -> Iterator[Cell]:
+    def _find_by_axes(self, row: RunRow) -> Iterator[Cell]:
         """The cell of the row's settings, then those at which an axis names its inputs otherwise."""
         key, seen = self._resolved.key_of(complete({"method": row.method, **row.config})), set()
         inputs = [axis for axis in self._resolved.axes if axis in key and axis in _names(row)]

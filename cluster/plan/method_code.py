@@ -94,11 +94,11 @@ def _is_own(of_release: bool, module: str) -> bool:
         return not is_installed(top)
     if module.startswith(f"{METHODS}."):
         return module not in CONTRACT_MODULES
-    return not of_release and module not in _of_released_methods()
+    return not of_release and module not in _list_released_modules()
 
 
 @functools.cache
-def _of_released_methods() -> frozenset[str]:
+def _list_released_modules() -> frozenset[str]:
     """Modules of ours that some released method reaches."""
     roots = [module for method in read_released() for module in _modules_of(method)]
     return frozenset(

@@ -1,8 +1,7 @@
 """Cells that cannot be trained here: what they lack, where it is to be had, and the option that takes it."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster.plan.published_corpora import SENTEVAL_SOURCE, source_of
 from cluster.plan.signature import Identity, identity
@@ -63,7 +62,7 @@ class Inputs:
     expected: bool = False
     """Where no folder of data is given at all, assume what any such folder holds: what is counted then is what `--data`
     will give."""
-    assumed: list[str] = dataclasses.field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
     """What was assumed to be there, one line each."""
 
     def of(self, run: RunConfig) -> tuple[Identity, list[Missing], bool]:
@@ -71,7 +70,10 @@ class Inputs:
         absent: dict[str, str] = {}
         hashes = identity(run, self.paths, self.workers, absent)
         missing = [Missing(part, line) for part, line in absent.items()]
-        assumed = [lack for lack in missing if self._is_assumed(lack, run)]
+        assumed: list[Missing] = []
+        if self._assumes_data():
+            standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD) else ("dev",)
+            assumed = [lack for lack in missing if lack.part in standard and lack.line.startswith("missing data")]
         self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
         return hashes, [lack for lack in missing if lack not in assumed], not absent
 
@@ -81,24 +83,23 @@ class Inputs:
 
     def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
         """The suites whose data are not at hand, with the reason: runs go without their columns."""
-        if self.expected and not self._given():
+        if self._assumes_data():
             suites = [name for name in suites if self.paths.data_set(name)]
         reasons = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
         return {name: lines[0] for name, lines in reasons.items() if lines}
 
     def unevaluated(self, resolved: ResolvedSpace) -> dict[str, str]:
         """Label of a row of the paper whose model lacks an input, and the reason."""
-        assumed = self.expected and not self._given()
+        assumed = self._assumes_data()
         rows = {label: model for label, model in resolved.evaluated().items() if model}
         reasons = {label: lack_of(model, self.paths) for label, model in rows.items()}
         return {label: why for label, why in reasons.items() if why and not (assumed and rows[label].vectors)}
 
-    def _is_assumed(self, lack: Missing, run: RunConfig) -> bool:
-        standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus.startswith(STANDARD))
-        return self.expected and not self._given() and standard and lack.line.startswith("missing data")
-
-    def _given(self) -> bool:
-        return any((self.paths.wiki, self.paths.documents, self.paths.nli, self.paths.pairs, self.paths.senteval))
+    def _assumes_data(self) -> bool:
+        """Whether what any folder of data holds counts as there (`expected`)."""
+        paths = self.paths
+        given = any((paths.wiki, paths.documents, paths.nli, paths.pairs, paths.senteval))
+        return self.expected and not given
 
 
 def lack_of(model: Evaluated, paths: DataPaths) -> str:
@@ -142,9 +143,9 @@ def group_by_reason(incomplete: Sequence[IncompleteCell], most: int | None = Non
     for cell in incomplete:
         for why in cell.reasons:
             cells.setdefault(why, []).append(cell.label)
-    return [f"missing input: {_listed(labels, most or len(labels))}: {why}" for why, labels in cells.items()]
-
-
-def _listed(labels: Sequence[str], most: int) -> str:
-    more = f" and {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(labels[:most]) + more
+    lines = []
+    for why, labels in cells.items():
+        shown = labels[: most or len(labels)]
+        more = f" and {len(labels) - len(shown)} more" if len(labels) > len(shown) else ""
+        lines.append(f"missing input: {', '.join(shown)}{more}: {why}")
+    return lines

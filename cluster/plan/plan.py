@@ -136,40 +136,41 @@ class Plan:
         done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
         costs = [self.rates.cost(run.counted) for run in left if incomplete or run.signature not in lacking]
-        costs += [self._of_search(space) for space in chosen if incomplete or not space.incomplete]
+        costs += [
+            self.rates.cost(space.like.counted).times(space.proposals)
+            for space in chosen
+            if space.like and (incomplete or not space.incomplete)
+        ]
         return sum(costs, Cost())
 
     def as_dict(self) -> dict[str, object]:
         """Totals, then the same of each table and each search, and `absent` inputs if any."""
         chosen = self.tables or self.searches
         described = {
-            **self._described(chosen),
-            "spaces": [{"id": space.id, "kind": space.kind, **self._described([space])} for space in self.tables],
-            "searches": [{"id": space.id, "kind": space.kind, **self._described([space])} for space in self.searches],
+            **self._describe(chosen),
+            "spaces": [{"id": space.id, "kind": space.kind, **self._describe([space])} for space in self.tables],
+            "searches": [{"id": space.id, "kind": space.kind, **self._describe([space])} for space in self.searches],
             "throughput": self.rates.source(),
         }
         lines = {"absent": list(self.absent), "changed_code": self.changed(), "not_reused": self.stale()}
         return described | {name: value for name, value in lines.items() if value}
 
-    def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, object]:
+    def _describe(self, spaces: Sequence[SpacePlan]) -> dict[str, object]:
         cells = [{"cell": cell.label, "reason": cell.reason} for space in spaces for cell in space.incomplete]
         every, here = self.cost(spaces), self.cost(spaces, incomplete=False)
         return {
             **counts(spaces),
-            **self._priced(every),
-            "here": self._priced(here),
+            **self._price(every),
+            "here": self._price(here),
             **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
         }
 
-    def _priced(self, cost: Cost) -> dict[str, object]:
+    def _price(self, cost: Cost) -> dict[str, object]:
         return {
             "examples": cost.examples,
             "seconds": round(self.rates.wall(cost), 1) if not cost.unknown else None,
             "disk_bytes": cost.disk_bytes,
         }
-
-    def _of_search(self, space: SpacePlan) -> Cost:
-        return self.rates.cost(space.like.counted).times(space.proposals) if space.like else Cost()
 
 
 def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
@@ -179,7 +180,8 @@ def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
     every = _union(frozenset(run.signature for run in space.runs) for space in spaces)
     searched = sum(_cells(space) * len(space.seeds) for space in spaces if space.searched is not None)
     done, distinct = _union(space.done for space in spaces), len(every) + searched
-    lacking = _union(space.incomplete_runs for space in spaces) - done - _union(_free(space) for space in spaces)
+    complete = _union(frozenset(run.signature for run in space.runs) - space.incomplete_runs for space in spaces)
+    lacking = _union(space.incomplete_runs for space in spaces) - done - complete
     seeds = max((len(space.seeds) for space in spaces), default=0)
     finished = min(len(done), distinct)
     without = len(lacking) + sum(space.proposals for space in spaces if space.incomplete)
@@ -190,10 +192,6 @@ def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
 def unique(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
     """Each signature once, in order."""
     return list({run.signature: run for run in runs}.values())
-
-
-def _free(space: SpacePlan) -> frozenset[str]:
-    return frozenset(run.signature for run in space.runs if run.signature not in space.incomplete_runs)
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -1,6 +1,5 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -157,7 +156,7 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     ended = [row for row in rows if matcher.cells(row)]
     cell = resolved.sample(np.random.default_rng(0))
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
-    changed = tuple(changes(_of_other_code(resolved, rows, inputs)))
+    changed = tuple(changes(_find_other_code(resolved, rows, inputs)))
     done = frozenset(row.signature for row in ended)
     lacking = tuple(_lacking(resolved, seeds[0], inputs))
     stale = _stale(resolved, seeds, recorded, done, inputs)
@@ -186,13 +185,13 @@ def _every_value(resolved: ResolvedSpace) -> Iterator[Cell]:
     yield resolved.sample(rng)
     for axis, domain in resolved.axes.items():
         for value in domain.arguments if domain.word in ("grid", "choice") else ():
-            fixed = dataclasses.replace(domain, word="grid", arguments=(value,))
-            narrowed = dataclasses.replace(resolved, axes={**resolved.axes, axis: fixed})
+            fixed = replace(domain, word="grid", arguments=(value,))
+            narrowed = replace(resolved, axes={**resolved.axes, axis: fixed})
             drawn = (narrowed.sample(rng) for _ in range(PLANNED_DRAWS))
             yield from itertools.islice((cell for cell in drawn if axis in cell.key), 1)
 
 
-def _of_other_code(
+def _find_other_code(
     resolved: ResolvedSpace, rows: Iterable[RunRow], inputs: Inputs
 ) -> Iterator[tuple[str, object, RunRow]]:
     """A search's finished runs that differ in the method's code alone, each with its method and the code at hand."""

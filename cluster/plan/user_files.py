@@ -29,7 +29,7 @@ def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
     if problems:
         raise ConfigError(problems)
     paths = replace(paths, files=tuple(listed))
-    there = [file for file in listed if file.path is None or file.path.exists()]
+    there = [file for file in listed if _is_there(file)]
     for file in there:
         try:
             _ = open_source(file.name, paths) if file.role == "corpus" else set_hash(file.name, paths)
@@ -55,14 +55,14 @@ def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
 
 def describe_files(paths: DataPaths) -> list[str]:
     """A line for each file that is there: what it is, how much it has, and which column was taken for what."""
-    return [_described(file, paths) for file in map_files(paths.files).values() if _is_there(file)]
+    return [_describe(file, paths) for file in map_files(paths.files).values() if _is_there(file)]
 
 
 def _is_there(file: UserFile) -> bool:
     return file.path is None or file.path.exists()
 
 
-def _described(file: UserFile, paths: DataPaths) -> str:
+def _describe(file: UserFile, paths: DataPaths) -> str:
     if file.role == "corpus":
         columns = corpus_columns(file, open_table(file)) if is_table(file) else {}
         what = ", ".join(columns) if columns else "a sentence a line"
