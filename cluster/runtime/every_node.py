@@ -13,7 +13,8 @@ def other_nodes() -> dict[str, str]:
     import ray
 
     here = ray.get_runtime_context().get_node_id()
-    return {node["NodeID"]: _name(node) for node in ray.nodes() if node["Alive"] and node["NodeID"] != here}
+    others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]
+    return {node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in others}
 
 
 def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: Any) -> dict[str, T | str]:
@@ -43,7 +44,3 @@ def _answer(reference: Any) -> Any:
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return lines[-1][:200] if lines else type(error).__name__
-
-
-def _name(node: Mapping[str, object]) -> str:
-    return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"

@@ -21,17 +21,14 @@ def connect(address: str, **settings: Any) -> None:
 
     check_address(address)
     try:
-        with ray_internals.bind_loopback() if _on_loopback_alone(address) else contextlib.nullcontext():
+        # This machine's other addresses may not lead there, as with a cluster of ours: Ray would try those.
+        host, _, port = address.rpartition(":")
+        alone = host in LOOPBACK and not listens(ray_internals.own_address(), int(port))
+        with ray_internals.bind_loopback() if alone else contextlib.nullcontext():
             ray.init(address=address, **settings)
     except Exception as error:
         ray.shutdown()
         raise ConfigError([problem(address, error)]) from error
-
-
-def _on_loopback_alone(address: str) -> bool:
-    """Whether this machine's other addresses do not lead there, as with a cluster of ours: Ray would try those."""
-    host, _, port = address.rpartition(":")
-    return host in LOOPBACK and not listens(ray_internals.own_address(), int(port))
 
 
 def listens(host: str, port: int) -> bool:

@@ -56,7 +56,7 @@ def listeners(session: Path) -> list[Listener]:
     return sorted(
         {
             Listener(_name(process), socket.laddr.ip, socket.laddr.port, process.pid)
-            for process in _of_session(session)
+            for process in _list_processes(session)
             for socket in _readable(process.net_connections, "tcp")
             if socket.status == psutil.CONN_LISTEN
         }
@@ -69,7 +69,7 @@ def dashboard_folders(session: Path) -> set[Path]:
     The dashboard is killed, and Python removes the folder of the server that forks its modules only after an end in
     order: one folder `pymp-*` for each start of a cluster.
     """
-    dashboards = (process for process in _of_session(session) if _name(process) == "dashboard")
+    dashboards = (process for process in _list_processes(session) if _name(process) == "dashboard")
     return listener_folders(child for process in dashboards for child in _readable(process.children))
 
 
@@ -89,7 +89,7 @@ def remove(folders: Iterable[Path]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _of_session(session: Path) -> Iterator[psutil.Process]:
+def _list_processes(session: Path) -> Iterator[psutil.Process]:
     return (process for process in psutil.process_iter() if session.name in _sessions_of(process, session.parent))
 
 

@@ -1,11 +1,10 @@
 """Whether a run's worker group fits the machine or the cluster, and how many fit at once: CPUs, GPUs and RAM alike."""
 
 import bisect
-import dataclasses
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -93,14 +92,14 @@ def slots_that_fit(options: SweepOptions, nodes: Sequence[Node]) -> int:
     check_options(options)
     fit = sum(_ranks_on(node, options, slots=0) for node in nodes) // options.workers
     fit = min(fit, options.max_concurrent or fit)
-    fit = bisect.bisect_left(range(1, fit + 1), True, key=lambda slots: not _fit(options, nodes, slots))
+    fit = bisect.bisect_left(
+        range(1, fit + 1),
+        True,
+        key=lambda slots: not (fit_on_head(options, nodes, slots) or _fit_anywhere(options, nodes, slots)),
+    )
     if fit < 1:
         raise ConfigError([_misfit(options, nodes)])
     return fit
-
-
-def _fit(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
-    return fit_on_head(options, nodes, slots) or _fit_anywhere(options, nodes, slots)
 
 
 def fit_on_head(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
@@ -127,7 +126,7 @@ def _head(nodes: Sequence[Node]) -> Node:
 
 def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     """What keeps the number of slots from being larger, for a person; ConfigError as `slots_that_fit`."""
-    fit, free = slots_that_fit(options, nodes), dataclasses.replace(options, max_concurrent=None)
+    fit, free = slots_that_fit(options, nodes), replace(options, max_concurrent=None)
     if slots_that_fit(free, nodes) > fit:
         return f"--max-concurrent {fit}"
     head = _head(nodes)
@@ -135,11 +134,11 @@ def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     if not any(node.slots for node in nodes if node is not head):
         memory += "; start the other nodes with places for slots: --resources '{\"trial_slot\": 1024}'"
     more = {
-        "GPUs": [dataclasses.replace(node, gpus=MUCH) for node in nodes],
-        "CPUs": [dataclasses.replace(node, cpus=MUCH) for node in nodes],
-        memory: [dataclasses.replace(node, memory_gb=MUCH) if node is head else node for node in nodes],
-        "memory": [dataclasses.replace(node, memory_gb=MUCH) for node in nodes],
-        "places for slots (trial_slot)": [dataclasses.replace(node, slots=MUCH) for node in nodes],
+        "GPUs": [replace(node, gpus=MUCH) for node in nodes],
+        "CPUs": [replace(node, cpus=MUCH) for node in nodes],
+        memory: [replace(node, memory_gb=MUCH) if node is head else node for node in nodes],
+        "memory": [replace(node, memory_gb=MUCH) for node in nodes],
+        "places for slots (trial_slot)": [replace(node, slots=MUCH) for node in nodes],
     }
     if len(nodes) == 1:
         del more[memory]
@@ -168,7 +167,12 @@ def group_memory_gb(options: SweepOptions) -> float:
 def this_machine() -> Node:
     """CPUs this process may use, NVIDIA GPUs, and RAM that is free now, within the container's limits."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Node(cpus=cpus, gpus=_gpus(), memory_gb=_free_memory() / _GB)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        gpus = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
+    else:
+        gpus = len([gpu for gpu in visible.split(",") if gpu.strip() not in ("", "-1")])
+    return Node(cpus=cpus, gpus=gpus, memory_gb=_free_memory() / _GB)
 
 
 def cluster_nodes() -> list[Node]:
@@ -200,25 +204,18 @@ def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
 
 def _misfit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     if options.gpus_per_worker and nodes and not any(node.gpus for node in nodes):
-        line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_listed(nodes)}"
+        line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_list_nodes(nodes)}"
         return f"{line}; start Ray on a machine with GPUs (ray start --num-gpus N), or leave --gpus-per-worker out"
     needs = (
         f"workers={options.workers} x (cpus_per_worker={options.cpus_per_worker:g}, "
         f"gpus_per_worker={options.gpus_per_worker:g}) and {group_memory_gb(options):.1f} GB of RAM"
     )
-    return f"a run does not fit: {needs}; there: {_listed(nodes)}; ask for fewer or smaller workers"
+    return f"a run does not fit: {needs}; there: {_list_nodes(nodes)}; ask for fewer or smaller workers"
 
 
-def _listed(nodes: Sequence[Node]) -> str:
+def _list_nodes(nodes: Sequence[Node]) -> str:
     more = [f"and {len(nodes) - NODES_NAMED} more"] if len(nodes) > NODES_NAMED else []
     return "; ".join([*map(str, nodes[:NODES_NAMED]), *more]) or "no node"
-
-
-def _gpus() -> int:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return len([gpu for gpu in visible.split(",") if gpu.strip() not in ("", "-1")])
-    return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
 
 
 def _free_memory() -> float:

@@ -54,7 +54,7 @@ def require_within(root: Path, path: Path) -> Path:
 
 def check_here(folder: Path) -> None:
     """ConfigError where this machine cannot write the folder; makes it if need be."""
-    if error := _writing(folder, "driver"):
+    if error := _try_writing(folder, "driver"):
         raise ConfigError([f"storage not writable: storage={folder} ({error}); give a folder that you may write"])
 
 
@@ -105,11 +105,11 @@ def look(folder: str, token: str, inputs: Sequence[str]) -> StorageAnswer:
     """The answer of this machine; runs on each node."""
     host = platform.node()
     sees = Path(folder, token).is_file()
-    error = _writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
+    error = _try_writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
     return StorageAnswer(host=host, sees=sees, error=error, absent=tuple(p for p in inputs if not Path(p).exists()))
 
 
-def _writing(folder: Path, name: str, keep: bool = False) -> str:
+def _try_writing(folder: Path, name: str, keep: bool = False) -> str:
     """Make the folder and write a file there; empty, or why that fails."""
     file = folder / (name if name.startswith(PROBE) else PROBE + name)
     try:
