@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY, PrometheusMetric
+from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
 
 Json = dict[str, Any]
 GRAFANA_FILE = Path(__file__).with_name("grafana_dashboard.json")
@@ -16,9 +16,20 @@ WIDTH, HEIGHT = 12, 8
 
 def dashboard() -> Json:
     """One panel per metric of a sweep, and one for the memory of GPUs."""
-    panels = [_panel(m.help, [_query(m)], m.labels[1:], GRAFANA_UNITS.get(m.name, "none")) for m in METRICS]
+    panels = []
+    for metric in METRICS:
+        query = f'max by ({", ".join(metric.labels)}) ({metric.exported}{{sweep=~"$sweep"}})'
+        panels.append(_panel(metric.help, [query], metric.labels[1:], GRAFANA_UNITS.get(metric.name, "none")))
     memory = [f"sum by (instance) ({name})" for name in RAY_GPU_MEMORY]
     panels.append(_panel("GPU memory used and available", memory, ("instance",), "decmbytes"))
+    for number, panel in enumerate(panels):
+        row, column = divmod(number, 24 // WIDTH)
+        panel["id"] = number + 1
+        panel["gridPos"] = {"x": column * WIDTH, "y": row * HEIGHT, "w": WIDTH, "h": HEIGHT}
+    sweeps = f"label_values({METRICS[0].exported}, sweep)"
+    sweep = {"name": "sweep", "type": "query", "datasource": SOURCE, "query": sweeps, "definition": sweeps}
+    choice = {"includeAll": True, "multi": True, "allValue": ".*", "refresh": 2, "sort": 1}
+    variables = [{"name": "datasource", "type": "datasource", "query": "prometheus"}, sweep | choice]
     return {
         "uid": "cse-search",
         "title": "cse-search",
@@ -27,14 +38,9 @@ def dashboard() -> Json:
         "schemaVersion": 39,
         "refresh": "10s",
         "time": {"from": "now-1h", "to": "now"},
-        "templating": {"list": _variables()},
-        "panels": [panel | _place(number) for number, panel in enumerate(panels)],
+        "templating": {"list": variables},
+        "panels": panels,
     }
-
-
-def _query(metric: PrometheusMetric) -> str:
-    by = ", ".join(metric.labels)
-    return f'max by ({by}) ({metric.exported}{{sweep=~"$sweep"}})'
 
 
 def _panel(title: str, queries: list[str], labels: tuple[str, ...], unit: str) -> Json:
@@ -51,18 +57,6 @@ def _panel(title: str, queries: list[str], labels: tuple[str, ...], unit: str) -
         "targets": targets,
         "fieldConfig": {"defaults": defaults, "overrides": []},
     }
-
-
-def _place(number: int) -> Json:
-    row, column = divmod(number, 24 // WIDTH)
-    return {"id": number + 1, "gridPos": {"x": column * WIDTH, "y": row * HEIGHT, "w": WIDTH, "h": HEIGHT}}
-
-
-def _variables() -> list[Json]:
-    query = f"label_values({METRICS[0].exported}, sweep)"
-    sweep = {"name": "sweep", "type": "query", "datasource": SOURCE, "query": query, "definition": query}
-    choice = {"includeAll": True, "multi": True, "allValue": ".*", "refresh": 2, "sort": 1}
-    return [{"name": "datasource", "type": "datasource", "query": "prometheus"}, sweep | choice]
 
 
 def text() -> str:

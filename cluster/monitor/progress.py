@@ -80,9 +80,9 @@ class Progress:
 
     def _block(self) -> Group:
         with self._lock:
-            return self._drawn()
+            return self._draw()
 
-    def _drawn(self) -> Group:
+    def _draw(self) -> Group:
         running = list(self.tally.running)
         lines = [self._bar(), Text(self.tally.summary(self._now()))]
         for signature in running[:MARKS_LISTED]:

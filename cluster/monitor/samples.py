@@ -96,9 +96,9 @@ class Board:
     def samples(self, now: float) -> list[Sample]:
         """Every metric as it stands."""
         with self._lock:
-            return [sample for name, figures in self.figures.items() for sample in self._of(name, figures, now)]
+            return [sample for name, figures in self.figures.items() for sample in self._measure(name, figures, now)]
 
-    def _of(self, sweep: str, figures: Figures, now: float) -> Iterator[Sample]:
+    def _measure(self, sweep: str, figures: Figures, now: float) -> Iterator[Sample]:
         labels = {"sweep": sweep}
         for state, count in figures.states().items():
             yield "cse_runs", {**labels, "state": str(state)}, float(count)
