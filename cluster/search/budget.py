@@ -79,12 +79,14 @@ class Account:
         ended, under_way = self._ended[planned.run.method], self._open[planned.run.method]
         if planned.signature in ended or planned.signature in under_way:
             return True
-        return sum(ended.values()) + sum(under_way.values()) + self._expected(planned) <= self.share
+        expected = self._estimate(planned.run.method, planned.examples)
+        return sum(ended.values()) + sum(under_way.values()) + expected <= self.share
 
     def open(self, planned: PlannedRun) -> None:
         """Set aside what the run is expected to take."""
-        if planned.signature not in self._ended[planned.run.method]:
-            self._open[planned.run.method][planned.signature] = self._expected(planned)
+        method = planned.run.method
+        if planned.signature not in self._ended[method]:
+            self._open[method][planned.signature] = self._estimate(method, planned.examples)
 
     def take(self, rows: Iterable[RunRow]) -> None:
         """Book what ended, with what the ledger says that it took; set aside for what a living driver holds."""
@@ -94,7 +96,7 @@ class Account:
                 took = {"runs": 1.0, "examples": float(row.examples or 0), "hours": (row.seconds or 0.0) / 3600}
                 self._ended[row.method][row.signature] = took[self.budget.unit]
             elif row.live and row.signature not in self._ended[row.method]:
-                self._open[row.method][row.signature] = self._usual(row.method, self._examples_of(row))
+                self._open[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
 
     def under_way(self, method: str) -> bool:
         """Whether money that is set aside may come back."""
@@ -106,10 +108,8 @@ class Account:
         each = ", ".join(f"{method} {amount:.6g} of {self.share:.6g}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} {self.budget.unit} spent"
 
-    def _expected(self, planned: PlannedRun) -> float:
-        return self._usual(planned.run.method, planned.examples)
-
-    def _usual(self, method: str, examples: int | None) -> float:
+    def _estimate(self, method: str, examples: int | None) -> float:
+        """What a run of so many examples is expected to take."""
         ended = self._ended[method].values()
         mean = sum(ended) / len(ended) if ended else 0.0
         return {"runs": 1.0, "examples": float(examples or 0), "hours": mean}[self.budget.unit]

@@ -98,15 +98,15 @@ class StudyMirror:
                 self._left, self._warned = self._left[len(chosen) :], False
 
     def _add_set(self, chosen: list[Observation]) -> None:
-        study = self._study = self._study or self._opened()
-        trials = {_key(trial): trial for trial in map(self._frozen, chosen)}
+        study = self._study = self._study or self._open_study()
+        trials = {_key(trial): trial for trial in map(self._freeze, chosen)}
         with self._alone():
             present = {_key(trial) for trial in study.get_trials(deepcopy=False)}
             study.add_trials([trial for key, trial in trials.items() if key not in present])
         if self._engine is not None:
             self._engine.dispose()  # a server has few connections, and searches may be many
 
-    def _opened(self) -> optuna.Study:
+    def _open_study(self) -> optuna.Study:
         url = parse_url(self._url)
         server = url.get_backend_name() == "postgresql"
         if not server:
@@ -120,7 +120,7 @@ class StudyMirror:
             )
             self._engine = storage.engine
             if not server:
-                event.listen(storage.engine, "connect", _without_syncs)
+                event.listen(storage.engine, "connect", _skip_syncs)
                 storage.engine.dispose()
             return optuna.create_study(
                 storage=storage, study_name=self._name, direction="maximize", load_if_exists=True
@@ -147,9 +147,9 @@ class StudyMirror:
             log.warning("mirror behind: mirror=%s; %s; the ledger has everything", mask_password(self._url), reason)
         self._warned = True
 
-    def _frozen(self, observation: Observation) -> FrozenTrial:
+    def _freeze(self, observation: Observation) -> FrozenTrial:
         key: dict[str, object] = dict(observation.cell.key)
-        distributions = {name: _shown(self._axes[name]) for name in key}
+        distributions = {name: _make_distribution(self._axes[name]) for name in key}
         notes = {"seed": observation.seed, "state": observation.state}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -162,11 +162,11 @@ def _key(trial: FrozenTrial) -> tuple[object, ...]:
     return tuple(sorted(trial.params.items())), notes.get("seed"), notes.get("state"), trial.value
 
 
-def _without_syncs(connection: Any, record: object) -> None:
+def _skip_syncs(connection: Any, record: object) -> None:
     connection.execute("PRAGMA synchronous = OFF")
 
 
-def _shown(domain: Domain) -> BaseDistribution:
+def _make_distribution(domain: Domain) -> BaseDistribution:
     """The axis with its real values, as people want to see it."""
     values: list[Any] = list(domain.values() if domain.finite else domain.ends())
     if domain.word == "randint":

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from optuna.trial import Trial, TrialState, create_trial
 
 from analysis.run_state import RunState
 from cluster.plan.match import Observation
@@ -56,11 +56,12 @@ class OptunaSampler(Sampler):
         self._running[cell.id] = suggested
 
     def observe(self, observation: Observation) -> None:
-        trial = self._running.pop(observation.cell.id, None)
+        trial, end = self._running.pop(observation.cell.id, None), outcome(observation)
         if trial is None:
-            self._study.add_trial(self._frozen(observation))
+            params = self._params(observation.cell)
+            distributions = {name: self._codes[name].distribution for name in params}
+            self._study.add_trial(create_trial(params=params, distributions=distributions, **end))
             return
-        end = outcome(observation)
         for examples, value in end.get("intermediate_values", {}).items():
             trial.report(value, examples)
         self._study.tell(trial, observation.value if end["state"] is TrialState.COMPLETE else None, end["state"])
@@ -76,11 +77,6 @@ class OptunaSampler(Sampler):
 
     def _params(self, cell: Cell) -> dict[str, object]:
         return {name: self._codes[name].encode(value) for name, value in cell.key.items()}
-
-    def _frozen(self, observation: Observation) -> FrozenTrial:
-        params = self._params(observation.cell)
-        distributions = {name: self._codes[name].distribution for name in params}
-        return create_trial(params=params, distributions=distributions, **outcome(observation))
 
 
 def outcome(observation: Observation) -> dict[str, Any]:

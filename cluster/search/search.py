@@ -117,16 +117,13 @@ class Search:
             cell = self._sampler.suggest()
             if cell is None or not self._was_visited(cell):
                 return cell
-            self._sampler.repeat(cell, self._stored(cell))
+            visits = self._visits[cell.id].values()
+            values = [v.value for v in visits if v.state == RunState.DONE and v.value is not None]
+            self._sampler.repeat(cell, sum(values) / len(values) if values else None)
         return self._unvisited.draw(self._was_visited)
 
     def _was_visited(self, cell: Cell) -> bool:
         return cell.id in self._visits
-
-    def _stored(self, cell: Cell) -> float | None:
-        """Mean over the finished seeds."""
-        values = [v.value for v in self._visits[cell.id].values() if v.state == RunState.DONE and v.value is not None]
-        return sum(values) / len(values) if values else None
 
 
 def make_search(

@@ -81,8 +81,8 @@ def test_drivers_that_see_the_same_runs_end_at_once_add_each_once(tmp_path, reso
 
 def test_a_search_waits_for_no_row(tmp_path, resolved, monkeypatch):
     goes_on, waited = threading.Event(), list[bool]()
-    opened = StudyMirror._opened
-    monkeypatch.setattr(StudyMirror, "_opened", lambda mirror: waited.append(goes_on.wait(250)) or opened(mirror))
+    opened = StudyMirror._open_study
+    monkeypatch.setattr(StudyMirror, "_open_study", lambda mirror: waited.append(goes_on.wait(250)) or opened(mirror))
     url = f"sqlite:///{tmp_path}/mirror.db"
     with StudyMirror(url, resolved) as mirror:
         for number in range(200):
