@@ -51,10 +51,10 @@ def fault_of(error: BaseException) -> Fault:
     if any(words in text for text in runtime for words in OF_THE_MACHINE):
         return "machine"
     echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
-    return "echo" if echo or any(_of_ray(each) for each in _chain(error)) else "run"
+    return "echo" if echo or any(_comes_from_ray(each) for each in _chain(error)) else "run"
 
 
-def _of_ray(error: BaseException) -> bool:
+def _comes_from_ray(error: BaseException) -> bool:
     """Whether Ray could not reach a process or a node; an error that a task raised is not Ray's own.
 
     By name, because jobs and events are described without an import of Ray.

@@ -89,7 +89,7 @@ class Mailbox:
 
     async def take_events(self, timeout_s: float) -> list[Event]:
         """What ranks posted about the current job, in order of arrival; empty after `timeout_s` without any."""
-        await self._until(lambda: bool(self.events or self.problem), timeout_s)
+        await self._wait(lambda: bool(self.events or self.problem), timeout_s)
         events, self.events = self.events, []
         return [ErrorEvent(cause="setup", reason=self.problem)] if self.problem else events
 
@@ -107,7 +107,7 @@ class Mailbox:
 
     async def idle(self, timeout_s: float) -> bool:
         """Wait until every rank has left the current job; False when some have not after `timeout_s`."""
-        return await self._until(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
+        return await self._wait(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
 
     async def ranks(self) -> dict[int, RankFacts]:
         """What each rank that said hello says of itself."""
@@ -122,9 +122,9 @@ class Mailbox:
             self.problem = self.problem or facts.problem
             await self._wake()
 
-    async def next_job(self, generation: int, rank: int, after: int) -> Reply:
+    async def next_job(self, generation: int, after: int) -> Reply:
         """The job after number `after`; `wait` when there is none yet (ask again); `leave` when the group ends."""
-        await self._until(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_S)
+        await self._wait(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_S)
         state = self._pending(after)
         if not self._alive(generation):
             return ("leave", after, None)
@@ -141,7 +141,7 @@ class Mailbox:
             await self._wake()
         if not state.job.gated:
             return decisions.setdefault(index, state.stopping)
-        await self._until(lambda: index in decisions or state.stopping or not self._current(generation, number), None)
+        await self._wait(lambda: index in decisions or state.stopping or not self._current(generation, number), None)
         return decisions.setdefault(index, True)
 
     async def post(self, generation: int, number: int, event: Event) -> None:
@@ -164,7 +164,7 @@ class Mailbox:
 
     async def wait_end(self, generation: int) -> Ended:
         """Long poll of a rank's watcher: how its group ended, or `open` after a while (ask again)."""
-        await self._until(lambda: not self._alive(generation), LONG_POLL_S)
+        await self._wait(lambda: not self._alive(generation), LONG_POLL_S)
         return self.ended if generation == self.generation else "aborted"
 
     # Both
@@ -183,7 +183,7 @@ class Mailbox:
         async with self.changed:
             self.changed.notify_all()
 
-    async def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
+    async def _wait(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
         async with self.changed:
             waiting: Awaitable[bool] = self.changed.wait_for(condition)
             try:

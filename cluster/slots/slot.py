@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -62,20 +61,22 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.idle_timer = IdleTimer(self._sleep)
         self.quarantine = Quarantine()
         self.running = self.asleep = self.held = self.served = False
-        with self._called():
+        with self._hold_timer():
             self._begin(config["job"], settings)
 
     def __repr__(self) -> str:
         return self.name
 
     def reset_config(self, new_config: TrialConfig) -> bool:
-        with self._called():
-            self._end_job()
+        with self._hold_timer():
+            if self.running:
+                self.group.stop(self.number)
+                self.running = False
             self._begin(new_config["job"], new_config["slot"])
         return True
 
     def step(self) -> SlotResult:
-        with self._called():
+        with self._hold_timer():
             if self.quarantined:
                 return self._rest()
             if self.asleep:
@@ -83,7 +84,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             self._answer()
             return self._next_result()
 
-    def _called(self) -> AbstractContextManager[None]:
+    def _hold_timer(self) -> AbstractContextManager[None]:
         return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else SLOT_IDLE_S)
 
     def _sleep(self) -> None:
@@ -96,8 +97,9 @@ class Slot(tune.Trainable):  # type: ignore[misc]
     def _next_result(self) -> SlotResult:
         until = time.monotonic() + self.settings.quiet_s
         while True:
-            event = self._next_event()
-            result = self._on_silence(until) if event is None else self._on_event(event)
+            if not self.events:
+                self.events.extend(self.group.events(SLOT_HEARTBEAT_S))
+            result = self._handle_event(self.events.popleft()) if self.events else self._handle_silence(until)
             if result is not None:
                 return result
 
@@ -142,18 +144,11 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.pace.pause()
         self.events.clear()
         self.undecided, self.echo = None, None
-        self.number = self.group.submit(self.settings.group, replace(self.job, resume_from=self._checkpoint()))
-        self.running, self.asleep = True, False
-
-    def _checkpoint(self) -> Path | None:
-        """The folder to go on from: this attempt's, else the newest earlier attempt's that has a checkpoint."""
+        # The job goes on from this attempt's checkpoint, else from that of the newest earlier attempt that has one.
         folders = (self.job.folder, *self.job.previous)
-        return next((folder for folder in folders if RunFolder(folder).has_state), None)
-
-    def _end_job(self) -> None:
-        if self.running:
-            self.group.stop(self.number)
-            self.running = False
+        checkpoint = next((folder for folder in folders if RunFolder(folder).has_state), None)
+        self.number = self.group.submit(self.settings.group, replace(self.job, resume_from=checkpoint))
+        self.running, self.asleep = True, False
 
     def _answer(self) -> None:
         """Tune calls again: the ranks may go on after the report that it has just seen."""
@@ -168,19 +163,14 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     # Events of the ranks
 
-    def _next_event(self) -> Event | None:
-        if not self.events:
-            self.events.extend(self.group.events(SLOT_HEARTBEAT_S))
-        return self.events.popleft() if self.events else None
-
-    def _on_event(self, event: Event) -> SlotResult | None:
+    def _handle_event(self, event: Event) -> SlotResult | None:
         if isinstance(event, PointEvent):
-            return self._on_point(event.index, event.point)
+            return self._handle_point(event.index, event.point)
         if isinstance(event, ScoreEvent):
             self.scores.append(event.score)
             return None
         if isinstance(event, ErrorEvent):
-            return self._on_error(event)
+            return self._handle_error(event)
         self.running, outcome = False, event.outcome
         self.served = True
         self.quarantine.went_well()
@@ -189,7 +179,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.best, self.examples = outcome.best, outcome.examples
         return self._final(RunState.STOPPED if outcome.stopped else RunState.DONE, "", outcome=outcome)
 
-    def _on_point(self, index: int, point: Point) -> SlotResult | None:
+    def _handle_point(self, index: int, point: Point) -> SlotResult | None:
         """A point seen before (the run was continued) or the last one is not Tune's to decide on.
 
         Of the last one Tune hears with the end alone: earlier, while suites are scored, it would be a rung.
@@ -205,28 +195,28 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.undecided, self.judged = index, self.examples
         return self._result(RunState.RUNNING)
 
-    def _on_error(self, event: ErrorEvent) -> SlotResult | None:
+    def _handle_error(self, event: ErrorEvent) -> SlotResult | None:
         if event.cause == "echo":
             self.echo = self.echo or (time.monotonic(), event.reason)
             return None
         if event.cause == "machine" or (event.cause == "setup" and (self.served or self.settings.proven)):
-            return self._on_lost(event.reason, "machine")
+            return self._handle_loss(event.reason, "machine")
         self.running = False
         self.group.abort()
         if event.cause == "setup":
             return self._final(NotBegun.REFUSED, event.reason)
         return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
 
-    def _on_silence(self, until: float) -> SlotResult | None:
+    def _handle_silence(self, until: float) -> SlotResult | None:
         lost = self.group.lost()
         if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
             lost = lost or self.echo[1]
         lost = lost or (self.pace.stuck() if self.examples < self.job.total_examples else "")
         if lost:
-            return self._on_lost(lost, "nodes" if self.group.node_lost() else "workers")
+            return self._handle_loss(lost, "nodes" if self.group.node_lost() else "workers")
         return self._result(RunState.RUNNING, waits_for=self.group.waits_for()) if time.monotonic() >= until else None
 
-    def _on_lost(self, reason: str, cause: str) -> SlotResult:
+    def _handle_loss(self, reason: str, cause: str) -> SlotResult:
         """The job goes on from its checkpoint in a new group, unless it was lost too often since its last point."""
         self.running = False
         if self.losses.add(cause, self.examples):

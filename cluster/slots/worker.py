@@ -68,7 +68,7 @@ def serve(config: dict[str, Any]) -> None:
     pkgutil.resolve_name("torch._dynamo")  # the first optimiser imports it: 100,000 objects, to be set aside as well
     gc.freeze()
     while True:
-        what, number, job = channel.call("next_job", rank, done)
+        what, number, job = channel.call("next_job", done)
         if what == "leave":
             return
         if what == "job":

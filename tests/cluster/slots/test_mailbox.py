@@ -25,10 +25,10 @@ def test_every_rank_pulls_the_same_job_and_waits_for_the_next(monkeypatch):
     async def story():
         first, second = job(signature="a"), job(signature="b")
         box, generation, number = await opened(given=first)
-        for rank in (0, 1):
-            assert await box.next_job(generation, rank, 0) == ("job", number, first)
-        assert (await box.next_job(generation, 0, number))[0] == "wait"
-        late = asyncio.create_task(box.next_job(generation, 1, number))
+        for _ in range(2):
+            assert await box.next_job(generation, 0) == ("job", number, first)
+        assert (await box.next_job(generation, number))[0] == "wait"
+        late = asyncio.create_task(box.next_job(generation, number))
         await asyncio.sleep(0)
         await box.finish(generation, number, 0, outcome_of())
         await box.finish(generation, number, 1, None)
@@ -93,7 +93,7 @@ def test_ranks_of_a_dead_generation_are_told_to_leave_and_cannot_report():
     async def story():
         box, old, number = await opened()
         watcher = asyncio.create_task(box.wait_end(old))
-        waiting = asyncio.create_task(box.next_job(old, 0, number))
+        waiting = asyncio.create_task(box.next_job(old, number))
         await asyncio.sleep(0)
         await box.end(old, "aborted")
         assert await watcher == "aborted"
@@ -103,7 +103,7 @@ def test_ranks_of_a_dead_generation_are_told_to_leave_and_cannot_report():
         await box.post(old, number, ErrorEvent(cause="run", reason="late", rank=1))
         assert await box.report(old, number, 0, 0, point_of(1))
         assert await box.take_events(0.01) == []
-        assert (await box.next_job(new, 0, 0))[1] == following
+        assert (await box.next_job(new, 0))[1] == following
 
     run(story())
 
@@ -114,7 +114,7 @@ def test_closing_lets_the_job_in_hand_finish_and_says_leave_after_it():
         await box.end(generation, "closed")
         await box.finish(generation, number, 0, outcome_of())
         assert await box.take_events(0.01) == [DoneEvent(outcome_of())]
-        assert (await box.next_job(generation, 0, number))[0] == "leave"
+        assert (await box.next_job(generation, number))[0] == "leave"
 
     run(story())
 

@@ -24,18 +24,18 @@ def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int]]]:
 @pytest.mark.parametrize(("gated", "answers"), [(True, [(7, 0), (7, 1)]), (False, [])])
 def test_only_ranks_that_wait_are_answered(gated, answers):
     slot, given = slot_of(gated=gated)
-    assert slot._on_point(0, point_of(32))["state"] == "running"
+    assert slot._handle_point(0, point_of(32))["state"] == "running"
     slot._answer()
-    assert slot._on_point(1, point_of(64)) is None, "the last point is told with the end"
+    assert slot._handle_point(1, point_of(64)) is None, "the last point is told with the end"
     assert given == answers and [point.examples for point in slot.points] == [64]
 
 
 def test_silence_after_the_last_point_is_news_of_what_was_judged():
     """Tune would take 64 examples for a rung, and stop a run that has none left to train."""
     slot, _ = slot_of(gated=True)
-    slot._on_point(0, point_of(32))
-    slot._on_point(1, point_of(64))
-    silent, end = slot._on_silence(0.0), slot._final("done", "")
+    slot._handle_point(0, point_of(32))
+    slot._handle_point(1, point_of(64))
+    silent, end = slot._handle_silence(0.0), slot._final("done", "")
     assert (silent["examples"], silent["state"]) == (32, "running")
     assert [point.examples for point in silent["points"]] == [64]
     assert (end["examples"], end["done"]) == (64, True)

@@ -20,7 +20,7 @@ def slot_that_loses(causes: list[str], max_retries: int, signature: str = "signa
     slot.losses, slot.pace, slot.quarantine = Losses(max_retries), Pace(), Quarantine()
     slot.points, slot.scores, slot.examples, slot.judged, slot.best = [], [], 0, 0, 0.0
     slot.events, slot.held = SimpleNamespace(clear=lambda: None), False
-    return slot, [slot._on_lost("rank 0 is gone", cause) for cause in causes]
+    return slot, [slot._handle_loss("rank 0 is gone", cause) for cause in causes]
 
 
 @pytest.mark.parametrize(
@@ -43,22 +43,22 @@ def test_a_run_that_goes_on_between_two_losses_is_not_given_up():
     slot, _ = slot_that_loses(["nodes"], max_retries=1)
     for examples in (10, 20, 30):
         slot.examples = examples
-        assert slot._on_lost("preempted", "nodes")["state"] == "running"
-    assert slot._on_lost("preempted", "nodes")["state"] == "lost"
+        assert slot._handle_loss("preempted", "nodes")["state"] == "running"
+    assert slot._handle_loss("preempted", "nodes")["state"] == "lost"
 
 
 def test_a_slot_that_loses_two_runs_rests_and_keeps_the_processes_of_a_sick_machine():
     slot, _ = slot_that_loses(["machine"], max_retries=0)
     assert slot.quarantine.left_s < 0 and slot.calls == ["abort"]
     slot.job, slot.losses = job(signature="another"), Losses(0)
-    assert slot._on_lost("CUDA error", "machine")["state"] == "lost"
+    assert slot._handle_loss("CUDA error", "machine")["state"] == "lost"
     assert slot.quarantine.left_s > 0 and slot.held and slot.calls == ["abort"]
 
 
 def test_lost_nodes_are_no_reason_to_rest():
     slot, _ = slot_that_loses(["nodes"], max_retries=0)
     slot.job, slot.losses = job(signature="another"), Losses(0)
-    assert slot._on_lost("gone", "nodes")["state"] == "lost" and slot.quarantine.left_s < 0
+    assert slot._handle_loss("gone", "nodes")["state"] == "lost" and slot.quarantine.left_s < 0
 
 
 def test_a_step_without_news_lasts_as_long_as_its_setting_and_looks_after_the_group_meanwhile():
