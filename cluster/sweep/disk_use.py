@@ -46,7 +46,7 @@ class DiskUse:
         state = (run.state, run.attempt, run.updated, run.folder)
         before = self._holdings.get(run.signature)
         if before is None or before[0] != state or not run.state.has_result:
-            before = self._holdings[run.signature] = state, self._measured(run, history)
+            before = self._holdings[run.signature] = state, self._measure(run, history)
         return before[1]
 
     def forget(self, signature: str) -> None:
@@ -68,7 +68,7 @@ class DiskUse:
             self._strangers[name] = self._now() + STRANGER_S, size
         return size
 
-    def _measured(self, run: RunRow, history: History) -> Holding | None:
+    def _measure(self, run: RunRow, history: History) -> Holding | None:
         home = home_of(self._storage, run.signature)
         if not home.is_dir() or home.resolve() != self._root / run.signature:
             return None

@@ -72,13 +72,13 @@ class Dispatcher:
         if self._put_back:
             return self._put_back.pop()
         self.source.refresh()
-        claimed = self._from_waiting()
+        claimed = self._poll_waiting()
         ahead: Mapping[str, LedgerEntry] = {}
         while claimed is None and not self._over and (planned := self.source.ask()) is not None:
             if self._lacks(planned):
                 continue
             entry = ahead.get(planned.signature)
-            if entry is None and self._last_was_new and not self._adopted(planned):
+            if entry is None and self._last_was_new and not self._adopt(planned):
                 claimed = self._claim(planned, finished=CLAIMABLE)
             if claimed is None:
                 claimed = self._consider(planned, entry or self._read([planned])[planned.signature])
@@ -195,25 +195,27 @@ class Dispatcher:
             return None
         if row and row.state == RunState.DONE:
             missing = find_unscored(self._suites(planned), still_valid(entry.protocols, self.paths))
-            if not (missing and self._gone(row)):
+            if not (missing and self._is_gone(row)):
                 return self._reuse(planned, row, missing)
             self.ledger.reopen([row.signature], "its folder is gone")
         if row and row.state == RunState.STOPPED and self.source.keeps_stopped:
             self.recorder.reused(planned, row)
             return None
-        if row and row.state == RunState.FAILED and self._hopeless(planned):
+        if (
+            row
+            and row.state == RunState.FAILED
+            and not self.options.retry_failed
+            and has_failed_twice(self.ledger.history(planned.signature))
+        ):
             reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
             self.recorder.failed_before(planned, reason, row.folder or "")
             return None
-        if self._adopted(planned):
+        if self._adopt(planned):
             return self._consider(planned, self._read([planned])[planned.signature])
         claimed = self._claim(planned, finished=(RunState.STOPPED,) if self.source.keeps_stopped else ())
         if claimed is None:
             self._wait_for(planned, row)
         return claimed
-
-    def _hopeless(self, planned: PlannedRun) -> bool:
-        return not self.options.retry_failed and has_failed_twice(self.ledger.history(planned.signature))
 
     def _claim(self, planned: PlannedRun, finished: Sequence[RunState]) -> ClaimedRun | None:
         """Claimed, unless it is held, done, or ended as one of `finished`; with CLAIMABLE, if it never ended."""
@@ -240,7 +242,7 @@ class Dispatcher:
             folder = run_folders.begin(home, claim, provenance).path
         return ClaimedRun(planned, folder, claim, self._suites(planned))
 
-    def _adopted(self, planned: PlannedRun) -> bool:
+    def _adopt(self, planned: PlannedRun) -> bool:
         """Whether the run is done now because its home has a finished attempt of the same signature, intact.
 
         That is an attempt of another ledger, or of a driver of this one that died before it said so.
@@ -254,7 +256,9 @@ class Dispatcher:
 
     def _take_over(self, planned: PlannedRun, source: RunFolder, points: Sequence[Point]) -> bool:
         """Whether the run is claimed and ended with the checkpoints and points of a finished attempt."""
-        claimed = self._begin(planned, self._origin(source) | facts(planned.run))
+        # With what another ledger's attempt was trained, as far as is known, and where it lies.
+        origin = run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
+        claimed = self._begin(planned, origin | facts(planned.run))
         if claimed is None or claimed.claim is None:
             return False
         try:
@@ -266,11 +270,7 @@ class Dispatcher:
             return False
         return True
 
-    def _origin(self, source: RunFolder) -> dict[str, object]:
-        """With what another ledger's attempt was trained, as far as is known, and where it lies."""
-        return run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
-
-    def _gone(self, row: RunRow) -> bool:
+    def _is_gone(self, row: RunRow) -> bool:
         """Whether a finished run's folder is no longer in this storage; where a model was freed, the folder stays."""
         folder, home = Path(row.folder or "/"), self._home(row.signature)
         return folder.parent == home and not folder.is_dir() and home.parent.is_dir()
@@ -281,7 +281,7 @@ class Dispatcher:
         self.recorder.reused(planned, row, to_score=files is not None)
         return ClaimedRun(planned, files.path, None, missing, finished=row) if files else None
 
-    def _from_waiting(self) -> ClaimedRun | None:
+    def _poll_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:
             return None
         self._next_poll = time.monotonic() + POLL_S

@@ -36,7 +36,7 @@ class RetryingLedger:
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._ledger, name)
-        return functools.partial(self._retried, member) if callable(member) else member
+        return functools.partial(self._retry, member) if callable(member) else member
 
     def claim(self, signature: str, config: Settings, *, owner: str, **rest: Any) -> Claim | None:
         """As `Ledger.claim`. A claim whose answer was lost on the way is given back first.
@@ -48,22 +48,20 @@ class RetryingLedger:
         def attempt() -> Claim | None:
             if next(tries):
                 self._give_back(signature, owner)
-            if time.monotonic() - self._last_away < self._ledger.lease and self._is_others(signature, owner):
-                return None
+            if time.monotonic() - self._last_away < self._ledger.lease:
+                row = self._ledger.run(signature)
+                if row is not None and row.state.is_held and row.owner != owner:
+                    return None
             return self._ledger.claim(signature, config, owner=owner, **rest)
 
-        return self._retried(attempt)
-
-    def _is_others(self, signature: str, owner: str) -> bool:
-        row = self._ledger.run(signature)
-        return row is not None and row.state.is_held and row.owner != owner
+        return self._retry(attempt)
 
     def _give_back(self, signature: str, owner: str) -> None:
         row = self._ledger.run(signature)
         if row and row.owner == owner and row.state == RunState.CLAIMED:
             self._ledger.release(Claim(signature, row.attempt, owner), "answer lost on the way")
 
-    def _retried(self, action: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
+    def _retry(self, action: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
         since: float | None = None
         while True:
             try:

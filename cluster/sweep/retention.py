@@ -85,7 +85,7 @@ def plan_cleaning(
         stay = _top(ledger, runs, keep_top or 1)
         scored = {score.signature for score in ledger.scores(holdings)} | set(referred)
         removable += _checkpoints(_worst_first(runs[name] for name in holdings if name not in stay), holdings, scored)
-    return _within(removable, disk.used(), quota)
+    return _apply_quota(removable, disk.used(), quota)
 
 
 def list_referred(ledger: Ledger) -> set[str]:
@@ -98,9 +98,12 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
     freed = 0
     for item in chosen:
         row = ledger.run(item.signature)
-        if row is not None and row.state.has_result and _may_go(row, item) and item.folder.is_dir():
-            shutil.rmtree(item.folder, ignore_errors=True)
-            freed += 0 if item.folder.exists() else item.size
+        if row is None or not row.state.has_result or not item.folder.is_dir():
+            continue
+        if item.kind == "superseded" and (row.state != RunState.DONE or row.folder == str(item.folder)):
+            continue  # the attempt counts again
+        shutil.rmtree(item.folder, ignore_errors=True)
+        freed += 0 if item.folder.exists() else item.size
     return freed
 
 
@@ -130,7 +133,7 @@ def _worst_first(runs: Iterable[RunRow]) -> Sequence[RunRow]:
     return sorted(runs, key=lambda run: float("-inf") if run.best is None else run.best)
 
 
-def _within(removable: Sequence[Removable], used: int, quota: int | None) -> Cleaning:
+def _apply_quota(removable: Sequence[Removable], used: int, quota: int | None) -> Cleaning:
     if quota is None:
         return Cleaning(tuple(removable), used)
     chosen, left = [], used
@@ -139,10 +142,6 @@ def _within(removable: Sequence[Removable], used: int, quota: int | None) -> Cle
             chosen.append(item)
             left -= item.size
     return Cleaning(tuple(chosen), used, max(0, left - quota))
-
-
-def _may_go(row: RunRow, item: Removable) -> bool:
-    return item.kind != "superseded" or (row.state == RunState.DONE and row.folder != str(item.folder))
 
 
 RETENTION_PERIOD_S = 30.0

@@ -64,8 +64,8 @@ def run_sweep(
     owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
     heartbeats = partial(_heartbeats, ledger, retrying, owner, over)
-    given_back = partial(_given_back, ledger, owner, over)
-    with _Signals(over) as signals, background(heartbeats), background(given_back):
+    give_back = partial(_give_back, ledger, owner, over)
+    with _Signals(over) as signals, background(heartbeats), background(give_back):
         try:
             _run(dispatcher, options, over, on_event)
             ledger.require_file()
@@ -104,14 +104,12 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
         slots = slots_that_fit(options, nodes)
-        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=_with_dashboard(describe_places(options, slots, nodes))))
+        shape = describe_places(options, slots, nodes)
+        if address := ray_internals.dashboard():
+            shape += f"; dashboard {address}"
+        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
         with cluster_watch(over), blames_storage(options.storage):
             run_trials(dispatcher, options, slots, over)
-
-
-def _with_dashboard(shape: str) -> str:
-    address = ray_internals.dashboard()
-    return f"{shape}; dashboard {address}" if address else shape
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:
@@ -170,7 +168,7 @@ def _heartbeats(
             wait_s = SWEEP_AGAIN_S
 
 
-def _given_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
+def _give_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
     """Once `over` is set, this driver's runs are free again within seconds, however long Ray takes to start or end."""
     while not over.is_set():
         if done.wait(0.2):
