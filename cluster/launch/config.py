@@ -69,7 +69,7 @@ class ClusterConfig(Block):
 
 
 @functools.cache
-def _with_targets() -> type[ClusterConfig]:
+def _make_model() -> type[ClusterConfig]:
     """`ClusterConfig` with a key for each target's block."""
     blocks: dict[str, Any] = {targets.key(name): (targets.load(name).Settings | None, None) for name in targets.names()}
     return create_model("ClusterConfig", __base__=ClusterConfig, **blocks)
@@ -80,7 +80,7 @@ def load(path: Path) -> ClusterConfig:
     if not path.is_file():
         raise ConfigError([f"no such file: config={path}; copy cluster/launch/cluster.yaml and fill it in"])
     try:
-        return _with_targets().model_validate(read_yaml(path))
+        return _make_model().model_validate(read_yaml(path))
     except ValidationError as error:
         raise ConfigError([f"{path}: {_line(problem)}" for problem in error.errors()]) from None
 
@@ -108,7 +108,7 @@ def _line(problem: ErrorDetails) -> str:
     if place == (GONE,):
         return f"unknown key: {name}=; take it out: `ray up` is Ray's own command, and docs/cluster.md has its file"
     if problem["type"] == "extra_forbidden":
-        block = targets.load(targets.name(str(place[0]))).Settings if place[1:] else _with_targets()
+        block = targets.load(targets.name(str(place[0]))).Settings if place[1:] else _make_model()
         valid = [name.removesuffix(str(place[-1])) + key for key in block.model_fields]
         return f"unknown key: {name}={value}; {nearest(name, valid)}"
     if problem["type"] == "line_break":

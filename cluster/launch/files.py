@@ -27,8 +27,6 @@ from search_spaces.user_data.written import absolute_models
 
 MOST_FILES = 100_000
 """Characters of all files, packed: Linux takes 131,072 in one word of a command line."""
-
-
 LARGEST_UPLOAD = 20 * MOST_FILES
 """Bytes of a file of data that is packed at all: text shrinks to a third."""
 
@@ -50,9 +48,9 @@ def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str])
     Texts and tables that lie beside a space travel with it where there is room for all; other data of a space are
     named by their absolute paths, which the nodes must see.
     """
-    sent = _brought(ids, profile, plugins, data=True)
+    sent = _gather(ids, profile, plugins, data=True)
     if len(pack_files(sent.files)) > MOST_FILES:
-        sent = _brought(ids, profile, plugins, data=False)
+        sent = _gather(ids, profile, plugins, data=False)
     if len(pack_files(sent.files)) > MOST_FILES:
         size = f"files={len(pack_files(sent.files))} characters packed, {MOST_FILES} at most"
         line = f"too much to bring: {len(sent.files)} {size}"
@@ -60,9 +58,15 @@ def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str])
     return sent
 
 
-def _brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> Brought:
+def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> Brought:
     files: dict[str, str] = {}
-    names = [name for given in ids for name in _names(given, files, data)]
+    names: list[str] = []
+    for given in ids:
+        # An ID stays as it is, a user's files are named by where the cluster has them.
+        if given.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(given).is_file():
+            names.append(given)
+        else:
+            names += [_space(space, files, data) for space in load_spaces(given)]
     options: list[str] = []
     if profile is not None and find_profile(profile).parent != find_folder() / "profiles":
         place = f"profiles/{Path(profile).name}"
@@ -72,13 +76,6 @@ def _brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *,
     for plugin in registry.use(plugins):
         options += ["--plugins", _plugin(plugin, files)]
     return Brought(tuple(names), tuple(options), files)
-
-
-def _names(given: str, files: dict[str, str], data: bool) -> list[str]:
-    """The spaces that one word names: an ID as it is, a user's files by where the cluster has them."""
-    if given.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(given).is_file():
-        return [given]
-    return [_space(space, files, data) for space in load_spaces(given)]
 
 
 def _space(space: Space, files: dict[str, str], data: bool) -> str:
@@ -92,7 +89,7 @@ def _space(space: Space, files: dict[str, str], data: bool) -> str:
         else:
             _add(files, f"spaces/{path.relative_to(folder)}", text, path)
     if stay:
-        there = _renamed(there, folder, stay)
+        there = _rename_paths(there, folder, stay)
     if space.plugins:
         plugins = registry.use(space.plugins, folder)
         there = {**there, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
@@ -117,12 +114,12 @@ def _text(path: Path, folder: Path) -> str | None:
         return None
 
 
-def _renamed(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
+def _rename_paths(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
     """A space's YAML with the absolute paths of these files, however it names them."""
     if isinstance(raw, Mapping):
-        return {key: _renamed(value, folder, stay) for key, value in raw.items()}
+        return {key: _rename_paths(value, folder, stay) for key, value in raw.items()}
     if isinstance(raw, list):
-        return [_renamed(value, folder, stay) for value in raw]
+        return [_rename_paths(value, folder, stay) for value in raw]
     named = (folder / Path(raw).expanduser()).resolve() if isinstance(raw, str) else None
     return str(named) if named in stay else raw
 
