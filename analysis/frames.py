@@ -24,17 +24,15 @@ def runs(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     absent. Dev scores are Spearman x 100, `seconds` those of training.
     """
     with _rows(ledger, sweep) as (opened, rows):
-        versions = opened.versions()
-        lines = {row.signature: _line(row, versions.get(row.signature)) for row in rows}
+        versions, lines = opened.versions(), dict[str, dict[str, object]]()
+        for row in rows:
+            about: dict[str, object] = {name: getattr(row, name) for name in (*FIELDS, "folder")}
+            about["state"] = row.state.value  # a plain text, as a notebook groups and prints it
+            inputs = {f"input.{name}": value for name, value in row.identity.items()}
+            lines[row.signature] = {**about, **row.config, "version": versions.get(row.signature), **inputs}
         for score in opened.scores(lines):
             lines[score.signature][f"score.{score.suite}"] = score.value
     return pd.DataFrame(list(lines.values()), columns=None if lines else list(FIELDS))
-
-
-def _line(row: RunRow, version: int | None) -> dict[str, object]:
-    about = {name: getattr(row, name) for name in (*FIELDS, "folder")}
-    about["state"] = row.state.value  # a plain text, as a notebook groups and prints it
-    return {**about, **row.config, "version": version, **{f"input.{k}": value for k, value in row.identity.items()}}
 
 
 def curves(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:

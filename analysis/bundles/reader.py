@@ -32,15 +32,15 @@ class Bundle:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.header = self._checked()
+        self.header = self._check()
 
     def records(self) -> Iterator[Record]:
         """Each record that a ledger can take, in order; BundleError names the line of one that it cannot."""
         before: tuple[Any, ...] = ()
-        for number, line in enumerate(self._lines(), start=1):
+        for number, line in enumerate(self._read(LONGEST_RECORD + 1, lines=True), start=1):
             if number == 1:
                 continue
-            record = self._parsed(number, line)
+            record = self._parse(number, line)
             if what := problem(record):
                 raise BundleError(f"wrong record: file={self.path} line={number} {what}; {AGAIN}")
             after = place(record)
@@ -49,7 +49,7 @@ class Bundle:
             before = after
             yield record
 
-    def _checked(self) -> Header:
+    def _check(self) -> Header:
         parts = self._read(BYTES_AT_ONCE)
         first = next(parts, b"")
         try:
@@ -74,9 +74,6 @@ class Bundle:
             raise BundleError(f"damaged bundle: file={self.path} records={count}, its header says {said}; {AGAIN}")
         return header
 
-    def _lines(self) -> Iterator[bytes]:
-        return self._read(LONGEST_RECORD + 1, lines=True)
-
     def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
         """The first line, then lines or parts of a size. A file is trusted to be RATIO times its size unpacked."""
         left = most = min(MOST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
@@ -97,10 +94,10 @@ class Bundle:
                 raise BundleError(f"no bundle: file={self.path} is no gzip file; cse bundle writes one") from error
             raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {AGAIN}") from error
 
-    def _parsed(self, number: int, line: bytes) -> Any:
+    def _parse(self, number: int, line: bytes) -> Any:
         try:
-            record = json.loads(line, parse_constant=_refused, parse_float=_finite)
-            if _deeper(record, DEEPEST):
+            record = json.loads(line, parse_constant=_refuse, parse_float=_finite)
+            if _is_deeper(record, DEEPEST):
                 raise _Wrong(f"is nested more than {DEEPEST} deep")
             if b"\\u" in line:  # an escape may stand for half a character, which no database takes
                 schema.dumps(record).encode()
@@ -110,20 +107,20 @@ class Bundle:
         return record
 
 
-def _deeper(value: Any, levels: int) -> bool:
+def _is_deeper(value: Any, levels: int) -> bool:
     items = value.values() if isinstance(value, dict) else value
     inner = (item for item in items if isinstance(item, dict | list)) if isinstance(value, dict | list) else ()
-    return levels == 0 or any(_deeper(item, levels - 1) for item in inner)
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in inner)
 
 
 class _Wrong(ValueError):
     """JSON with a value that no ledger takes: a number that is not finite, or lists in lists in lists."""
 
 
-def _refused(text: str) -> Any:
+def _refuse(text: str) -> Any:
     raise _Wrong(f"has the number {text}, which is not finite")
 
 
 def _finite(text: str) -> float:
     value = float(text)
-    return value if math.isfinite(value) else _refused(text)
+    return value if math.isfinite(value) else _refuse(text)

@@ -35,15 +35,15 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
     """
     chosen = column or table.spec.columns[0]
     title = " · ".join(part for part in (table.spec.id, table.spec.title) if part)
-    rows = _sorted(table, chosen)
+    rows = _sort_rows(table, chosen)
     numbers = _numbers(table, rows)
     has_paper = any(row.entries[chosen].published is not None for row in rows)
     if numbers is None:
-        return _by_name(table, rows, chosen, title, has_paper)
-    return _by_number(table, rows, chosen, title, numbers, has_paper)
+        return _draw_by_name(table, rows, chosen, title, has_paper)
+    return _draw_by_number(table, rows, chosen, title, numbers, has_paper)
 
 
-def _sorted(table: Table, column: str) -> list[Row]:
+def _sort_rows(table: Table, column: str) -> list[Row]:
     """The table's order; of a search, whose order says nothing, the best first."""
     if not table.spec.searched:
         return list(table.rows)
@@ -58,10 +58,10 @@ def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
     return numeric if len(numeric) == len(rows) and len(rows) > 1 else None
 
 
-def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_paper: bool) -> Figure:
-    names = [wrap_words(_name(table, row), TABLE_NAME_CHARACTERS) for row in rows]
+def _draw_by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_paper: bool) -> Figure:
+    names = [wrap_words(brief(label(row.key, table.named)), TABLE_NAME_CHARACTERS) for row in rows]
     start = table.starting_point(column)
-    shown = start is not None and _near(table, rows, column, start)
+    shown = start is not None and _is_near(table, rows, column, start)
     if start is not None:
         names.append(UNTRAINED_CLS if shown else f"{UNTRAINED_CLS}: {start:.2f},\nfar off this scale")
     lines = sum(name.count("\n") + 1.4 for name in names)
@@ -75,7 +75,7 @@ def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_pap
     ours.set_ylim(len(names) - 0.4, -0.6)
     ours.grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
     ours.set_xlabel(wrap_words(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
-    _about(ours, ABOUT_OURS, has_paper)
+    _explain_marks(ours, ABOUT_OURS, has_paper)
     if has_paper:
         _draw_paper(panels[1], rows, column, places, upright=False)
         panels[1].grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
@@ -85,7 +85,7 @@ def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_pap
     return figure
 
 
-def _by_number(
+def _draw_by_number(
     table: Table, rows: Sequence[Row], column: str, title: str, numbers: Sequence[float], has_paper: bool
 ) -> Figure:
     start = table.starting_point(column)
@@ -94,12 +94,12 @@ def _by_number(
     ours, last = panels[0], panels[-1]
     _draw_ours(ours, table, rows, column, numbers, upright=True)
     note = ""
-    if start is not None and _near(table, rows, column, start):
+    if start is not None and _is_near(table, rows, column, start):
         ours.axhline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
         note = f"; dashed: {UNTRAINED_CLS}"
     elif start is not None:
         note = f"; {UNTRAINED_CLS}, {start:.2f}, is far off this scale"
-    _about(ours, ABOUT_OURS + note, narrow=False)
+    _explain_marks(ours, ABOUT_OURS + note, narrow=False)
     ours.set_ylabel(wrap_words(metric_name(column, table.spec.metric), 24), fontsize=8)
     if has_paper:
         _draw_paper(last, rows, column, numbers, upright=True)
@@ -114,11 +114,7 @@ def _by_number(
     return figure
 
 
-def _name(table: Table, row: Row) -> str:
-    return brief(label(row.key, table.named))
-
-
-def _about(axes: Axes, text: str, narrow: bool) -> None:
+def _explain_marks(axes: Axes, text: str, narrow: bool) -> None:
     axes.set_title(wrap_words(text, 25 if narrow else 100), fontsize=8, loc="left")
 
 
@@ -128,7 +124,7 @@ def half_interval(table: Table, column: str, entry: Entry) -> float:
     return spread.t() * spread.sd / math.sqrt(entry.n) if spread is not None and entry.n else 0.0
 
 
-def _near(table: Table, rows: Sequence[Row], column: str, start: float) -> bool:
+def _is_near(table: Table, rows: Sequence[Row], column: str, start: float) -> bool:
     entries = [entry for row in rows if (entry := row.entries[column]).mean is not None]
     ends = [e.mean + sign * half_interval(table, column, e) for e in entries for sign in (-1, 1) if e.mean is not None]
     if not ends:
@@ -142,24 +138,22 @@ def _draw_ours(
 ) -> None:
     entries = [(place, row.entries[column]) for place, row in zip(places, rows, strict=True)]
     seeds = [(place, value) for place, entry in entries if entry.n > 1 for value in entry.values]
-    axes.scatter(*_turned(seeds, upright), s=16, facecolors="none", edgecolors=GREY, linewidths=0.8, zorder=2)
+    axes.scatter(*_turn(seeds, upright), s=16, facecolors="none", edgecolors=GREY, linewidths=0.8, zorder=2)
     means = [(place, entry.mean) for place, entry in entries if entry.mean is not None]
     halves = [half_interval(table, column, entry) for _, entry in entries if entry.mean is not None]
     if means:
         reach: Mapping[str, Any] = {"yerr" if upright else "xerr": halves}
-        axes.errorbar(*_turned(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
+        axes.errorbar(*_turn(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
 
 
 def _draw_paper(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
     points = [(place, row.entries[column].published) for place, row in zip(places, rows, strict=True)]
     printed = [(place, value) for place, value in points if value is not None]
-    axes.scatter(
-        *_turned(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6
-    )
-    _about(axes, ABOUT_PAPER, narrow=not upright)
+    axes.scatter(*_turn(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6)
+    _explain_marks(axes, ABOUT_PAPER, narrow=not upright)
 
 
-def _turned(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:
+def _turn(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:
     """(place, value) pairs as x and y."""
     places, values = [place for place, _ in points], [value for _, value in points]
     return (places, values) if upright else (values, places)
