@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Table, Text, cast, delete, insert, inspect, select
+from sqlalchemy import Connection, Table, delete, insert, inspect, select
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import intact, report_edited, sound_rows
@@ -77,7 +77,7 @@ def read(connection: Connection) -> list[Baselines]:
     if not inspect(connection).has_table(schema.baselines.name):
         return read_old_file(connection)
     table = schema.baselines
-    rows = _with_texts(connection, table, Baselines.__dataclass_fields__)
+    rows = _read_with_texts(connection, table, Baselines.__dataclass_fields__)
     return [Baselines(**{**entry, "rows": _rows(entry)}) for entry in sound_rows(table, rows, check_baselines)]
 
 
@@ -87,11 +87,9 @@ def check_baselines(entry: Json) -> None:
     _rows(entry)
 
 
-def _with_texts(connection: Connection, table: Table, names: Iterable[str]) -> list[Json]:
+def _read_with_texts(connection: Connection, table: Table, names: Iterable[str]) -> list[Json]:
     """Rows with their JSON as text."""
-    columns = [table.c[name] for name in names]
-    texts = [cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns]
-    return [row._asdict() for row in connection.execute(select(*texts))]
+    return [row._asdict() for row in connection.execute(select(*schema.cast_json(table, names)))]
 
 
 def store(connection: Connection, entries: Iterable[Baselines]) -> None:
@@ -110,7 +108,7 @@ def read_untrained_scores(connection: Connection) -> list[UntrainedScore]:
     if not inspect(connection).has_table(table.name):
         return []
     fields = tuple(UntrainedScore.__dataclass_fields__)
-    rows = _with_texts(connection, table, (*fields, "protocol_hash", "at"))
+    rows = _read_with_texts(connection, table, (*fields, "protocol_hash", "at"))
     sound = list(sound_rows(table, rows, partial(intact, table)))
     return [
         UntrainedScore(**{name: row[name] for name in fields} | {"protocol": Protocol.read(row["protocol"])})

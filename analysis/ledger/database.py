@@ -171,7 +171,7 @@ def _use_write_ahead_log(connection: Any) -> None:
             time.sleep(0.02)
 
 
-def _broken_json(engine: Engine, error: Exception) -> Exception:
+def _name_broken_json(engine: Engine, error: Exception) -> Exception:
     """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
     reason = error.msg if isinstance(error, json.JSONDecodeError) else MALFORMED
     with engine.connect() as connection:
@@ -215,12 +215,12 @@ def _transaction(engine: Engine, writes: bool) -> Iterator[Connection]:
         with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
             yield connection
     except json.JSONDecodeError as error:
-        raise _broken_json(engine, error) from error
+        raise _name_broken_json(engine, error) from error
     except IntegrityError:
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
         if MALFORMED in str(error):
-            raise _broken_json(engine, ledger_error(error, engine.url)) from error
+            raise _name_broken_json(engine, ledger_error(error, engine.url)) from error
         raise ledger_error(error, engine.url) from error
 
 

@@ -54,7 +54,7 @@ class Places:
 def read_places(connection: Connection) -> Places:
     """The places of a ledger."""
     given = connection.get_execution_options().get(GIVEN)
-    beside, recorded = _beside(connection), _recorded(connection)
+    beside, recorded = _find_sqlite_folder(connection), _read_storages(connection)
     roots = [Path(given)] if given else []
     roots += [folder for folder in (beside, *reversed(recorded)) if folder is not None]
     return Places(list(dict.fromkeys(roots)), Path(given) if given else recorded[-1] if recorded else beside)
@@ -73,9 +73,9 @@ def storage_of(folder: str | Path | None, signature: str) -> Path | None:
 
 def note_storage(connection: Connection, root: Path) -> None:
     """Remember a storage with folders of runs, unless that is the ledger's own folder."""
-    if root == _beside(connection):
+    if root == _find_sqlite_folder(connection):
         return
-    recorded = _recorded(connection)
+    recorded = _read_storages(connection)
     if root != (recorded[-1] if recorded else None):
         value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
         statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=STORAGE_KEY, value=value)
@@ -88,12 +88,12 @@ def _end(path: str, signature: str) -> str | None:
     return f"{RUNS}/{signature}/{after}".rstrip("/") if middle else None
 
 
-def _beside(connection: Connection) -> Path | None:
+def _find_sqlite_folder(connection: Connection) -> Path | None:
     """The folder of a SQLite file."""
     url = connection.engine.url
     return Path(url.database).resolve().parent if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def _recorded(connection: Connection) -> list[Path]:
+def _read_storages(connection: Connection) -> list[Path]:
     text = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == STORAGE_KEY))
     return [Path(folder) for folder in json.loads(text)] if text else []

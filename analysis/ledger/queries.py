@@ -7,20 +7,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select
 
 from analysis.ledger import places, schema
 from analysis.ledger.errors import LedgerError
@@ -63,7 +50,7 @@ def runs(
 ) -> list[RunRow]:
     """Runs in the order of their creation (within each 500 signatures): all, or those that meet all conditions."""
     table = schema.runs
-    query = select(*_texts(schema.runs, RUN_NAMES), LIVE.label("live"))
+    query = select(*schema.cast_json(schema.runs, RUN_NAMES), LIVE.label("live"))
     if sweep is not None:
         linked = select(schema.sweep_runs.c.signature).where(schema.sweep_runs.c.sweep == sweep)
         query = query.where(table.c.signature.in_(linked))
@@ -81,7 +68,7 @@ def read_changes(connection: Connection, since: float | None) -> tuple[list[RunR
     all runs.
     """
     table, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
-    query = select(*_texts(schema.runs, RUN_NAMES), LIVE.label("live"))
+    query = select(*schema.cast_json(schema.runs, RUN_NAMES), LIVE.label("live"))
     if since is not None and now >= since:
         query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(HELD)))
     return _run_rows(connection, [query]), now
@@ -96,7 +83,8 @@ def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, stri
         except (LedgerError, ValueError):
             if strict:
                 raise
-            texts = (row._asdict() for row in connection.execute(select(*_texts(schema.runs, schema.runs.c.keys()))))
+            every = select(*schema.cast_json(schema.runs, schema.runs.c.keys()))
+            texts = (row._asdict() for row in connection.execute(every))
             check = functools.partial(intact, schema.runs)
             sound = [row["signature"] for row in sound_rows(schema.runs, texts, check)]
             for part in select_by_signature(statement, schema.runs.c.signature, sound):
@@ -115,12 +103,6 @@ def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]
     columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
     made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
     return sorted(made, key=attrgetter("created", "signature"))
-
-
-def _texts(table: Table, names: Iterable[str]) -> list[ColumnElement[Any]]:
-    """These columns with JSON as text: most of it is the same in many rows, and `Objects` looks into it once."""
-    columns = [table.c[name] for name in names]
-    return [cast(column, Text) if isinstance(column.type, JSON) else column for column in columns]
 
 
 def _columns_of(connection: Connection, statement: Select[Any], names: Sequence[str]) -> dict[str, Sequence[Any]]:
@@ -210,7 +192,7 @@ def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     """All scores of these runs, oldest first."""
     table = schema.scores
     names = tuple(ScoreRow.__dataclass_fields__)
-    query = select(*_texts(table, names))
+    query = select(*schema.cast_json(table, names))
     rows, where, objects = list[ScoreRow](), places.read_places(connection), Objects()
     for statement in select_by_signature(query, table.c.signature, signatures):
         columns = _columns_of(connection, statement, names)
@@ -291,7 +273,7 @@ def specs(connection: Connection) -> dict[str, SweepSpec]:
 def _sweeps(connection: Connection) -> list[Json]:
     """Those that can be read; a line is said of each other one."""
     names = ("id", "spec", "created", "updated")
-    query = select(*_texts(schema.sweeps, names)).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
+    query = select(*schema.cast_json(schema.sweeps, names)).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
     rows = (dict(zip(names, row, strict=True)) for row in connection.execute(query).all())
     return [{**row, "spec": SweepSpec(row["spec"])} for row in sound_rows(schema.sweeps, rows, intact_spec)]
 

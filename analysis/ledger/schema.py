@@ -7,10 +7,24 @@ is only read may lack tables that are younger than it.
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, and_
+from sqlalchemy import (
+    JSON,
+    Column,
+    ColumnElement,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    and_,
+    cast,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -62,6 +76,12 @@ def insert_for(dialect: str) -> Any:
     else:
         from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]
     return insert
+
+
+def cast_json(table: Table, names: Iterable[str]) -> list[ColumnElement[Any]]:
+    """These columns with JSON as text: most of it is the same in many rows, and is looked into once."""
+    columns = [table.c[name] for name in names]
+    return [cast(column, Text) if isinstance(column.type, JSON) else column for column in columns]
 
 
 metadata = MetaData()

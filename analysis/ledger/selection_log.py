@@ -40,18 +40,13 @@ def looks(connection: Connection, space: str) -> list[Look]:
     if not inspect(connection).has_table(table.name):
         return []
     query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
-    rows = connection.execute(query.order_by(table.c.id)).all()
-    for row in rows:
+    made = []
+    for row in connection.execute(query.order_by(table.c.id)).all():
         intact(table, row._asdict())
-    return [
-        Look(**{**row._mapping, "suites": tuple(row.suites), "values": _numbers(row._mapping["values"])})
-        for row in rows
-    ]
-
-
-def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
-    """A score that is none, NaN, stands in JSON as null."""
-    return {name: math.nan if value is None else value for name, value in values.items()}
+        stored = row._mapping["values"]  # a score that is none, NaN, stands in JSON as null
+        values = {name: math.nan if value is None else value for name, value in stored.items()}
+        made.append(Look(**{**row._mapping, "suites": tuple(row.suites), "values": values}))
+    return made
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import JSON, ColumnElement, Connection, Text, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
 from analysis.ledger import queries, schema
 from analysis.ledger.integrity import STATE_OF, all_intact
@@ -99,8 +99,8 @@ def rows(
     links, runs = schema.sweep_runs, schema.runs
     not_done = runs.c.state != RunState.DONE  # of those that are, no configuration is looked into: it takes longest
     query = select(
-        *(_as_text(links.c[name]) for name in _OF_LINK),
-        *(_as_text(runs.c[name]) for name in _OF_RUN),
+        *schema.cast_json(links, _OF_LINK),
+        *schema.cast_json(runs, _OF_RUN),
         LIVE.label("live"),
         # A length in epochs stands in the configuration as text; what it comes to is among the run's inputs.
         case((not_done, func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")))),
@@ -110,13 +110,9 @@ def rows(
         query = query.where(links.c.sweep.in_(list(sweeps)))
     by_sweep: dict[str, list[ProgressRow]] = defaultdict(list)
     for statement in queries.select_by_signature(query, links.c.signature, signatures):
-        for row in _made(connection.execute(statement).all()):
+        for row in _make_rows(connection.execute(statement).all()):
             by_sweep[row.sweep].append(row)
     return dict(by_sweep)
-
-
-def _as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return cast(column, Text) if isinstance(column.type, JSON) else column
 
 
 def _setting(key: str) -> ColumnElement[int]:
@@ -124,7 +120,7 @@ def _setting(key: str) -> ColumnElement[int]:
     return setting
 
 
-def _made(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
+def _make_rows(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
     """Rows of what the query gives, by sweep, cell and seed. Equal cells, and equal inputs, are one object."""
     columns = list(zip(*stored, strict=True))
     if not columns:
@@ -132,7 +128,7 @@ def _made(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
     links: dict[str, Sequence[Any]] = dict(zip(_OF_LINK, columns, strict=False))
     runs: dict[str, Sequence[Any]] = dict(zip(_OF_RUN, columns[len(_OF_LINK) :], strict=False))
     cells = links["cell"]
-    links["cell"], runs["identity"] = _decoded(cells), _decoded(runs["identity"])
+    links["cell"], runs["identity"] = _decode(cells), _decode(runs["identity"])
     all_intact(schema.sweep_runs, links)
     all_intact(schema.runs, {"signature": links["signature"], **runs})
     rows = list(map(_row, *links.values(), *runs.values(), *columns[-3:]))
@@ -140,7 +136,7 @@ def _made(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
     return [rows[place] for *_, place in places]
 
 
-def _decoded(texts: Sequence[str | None]) -> list[Any]:
+def _decode(texts: Sequence[str | None]) -> list[Any]:
     values = {text: None if text is None else json.loads(text) for text in set(texts)}
     return [values[text] for text in texts]
 

@@ -109,21 +109,21 @@ def problem(record: Any) -> str | None:
     """What is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in RECORD_KINDS:
-        return f"kind={_shown(kind)} is none of {', '.join(RECORD_KINDS)}"
+        return f"kind={_shorten(kind)} is none of {', '.join(RECORD_KINDS)}"
     columns = {name: value for name, value in record.items() if name != "kind"}
     return next(_problems(columns, RECORD_KINDS[kind]), None) or contradiction(record)
 
 
 def _problems(record: Any, shape: Shape) -> Iterator[str]:
     if not isinstance(record, dict):
-        yield f"{_shown(record)} is not a JSON object"
+        yield f"{_shorten(record)} is not a JSON object"
         return
     names = {*shape.names, *shape.parts}
-    yield from (f"column={_shown(name)} is unknown" for name in record.keys() - names)
+    yield from (f"column={_shorten(name)} is unknown" for name in record.keys() - names)
     yield from (f"column={name} is missing" for name in sorted(names - record.keys()))
     for column in shape.columns:
         if rule := _rule(column, record[column.name]):
-            yield f"{column.name}={_shown(record[column.name])} {rule}"
+            yield f"{column.name}={_shorten(record[column.name])} {rule}"
     for name, part in shape.parts.items():
         yield from (f"{name}: {line}" for line in _part_problems(record[name], part))
 
@@ -173,7 +173,9 @@ def _json_rule(name: str, value: Any) -> str | None:
         return None if all(map(_is_number, value)) else "is not a list of numbers"
     if name == "suites":
         return None if all(isinstance(suite, str) for suite in value) else "is not a list of texts"
-    return None if all(map(_is_row, value)) else "is not a list of [name, number]"
+    named = all(isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) for row in value)
+    right = named and all(number is None or _is_number(number) for _, number in value)
+    return None if right else "is not a list of [name, number]"
 
 
 def _is_number(value: Any) -> bool:
@@ -181,12 +183,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _is_row(value: Any) -> bool:
-    named = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
-    return named and (value[1] is None or _is_number(value[1]))
-
-
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """A value within a line."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,7 @@ def merge(connection: Connection, records: Iterable[Record], source: RecordSourc
     """Take over checked records, runs first. LedgerError where a run that is here has another result."""
     merged, conflicts = Merged(), Conflicts(source)
     for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
-        for chunk in _chunks(of_kind):
+        while chunk := list(itertools.islice(of_kind, RUNS_AT_ONCE)):
             if kind == "run":
                 _merge_runs(connection, chunk, source, merged, conflicts)
             else:
@@ -90,12 +90,6 @@ class Conflicts:
                 f"two results: {self._lines[0]}{more}; nothing was imported, "
                 "give the file a ledger of its own with --ledger and compare the two"
             )
-
-
-def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    iterator = iter(records)
-    while chunk := list(itertools.islice(iterator, RUNS_AT_ONCE)):
-        yield chunk
 
 
 def _merge_runs(
@@ -175,18 +169,12 @@ def _add(connection: Connection, records: Sequence[Record], source: RecordSource
         parts = [{"signature": record["signature"], **part, **more} for record in records for part in record[name]]
         _insert(connection, shape.table, parts)
     about = {"file": source.file, "hash": source.hash, "at": connection.scalar(select(schema.now()))}
-    kept = ("signature", "attempt", "folder")
-    _insert(
-        connection,
-        imports,
-        [{name: record[name] for name in kept} | {"host": _host(record)} | about for record in records],
-    )
-
-
-def _host(record: Record) -> str | None:
-    """The machine of the last attempt."""
-    host = record["attempts"][-1]["details"].get("host") if record["attempts"] else None
-    return None if host is None else str(host)
+    notes = []
+    for record in records:
+        host = record["attempts"][-1]["details"].get("host") if record["attempts"] else None
+        kept = {name: record[name] for name in ("signature", "attempt", "folder")}
+        notes.append({**kept, "host": None if host is None else str(host), **about})
+    _insert(connection, imports, notes)
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Json], *, add_only: bool = False) -> None:
@@ -209,13 +197,11 @@ def _merge_sweeps(connection: Connection, chunk: Sequence[Record], merged: Merge
         _insert(connection, schema.sweep_runs, cells, add_only=True)
         logged = {(look.signature, look.at) for look in selection_log.looks(connection, record["id"])}
         lacking = [look for look in record["looks"] if (look["signature"], look["at"]) not in logged]
-        _check_runs(connection, record["id"], {look["signature"] for look in lacking})
+        named = {look["signature"] for look in lacking}
+        if unknown := sorted(named - queries.states(connection, named).keys()):
+            what = f"sweep={record['id']} has a look at signature={unknown[0]}"
+            raise LedgerError(f"unknown run: {what}; have the file made again")
         _insert(connection, schema.selections, [{"space": record["id"], **look} for look in lacking])
-
-
-def _check_runs(connection: Connection, sweep: str, signatures: set[str]) -> None:
-    if unknown := sorted(signatures - queries.states(connection, signatures).keys()):
-        raise LedgerError(f"unknown run: sweep={sweep} has a look at signature={unknown[0]}; have the file made again")
 
 
 def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:

@@ -50,13 +50,14 @@ def _run(run: Record) -> Iterator[str]:
     config = run["config"]
     for name, here in (("method", run["method"]), (SEED, run["seed"])):
         if config.get(name, here) != here and not is_foreign(run):
-            yield f"config.{name}={_shown(config[name])} is not the run's {name.rpartition('.')[2]}={_shown(here)}"
+            yield f"config.{name}={_shorten(config[name])} is not the run's {name.rpartition('.')[2]}={_shorten(here)}"
     yield from _times(run)
     if run["updated"] < run["created"]:
         yield f"updated={run['updated']} is before created={run['created']}"
     yield from _amounts(run)
     if not is_foreign(run):
-        yield from _unless(_within(run["best"], CORRELATION_POINTS), run, "best", f"is beyond {CORRELATION_POINTS:g}")
+        in_range = _is_within(run["best"], CORRELATION_POINTS)
+        yield from _unless(in_range, run, "best", f"is beyond {CORRELATION_POINTS:g}")
         yield from _curve(run)
     for score in run["scores"]:
         yield from _score(score)
@@ -76,14 +77,14 @@ def _curve(run: Record) -> Iterator[str]:
     for point in curve:
         yield from (f"curve: {line}" for line in _amounts(point))
         yield from _unless(
-            _within(point["best"], CORRELATION_POINTS), point, "best", f"is beyond {CORRELATION_POINTS:g}", "curve: "
+            _is_within(point["best"], CORRELATION_POINTS), point, "best", f"is beyond {CORRELATION_POINTS:g}", "curve: "
         )
         yield from _unless(point["step"] >= 0, point, "step", "is below 0", "curve: ")
         yield from _unless(1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: ")
     if not curve or run["state"] != RunState.DONE:
         return
-    yield from _ascending(curve, "best")
-    yield from _ascending(curve, "seconds")
+    yield from _check_ascending(curve, "best")
+    yield from _check_ascending(curve, "seconds")
     last, dev = curve[-1], run["config"].get("train.dev")
     measured = [value for point in curve if (value := point["metrics"].get(dev)) is not None]
     if run["best"] != last["best"] or (measured and max(measured) != run["best"]):
@@ -94,7 +95,7 @@ def _curve(run: Record) -> Iterator[str]:
         yield f"examples={run['examples']} ends before its curve at {last['examples']}"
 
 
-def _ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
+def _check_ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
     values = [point[name] for point in curve if point[name] is not None]
     if values != sorted(values):
         yield f"curve: {name} falls from one point to a later one"
@@ -109,9 +110,9 @@ def _score(score: Record) -> Iterator[str]:
         if plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
         else CORRELATION_POINTS
     )
-    yield from _unless(_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")
+    yield from _unless(_is_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")
     if schema.digest(score["protocol"]) != score["protocol_hash"]:
-        yield f"protocol_hash={_shown(score['protocol_hash'])} is not that of its protocol"
+        yield f"protocol_hash={_shorten(score['protocol_hash'])} is not that of its protocol"
     hashed = score.get("cosines_hash")
     yield from _unless(hashed is None or DIGEST.fullmatch(hashed), score, "cosines_hash", "is no digest")
     yield from _times(score)
@@ -125,9 +126,9 @@ def _sweep(sweep: Record) -> Iterator[str]:
         yield from _unless(form, cell, "signature", "is not letters and digits", "cells: ")
         yield from _unless(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
         if any(isinstance(value, dict) for value in cell["cell"].values()):
-            yield f"cells: cell={_shown(cell['cell'])} has an object for a value"
+            yield f"cells: cell={_shorten(cell['cell'])} has an object for a value"
         if schema.digest(cell["cell"]) != cell["cell_hash"]:
-            yield f"cells: cell_hash={_shown(cell['cell_hash'])} is not that of its cell"
+            yield f"cells: cell_hash={_shorten(cell['cell_hash'])} is not that of its cell"
     for look in sweep["looks"]:
         yield from (f"looks: {line}" for line in _times(look))
         yield from _unless(look["candidates"] >= 1, look, "candidates", "is below 1", "looks: ")
@@ -135,8 +136,8 @@ def _sweep(sweep: Record) -> Iterator[str]:
 
 def _baselines(rows: Record) -> Iterator[str]:
     for name, value in rows["rows"]:
-        if not _within(value, CORRELATION_POINTS):
-            yield f"rows: {_shown(name)}={value} is beyond {CORRELATION_POINTS:g}"
+        if not _is_within(value, CORRELATION_POINTS):
+            yield f"rows: {_shorten(name)}={value} is beyond {CORRELATION_POINTS:g}"
     yield from _unless(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
 
 
@@ -145,7 +146,7 @@ def _pairs(pairs: Record) -> Iterator[str]:
     yield from _unless(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
     if pairs["grades"] is None:
         if schema.digest(pairs["numbers"]) != pairs["hash"]:
-            yield f"hash={_shown(pairs['hash'])} is not that of its grades"
+            yield f"hash={_shorten(pairs['hash'])} is not that of its grades"
     elif not all(isinstance(rank, int) and 0 <= rank < len(pairs["numbers"]) for rank in pairs["numbers"]):
         yield "numbers: has a rank that is no place among its pairs"
 
@@ -165,16 +166,16 @@ def _amounts(row: Record) -> Iterator[str]:
             yield f"{name}={row[name]} is below 0"
 
 
-def _within(value: float | None, most: float) -> bool:
+def _is_within(value: float | None, most: float) -> bool:
     return value is None or abs(value) <= most
 
 
 def _unless(right: object, row: Record, name: str, rule: str, before: str = "") -> Iterator[str]:
     if not right:
-        yield f"{before}{name}={_shown(row[name])} {rule}"
+        yield f"{before}{name}={_shorten(row[name])} {rule}"
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = ascii(value) if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import JSON, Connection, Table, Text, cast, delete, inspect, select
+from sqlalchemy import Connection, Table, delete, inspect, select
 
 from analysis.ledger import baselines, schema
 from analysis.ledger.errors import LedgerError
@@ -44,10 +44,10 @@ class Unsound:
 def unsound(connection: Connection) -> list[Unsound]:
     """All of them; a spoilt part of an imported run stands for the run."""
     there = set(inspect(connection).get_table_names())
-    rows = [row for table in ROW_CHECKS if table.name in there for row in _spoilt(connection, table)]
+    rows = [row for table in ROW_CHECKS if table.name in there for row in _find_spoilt(connection, table)]
     spoilt = {row.key.get("signature") for row in rows}
     imported = sorted(read_imports(connection).keys() - spoilt)
-    return rows + [row for signature in imported for row in _contradicting(connection, signature)]
+    return rows + [row for signature in imported for row in _find_contradiction(connection, signature)]
 
 
 def take_out(connection: Connection, row: Unsound) -> None:
@@ -65,10 +65,9 @@ def take_out(connection: Connection, row: Unsound) -> None:
     connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.key.items())))
 
 
-def _spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
+def _find_spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
     keys = [column.name for column in table.primary_key]
-    texts = (cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in table.c)
-    for row in connection.execute(select(*texts)).all():
+    for row in connection.execute(select(*schema.cast_json(table, table.c.keys()))).all():
         values = row._asdict()
         try:
             read_row(table, values, ROW_CHECKS[table])
@@ -76,7 +75,7 @@ def _spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
             yield Unsound(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
 
 
-def _contradicting(connection: Connection, signature: str) -> Iterator[Unsound]:
+def _find_contradiction(connection: Connection, signature: str) -> Iterator[Unsound]:
     """An imported run as the bundle would have it: one that nobody trains has ended."""
     records = run_records(connection, [signature])
     what = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
