@@ -65,7 +65,7 @@ class Follower:
             if grown:
                 self._rows |= progress_rows.rows(connection, grown)
             for sweep, fresh in progress_rows.rows(connection, signatures=changed).items():
-                self._rows[sweep] = _replaced(self._rows.get(sweep, []), fresh)
+                self._rows[sweep] = _replace_rows(self._rows.get(sweep, []), fresh)
         self._since = now
         return now
 
@@ -78,7 +78,7 @@ class Follower:
         return before[1]
 
 
-def _replaced(rows: Sequence[ProgressRow], fresh: Sequence[ProgressRow]) -> list[ProgressRow]:
+def _replace_rows(rows: Sequence[ProgressRow], fresh: Sequence[ProgressRow]) -> list[ProgressRow]:
     """The rows with these in the places of their former selves."""
     by_run: dict[str, list[ProgressRow]] = {}
     for row in fresh:

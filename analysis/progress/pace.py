@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -37,15 +37,10 @@ def _seconds_an_example(
     seconds: defaultdict[str, float] = defaultdict(float)
     examples: defaultdict[str, int] = defaultdict(int)
     for row in rows:
-        taken = _wall_seconds(recent.get(row.signature, ()), row.state, now)
-        if taken and row.examples and row.method:
-            seconds[row.method] += taken
+        at = dict(recent.get(row.signature, ()))
+        begin = at.get(RunState.RUNNING)  # None where it is older than what was read of the history
+        end = now if row.state == RunState.RUNNING else at.get(row.state)
+        if begin is not None and end is not None and end != begin and row.examples and row.method:
+            seconds[row.method] += end - begin
             examples[row.method] += row.examples
     return {method: seconds[method] / examples[method] for method in examples}
-
-
-def _wall_seconds(transitions: Iterable[tuple[str, float]], state: str, now: float) -> float | None:
-    """From an attempt's start to its end, or till now where it runs; None where the start is not known."""
-    at = dict(transitions)
-    end = at.get(state) if state != RunState.RUNNING else now
-    return None if RunState.RUNNING not in at or end is None else end - at[RunState.RUNNING]

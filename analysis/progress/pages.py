@@ -78,11 +78,11 @@ def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
     column = _column(listing, wanted.sort) if wanted.sort else ""
     if wanted.folded:
         cells = _cells(listing, chosen)
-        ordered = _sorted(cells, partial(_value_of_cell, column or "best"), down=wanted.down or not column)
-        part = _part(ordered, wanted.offset, _without_values)
+        ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=wanted.down or not column)
+        part = _part(ordered, wanted.offset, lambda line: {name: line[name] for name in line if name != "values"})
     else:
         value = partial(listing.value, column=column)
-        runs = _sorted(chosen, value, down=wanted.down) if column else sorted(chosen, key=prominence)
+        runs = _sort_lines(chosen, value, down=wanted.down) if column else sorted(chosen, key=prominence)
         part = _part(runs, wanted.offset, partial(_run, listing))
     axes = [{"axis": axis, "name": short(axis)} for axis in listing.axes]
     return {"axes": axes, "runs": len(chosen), "all": len(listing.rows), **part}
@@ -93,10 +93,6 @@ def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], object]) -
     start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
     page = [shown(line) for line in lines[start : start + PAGE_ROWS]]
     return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}
-
-
-def _without_values(line: Json) -> Json:
-    return {name: value for name, value in line.items() if name != "values"}
 
 
 def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
@@ -171,6 +167,9 @@ def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[Json]:
 def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
     scores = [row.best for row in rows if row.best is not None]
     mean = math.fsum(scores) / len(scores) if scores else None
+    sd = None
+    if mean is not None and len(scores) > 1:  # `statistics.stdev` takes 50 times as long
+        sd = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1))
     members = [{name: getattr(row, name) for name in ("signature", "seed", "state", "best")} for row in rows]
     return {
         "label": label(rows[0].cell, listing.axes),
@@ -181,22 +180,17 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
         "examples": sum(row.examples for row in rows),
         "n": len(scores),
         "best": mean,
-        "sd": None if mean is None else _spread(scores, mean),
+        "sd": sd,
         "runs": sorted(members[:MEMBERS_SHOWN], key=lambda member: member["seed"]),
         "more": max(0, len(members) - MEMBERS_SHOWN),
     }
-
-
-def _spread(scores: Sequence[float], mean: float) -> float | None:
-    """Standard deviation, of two scores or more; `statistics.stdev` takes 50 times as long."""
-    return math.sqrt(math.fsum((x - mean) ** 2 for x in scores) / (len(scores) - 1)) if len(scores) > 1 else None
 
 
 def _value_of_cell(column: str, line: Json) -> Any:
     return line.get(column) if column in OF_A_RUN else line["values"][list(line["cell"]).index(column)]
 
 
-def _sorted(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bool) -> list[Line]:
+def _sort_lines(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bool) -> list[Line]:
     """By a column: numbers, then words, then lines that have nothing there, whichever way is up."""
     have = [line for line in lines if value(line) is not None]
     keyed = sorted(have, key=lambda line: _place(value(line)), reverse=down)
