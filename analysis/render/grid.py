@@ -29,7 +29,9 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     spec = table.spec
     header = [*map(markup.escape, spec.axes or [NO_AXES]), "n"]
     keys = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] for row in table.rows]
-    rows = [[*key, _count(row.entries)] for key, row in zip(keys, table.rows, strict=True)]
+    # One number of seeds where all columns of a row agree.
+    counts = ["/".join(dict.fromkeys(str(entry.n) for entry in row.entries.values())) for row in table.rows]
+    rows = [[*key, count] for key, count in zip(keys, counts, strict=True)]
     blank = [""] * (text_columns(table) - 1)
     rows += [
         [markup.escape(reference_name(table, row["label"])), *blank, NO_SEEDS_TEXT * (row["label"] in table.untrained)]
@@ -59,21 +61,18 @@ def text_columns(table: Table) -> int:
     return max(1, len(table.spec.axes))
 
 
-def _count(entries: Mapping[str, Entry]) -> str:
-    """The number of seeds behind a row: one number where all its columns agree."""
-    return "/".join(dict.fromkeys(str(entry.n) for entry in entries.values()))
-
-
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
     entries = [row.entries[column] for row in table.rows]
-    printed, name = _printed(table, column), markup.escape(column)
-    decimals = max((_decimals(value) for value, _ in printed if value is not None), default=None)
+    printed, name = _list_printed(table, column), markup.escape(column)
+    # Decimals that the paper printed, at most four.
+    texts = [f"{value:.10g}" for value, _ in printed if value is not None]
+    decimals = max((min(4, len(text.partition(".")[2])) for text in texts), default=None)
     places = max(table.digits(column), decimals or 0)
     ranks = _ranks(table.best(column), entries, places)
     scored = list_untrained_values(table, column)
     ours = [[_number(entry, ranks, places, markup)] for entry in entries]
-    ours += [[_fixed(value, places, markup)] for value in scored]
+    ours += [[_format(value, places, markup)] for value in scored]
     if decimals is None:
         return [name], ours
     deltas = [entry.delta for entry in entries]
@@ -81,7 +80,7 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
         difference(value, row["cells"].get(column)) for value, row in zip(scored, table.spec.references, strict=True)
     ]
     theirs = [
-        [_fixed(value, decimals, markup) + SIC * wrong, _fixed(delta, places, markup, "+")]
+        [_format(value, decimals, markup) + SIC * wrong, _format(delta, places, markup, "+")]
         for (value, wrong), delta in zip(printed, deltas, strict=True)
     ]
     return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
@@ -92,7 +91,7 @@ def difference(ours: float | None, published: float | None) -> float | None:
     return None if ours is None or published is None else ours - published
 
 
-def _printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
+def _list_printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     """The paper's value in every row, its own rows last, and whether it is a misprint."""
     wrong = misprints(table.spec)
     ours = [(row.entries[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
@@ -126,15 +125,10 @@ def _number(entry: Entry, ranks: Sequence[str], places: int, markup: Markup) -> 
     place = dict(zip(ranks, (markup.bold, markup.underline), strict=False))
     mark = place.get(f"{entry.mean:.{places}f}", str)
     spread = "" if entry.sd is None else markup.spread(f"{entry.sd:.{places}f}")
-    return mark(_fixed(entry.mean, places, markup)) + spread
+    return mark(_format(entry.mean, places, markup)) + spread
 
 
-def _decimals(value: float) -> int:
-    """Decimals that the paper printed, at most four."""
-    return min(4, len(f"{value:.10g}".partition(".")[2]))
-
-
-def _fixed(value: float | None, decimals: int, markup: Markup, sign: str = "") -> str:
+def _format(value: float | None, decimals: int, markup: Markup, sign: str = "") -> str:
     return markup.none if value is None else f"{value:{sign}.{decimals}f}".replace("-", markup.minus)
 
 
@@ -142,17 +136,17 @@ def remark_lines(table: Table) -> list[str]:
     """Lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
-    protocol = _stated(table.protocol)
-    lines = [source, f"Protocol: {protocol}" if protocol else "", *_printed_remarks(table), *table.notes]
+    protocol = _describe_protocol(table.protocol)
+    lines = [source, f"Protocol: {protocol}" if protocol else "", *_remark_on_paper(table), *table.notes]
     return [line for line in lines if line]
 
 
-def _stated(facts: Mapping[str, object]) -> str:
+def _describe_protocol(facts: Mapping[str, object]) -> str:
     stated = ((name, SHA256.sub(r"\1", axis_text(value))) for name, value in facts.items() if value != "")
     return ", ".join(f"{name} {text}" for name, text in stated)
 
 
-def _printed_remarks(table: Table) -> list[str]:
+def _remark_on_paper(table: Table) -> list[str]:
     """Lines on the rows that are not trained, with the protocol of those that are scored; one for each misprint."""
     spec = table.spec
     rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
@@ -165,7 +159,10 @@ def _printed_remarks(table: Table) -> list[str]:
     about = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * alone
     if table.untrained:
         scored = f'Rows that begin with "{UNTRAINED_PREFIX.strip()}" are scored as they are, once and without seeds'
-        each = [f"{model.label}: {model.model}, {_stated(model.protocol())}" for model in table.untrained.values()]
+        each = [
+            f"{model.label}: {model.model}, {_describe_protocol(model.protocol())}"
+            for model in table.untrained.values()
+        ]
         about += [f"{scored}: the difference is that of one number that does not vary", *each]
     return about + wrong
 
@@ -176,7 +173,7 @@ def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[st
     body = [
         [
             markup.escape(row.label),
-            *(_fixed(row.values.get(column), digits, markup) for column, digits in places.items()),
+            *(_format(row.values.get(column), digits, markup) for column, digits in places.items()),
         ]
         for row in table.baselines
     ]

@@ -97,7 +97,7 @@ def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
     said = f"{len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
     said += f" (these runs' mean over seeds, Holm at {ORDER_LEVEL:g})"
     if len(differing) <= max(PAIRS_SHOWN, len(alike)):
-        listed = some([_told_apart(pair, names) for pair in differing], PAIRS_SHOWN, "; ")
+        listed = some([_describe_pair(pair, names) for pair in differing], PAIRS_SHOWN, "; ")
     else:
         listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS_SHOWN, "; ")
         listed = f"not told apart: {listed}" if alike else ""
@@ -106,6 +106,6 @@ def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
     return [*(compared if order.pairs else []), *(lacking if order.lacking else [])]
 
 
-def _told_apart(pair: PairDifference, names: Sequence[str]) -> str:
+def _describe_pair(pair: PairDifference, names: Sequence[str]) -> str:
     side = "above" if pair.difference > 0 else "below"
     return f"{names[pair.left]} {side} {names[pair.right]} by {abs(pair.difference):.2f} (p {pair.corrected:.2g})"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from analysis.render.grid import difference, difference_line, list_differences, misprints
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
-from analysis.tables.spec import Json, SettingDifference, identify
+from analysis.tables.spec import Json, identify
 from analysis.tables.verdict import Verdicts
 
 PAIR = ("difference", "interval", "p", "corrected", "differs")
@@ -27,27 +27,30 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 def _table(table: Table) -> dict[str, object]:
     """The table in the shape of a space's `paper:` block, numbers in full."""
     wrong = misprints(table.spec)
-    settings = [{"name": s.name, "values": _rows_by_value(s)} for s in list_differences(table)]
+    differing = difference_line(table)
+    settings = [
+        {
+            "name": setting.name,
+            "values": [{"value": value, "rows": list(keys)} for value, keys in setting.values.items()],
+        }
+        for setting in list_differences(table)
+    ]
     return {
         "id": table.spec.id,
-        **({"differing": difference_line(table)} if difference_line(table) else {}),
+        **({"differing": differing} if differing else {}),
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
             {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
         ],
         "no_signal": table.no_signal,
-        "references": [{**row, **_untrained(table, row)} for row in table.spec.references],
+        "references": [{**row, **_describe_untrained(table, row)} for row in table.spec.references],
         "protocol": table.protocol,
         **({"settings": settings} if settings else {}),
     }
 
 
-def _rows_by_value(setting: SettingDifference) -> list[dict[str, object]]:
-    return [{"value": value, "rows": list(keys)} for value, keys in setting.values.items()]
-
-
-def _untrained(table: Table, row: Json) -> Json:
+def _describe_untrained(table: Table, row: Json) -> Json:
     """Our scores of a row's model, their differences from the printed ones and how they were made; empty for none."""
     model = table.untrained.get(row["label"])
     if model is None:

@@ -20,8 +20,9 @@ FITTED_TO_LINE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!
 """A part that is wider than the text becomes smaller, any other stays as it is."""
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     r"""LaTeX that prints the text; what begins with [ or * would else be an argument of the \\ before it."""
+    text = plain_text(text)
     shielded = "{}" if text.lstrip().startswith(("[", "*")) else ""
     return shielded + "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text)
 
@@ -30,7 +31,7 @@ LATEX = Markup(
     bold=lambda text: rf"\textbf{{{text}}}",
     underline=lambda text: rf"\underline{{{text}}}",
     spread=lambda text: rf"{{\scriptsize$\pm${text}}}",
-    escape=lambda text: _escaped(plain_text(text)),
+    escape=_escape,
     minus="$-$",
     delta=r"$\Delta$",
     none="--",
@@ -41,19 +42,14 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     table = add_summary(table, verdicts, ordering)
     header, body = grid(table, LATEX)
     texts = text_columns(table)
-    lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{_caption(table)}}}"]
+    said = [line for line in (title(table), difference_line(table), *remark_lines(table)) if line]
+    caption = " ".join(LATEX.escape(line.rstrip(".") + ".") for line in said)
+    lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{caption}}}"]
     lines += [rf"\label{{tab:{''.join(letter for letter in table.spec.id if letter.isalnum() or letter in '-_')}}}"]
     lines += _tabular(header, body, texts)
     if table.baselines:
         lines += [r"\\[1ex]", *_tabular(*baseline_grid(table, LATEX), 1)]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-def _caption(table: Table) -> str:
-    sentences = [
-        line.rstrip(".") + "." for line in (title(table), difference_line(table), *remark_lines(table)) if line
-    ]
-    return " ".join(LATEX.escape(sentence) for sentence in sentences)
 
 
 def _tabular(header: list[str], body: list[list[str]], texts: int) -> list[str]:
