@@ -87,7 +87,7 @@ def environment(study: Study) -> Grid:
         for attempt in study.attempts.get(run.signature, ()):
             if attempt.attempt == run.attempt:
                 counts.update(_plain(attempt.details))
-    return _counted("Code, machines and packages", counts)
+    return _list_counts("Code, machines and packages", counts)
 
 
 def _plain(details: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, str]]:
@@ -102,7 +102,7 @@ def _plain(details: Mapping[str, object], prefix: str = "") -> Iterable[tuple[st
 def inputs(study: Study) -> Grid:
     """Content hashes of what the finished runs read."""
     counts = Counter((name, str(value)) for _, run in study.finished for name, value in run.identity.items())
-    return _counted("Data, by content hash", counts)
+    return _list_counts("Data, by content hash", counts)
 
 
 def protocols(study: Study) -> Grid:
@@ -110,10 +110,10 @@ def protocols(study: Study) -> Grid:
     by_hash = {score.protocol_hash: score.protocol.facts for score in study.scores}
     texts = {name: ", ".join(f"{k} {axis_text(v)}" for k, v in fields.items()) for name, fields in by_hash.items()}
     counts = Counter((score.suite, texts[score.protocol_hash]) for score in study.scores)
-    return _counted("Protocols of the scores", counts)
+    return _list_counts("Protocols of the scores", counts)
 
 
-def _counted(caption: str, counts: Counter[tuple[str, str]]) -> Grid:
+def _list_counts(caption: str, counts: Counter[tuple[str, str]]) -> Grid:
     body = [[name, value, str(number)] for (name, value), number in sorted(counts.items())]
     return Grid(caption, ["what", "value", "runs"], _most(body, 3), texts=2)
 

@@ -1,21 +1,17 @@
 """A report as one HTML page: nothing is fetched, nothing runs, every text is escaped."""
 
+from functools import partial
 from pathlib import Path
 
 from analysis.figures.canvas import save
 from analysis.render.formats import render
 from analysis.render.templates import fill
 from analysis.report.report import Report
-from analysis.tables.aggregate import Table
 
 
 def page(report: Report) -> str:
     """The whole page; equal reports give equal text."""
-    return fill("analysis/report/page.html", report=report, results=_results)
-
-
-def _results(table: Table) -> str:
-    return render(table, "html")
+    return fill("analysis/report/page.html", report=report, results=partial(render, format="html"))
 
 
 def write_report(report: Report, folder: Path, *, figures: bool = False) -> Path:

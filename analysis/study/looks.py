@@ -22,11 +22,14 @@ def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
     """
     assert terms.looks is not None
     seeds, ours = [float(terms.looks[0])] * len(table.rows), False
-    columns = [name for name in table.spec.columns if any(_printed(table, name))]
+    default = table.spec.default
+    wanted = None if default is None else identify({axis: default.get(axis) for axis in table.spec.axes})
+    columns = [name for name in table.spec.columns if any(_are_printed(table, name))]
     for name in columns:
-        places = [place for place, printed in enumerate(_printed(table, name)) if printed]
+        places = [place for place, printed in enumerate(_are_printed(table, name)) if printed]
         entries = [table.rows[place].entries[name] for place in places]
-        reference = _reference(table, places)
+        keys = [identify(table.rows[place].key) for place in places]
+        reference = keys.index(wanted) if wanted in keys else 0  # the paper's default, else the first row
         deviation = _deviation(entries, reference)
         ours |= deviation is not None
         point = table.scale(name).point
@@ -38,15 +41,8 @@ def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
     return seeds, ours
 
 
-def _printed(table: Table, column: str) -> list[bool]:
+def _are_printed(table: Table, column: str) -> list[bool]:
     return [row.entries[column].published is not None for row in table.rows]
-
-
-def _reference(table: Table, places: Sequence[int]) -> int:
-    """The one of these rows that is the paper's default, else the first."""
-    default = table.spec.default
-    wanted = None if default is None else identify({axis: default.get(axis) for axis in table.spec.axes})
-    return next((number for number, place in enumerate(places) if identify(table.rows[place].key) == wanted), 0)
 
 
 def _deviation(entries: Sequence[Entry], reference: int) -> float | None:
