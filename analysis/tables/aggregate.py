@@ -166,11 +166,18 @@ def aggregate(
     values = _values(spec, results)
     of_idle = _values(spec, [result for result in results if result.signature in idle])
     printed = {identify(row["key"]): row["cells"] for row in spec.published}
-    rows = [_row(spec, key, values, of_idle, printed) for key in spec.rows or _keys(spec, results)]
-    beside, unlike = comparable(models, _protocols(spec, results))
+    keys = spec.rows
+    if not keys:  # in order of first appearance
+        by_identity: dict[Identity, Key] = {
+            identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results
+        }
+        keys = list(by_identity.values())
+    rows = [_row(spec, key, values, of_idle, printed) for key in keys]
+    by_column = _protocols(spec, results)
+    beside, unlike = comparable(models, by_column)
     notes = [*spec.notes, *_remarks(spec, results), *unlike]
     scored = {model.label: model for model in beside if model.values}
-    table = Table(spec, rows, list(baselines), _protocol(spec, results), notes, scored)
+    table = Table(spec, rows, list(baselines), _protocol(spec, results, by_column), notes, scored)
     why = _mostly_idle(spec, results, idle) or _flat(table, untrained or {})
     return replace(table, no_signal=why, notes=[*notes, f"no signal at this scale: {why}"]) if why else table
 
@@ -195,12 +202,6 @@ def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
             )
         seeds[seed] = value
     return values
-
-
-def _keys(spec: TableSpec, results: Sequence[RunValue]) -> list[Key]:
-    """Row keys in order of first appearance, for a table whose spec lists none."""
-    keys = {identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results}
-    return list(keys.values())
 
 
 def _row(
@@ -242,9 +243,10 @@ def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
     ]
 
 
-def _protocol(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, object]:
+def _protocol(
+    spec: TableSpec, results: Sequence[RunValue], by_column: Mapping[str, Sequence[Protocol]]
+) -> dict[str, object]:
     """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
-    by_column = _protocols(spec, results)
     fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol.facts}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
     for name in sorted(fields - varied - {OWN_FIELD}):

@@ -122,7 +122,8 @@ def _verdict(
     rows = {"this row": entry, "the row of reference": base}
     assert entry.mean is not None and base.mean is not None and entry.published is not None
     theirs, digits = entry.published - (base.published or 0.0), column.digits
-    fallen = _fallen(column, index)
+    scored, values = align_by_seed(column.entries)
+    fallen = int(find_collapsed(values[None], column.point)[0, scored.index(index)].sum())
     note = f"; {fallen} of {entry.n} seeds collapsed" if fallen else ""
     if ours is None:
         difference = round(entry.mean - base.mean, digits) + 0.0
@@ -138,8 +139,9 @@ def _verdict(
     if lacking:
         word, why, more = "no signal", f"; {lacking}", None
     (low, high), level = (ours.tie_interval, ours.tie_level) if word == "tie" else (ours.interval, ours.level)
+    needs = f"needs {needed} seeds" if needed else f"needs over {MOST_SEEDS_NEEDED} seeds"
     reason = (
-        f"paper {theirs:+.6g}{_faint(theirs, column, _needs(needed))}; "
+        f"paper {theirs:+.6g}{_faint(theirs, column, needs)}; "
         f"ours {round(ours.value, digits) + 0.0:+.{digits}f}, "
         f"{sureness(level)} interval {low:+.{digits}f} to {high:+.{digits}f} ({ours.seeds}){note}"
     )
@@ -168,16 +170,6 @@ def _word(
         f"{why}; {f'about {more}' if more else f'over {MOST_SEEDS_NEEDED}'} more seeds would decide it",
         more,
     )
-
-
-def _fallen(column: Column, index: int) -> int:
-    """Collapsed seeds of one row."""
-    scored, values = align_by_seed(column.entries)
-    return int(find_collapsed(values[None], column.point)[0, scored.index(index)].sum())
-
-
-def _needs(seeds: int | None) -> str:
-    return f"needs {seeds} seeds" if seeds else f"needs over {MOST_SEEDS_NEEDED} seeds"
 
 
 def _faint(difference: float, column: Column, needs: str = "") -> str:

@@ -27,7 +27,7 @@ def short(axis: str) -> str:
 
 def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
     """The axes with more than one value."""
-    return [axes[place] for place in _varying(_rows(keys, axes))]
+    return [axes[place] for place in _find_varying(_rows(keys, axes))]
 
 
 def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
@@ -37,7 +37,7 @@ def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> l
     values stays.
     """
     rows = _rows(keys, axes)
-    kept = _varying(rows)
+    kept = _find_varying(rows)
     for place in [] if searched else kept[::-1]:
         without = [other for other in kept if other != place]
         if len({tuple(row[other] for other in without) for row in rows}) == len(rows):
@@ -89,7 +89,7 @@ def _rows(keys: Keys, axes: Sequence[str]) -> set[Row]:
     return {tuple(plain(key.get(axis)) for axis in axes) for key in keys}
 
 
-def _varying(rows: Set[Row]) -> list[int]:
+def _find_varying(rows: Set[Row]) -> list[int]:
     """The places at which rows differ."""
     return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 

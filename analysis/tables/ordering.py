@@ -187,19 +187,16 @@ def pair_differences(
         return ()
     draws = draws or max(PAIR_DRAWS, 40 * len(couples))
     values = resample_pairs([kept.rows[row] for row in rows], kept.gold, draws, generator)
-    comparisons = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
-    ends = [np.quantile(values[a] - values[b], QUANTILES) for a, b in couples]
-    corrected = holm([p for _, p in comparisons])
-    return tuple(
-        PairDifference(rows[a], rows[b], difference, (float(ends[i][0]), float(ends[i][1])), p, corrected[i])
-        for i, ((a, b), (difference, p)) in enumerate(zip(couples, comparisons, strict=True))
-    )
-
-
-def _compared(draws: np.ndarray, observed: float) -> tuple[float, float]:
-    """The difference and its two-sided p value: how often a resample strays from it as far as it is from 0."""
-    far = int(np.count_nonzero(np.abs(draws - observed) >= abs(observed)))
-    return observed, (1 + far) / (1 + len(draws))
+    differences = []
+    for a, b in couples:
+        drawn, observed = values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]
+        low, high = np.quantile(drawn, QUANTILES)
+        # Two-sided: how often a resample strays from the difference as far as it is from 0.
+        far = int(np.count_nonzero(np.abs(drawn - observed) >= abs(observed)))
+        p = (1 + far) / (1 + len(drawn))
+        differences.append(PairDifference(rows[a], rows[b], observed, (float(low), float(high)), p, corrected=p))
+    corrected = holm([pair.p for pair in differences])
+    return tuple(replace(pair, corrected=p) for pair, p in zip(differences, corrected, strict=True))
 
 
 def order_entries(entries: Sequence[Entry], generator: np.random.Generator) -> Concordance | None:

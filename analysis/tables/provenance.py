@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.results import Planned, results_of
@@ -63,20 +63,21 @@ def seed_runs(
     swept, imported = _sweeps(ledger, values), ledger.imports(values)
     sources = {signature: source.line() for signature, source in imported.items()}
     rows = [
-        replace(_seed_run(ledger, run, values[run.signature], swept[run.signature]), source=sources.get(run.signature))
-        for run in runs
+        _seed_run(ledger, run, values[run.signature], swept[run.signature], sources.get(run.signature)) for run in runs
     ]
     return sorted(rows, key=lambda row: row.run.seed), protocols
 
 
-def _seed_run(ledger: Ledger, run: RunRow, values: Mapping[str, float | None], sweeps: Sequence[str]) -> SeedRun:
+def _seed_run(
+    ledger: Ledger, run: RunRow, values: Mapping[str, float | None], sweeps: Sequence[str], source: str | None
+) -> SeedRun:
     ends = {row.attempt: row for row in ledger.history(run.signature)}
     attempts = tuple(
         Attempt(row.attempt, ends[row.attempt].state, ends[row.attempt].reason, row.examples, row.seconds, row.details)
         for row in ledger.provenance([run.signature]).get(run.signature, [])
     )
     best = run.files.best if run.files and run.files.best.is_dir() else None
-    return SeedRun(run, values, attempts, None if best is None else str(best), tuple(sweeps))
+    return SeedRun(run, values, attempts, None if best is None else str(best), tuple(sweeps), source)
 
 
 def _sweeps(ledger: Ledger, signatures: Iterable[str]) -> dict[str, list[str]]:

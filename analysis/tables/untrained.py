@@ -63,7 +63,10 @@ def comparable(
     """
     kept, lines = [], []
     for model in models:
-        unlike = {column: _differing(protocol, trained.get(column, ())) for column, protocol in model.protocols.items()}
+        unlike = {
+            column: _list_unlike_fields(protocol, trained.get(column, ()))
+            for column, protocol in model.protocols.items()
+        }
         lines += [
             f"Not compared: {model.label} in {column}, whose {', '.join(names)} is not that of the trained rows; "
             "score them again under one protocol"
@@ -76,7 +79,7 @@ def comparable(
     return kept, lines
 
 
-def _differing(protocol: Protocol, trained: Sequence[Protocol]) -> list[str]:
+def _list_unlike_fields(protocol: Protocol, trained: Sequence[Protocol]) -> list[str]:
     return [
         name
         for name in protocol.facts

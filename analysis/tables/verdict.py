@@ -10,6 +10,7 @@ from analysis.statistics.basics import CONFIDENCE
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.columns import Column, Interval, Verdict
 from analysis.tables.directions import Terms, directions
+from analysis.tables.labels import number_of
 from analysis.tables.spec import identify
 
 SHARP = 1.0
@@ -32,13 +33,11 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
     names = [name for name in table.spec.columns if any(row.entries[name].published is not None for row in table.rows)]
     for name in names:
         column = Column([row.entries[name] for row in table.rows], table.seed_spread(name), table.scale(name))
-        judged = (
-            _levels(column)
-            if same_scale
-            else directions(
-                column, reference_row(table, name), terms=terms, columns=len(names), no_signal=table.no_signal
-            )
-        )
+        if same_scale:
+            judged = {i: _level(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None}
+        else:
+            reference = reference_row(table, name)
+            judged = directions(column, reference, terms=terms, columns=len(names), no_signal=table.no_signal)
         verdicts.update({(index, name): verdict for index, verdict in judged.items()})
     return verdicts
 
@@ -53,10 +52,6 @@ def reference_row(table: Table, column: str) -> int | None:
     return next((i for i in both if identify(table.rows[i].key) == wanted), None)
 
 
-def _levels(column: Column) -> dict[int, Verdict]:
-    return {i: _level(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None}
-
-
 def _level(column: Column, entry: Entry) -> Verdict:
     published = entry.published
     assert published is not None
@@ -65,7 +60,8 @@ def _level(column: Column, entry: Entry) -> Verdict:
     spread = column.spread(entry)
     if spread is None:
         return Verdict("undecided", None, published, "no setting has two seeds that differ: seed noise is not known")
-    reach, source, digits = spread.t() * spread.sd, _source(entry), column.digits
+    reach, digits = spread.t() * spread.sd, column.digits
+    source = number_of(entry.n, "seed") + ("" if entry.sd else "; sd pooled over the column")
     half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
     of_mean, of_seed = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
@@ -82,10 +78,3 @@ def _level(column: Column, entry: Entry) -> Verdict:
 def _holds(interval: Interval, published: float, rounding: float) -> bool:
     """Whether some number that is printed as `published` lies in the interval."""
     return interval[0] - rounding <= published <= interval[1] + rounding
-
-
-def _source(*entries: Entry) -> str:
-    """Which seeds an interval comes from."""
-    counts = "/".join(dict.fromkeys(str(entry.n) for entry in entries))
-    seeds = f"{counts} seed" if counts == "1" else f"{counts} seeds"
-    return seeds if all(entry.sd for entry in entries) else f"{seeds}; sd pooled over the column"
