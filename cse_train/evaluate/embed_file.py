@@ -39,10 +39,10 @@ def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str
     ConfigError where the file has changed since it was counted.
     """
     write = _write_npy if to.suffix == ".npy" else _write_parquet
-    replace_file(to, lambda aside: write(aside, count, _embedded(model, source, count, column, report)))
+    replace_file(to, lambda aside: write(aside, count, _embed_chunks(model, source, count, column, report)))
 
 
-def _embedded(model: TextModel, source: Path, count: int, column: str | None, report: Report) -> Embedded:
+def _embed_chunks(model: TextModel, source: Path, count: int, column: str | None, report: Report) -> Embedded:
     done = 0
     for chunk in chunks(read_sentences(source, column), LINES_AT_ONCE):
         done += len(chunk)

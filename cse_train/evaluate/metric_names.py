@@ -27,13 +27,10 @@ def needs_direction(name: str) -> bool:
 def read_span(name: str, values: Iterable[float]) -> float | None:
     """The width of a bounded metric's range, 1 or 100 as its values are; None for a name or values that do not say."""
     sizes = [abs(value) for value in values]
-    if not sizes or needs_direction(name) or not any(_bounded(word) for word in _words(name)):
+    bounded = any(word in BOUNDED or word.rstrip("0123456789") in BOUNDED for word in _words(name))
+    if not sizes or needs_direction(name) or not bounded:
         return None
     return 1.0 if max(sizes) <= 1 else 100.0 if max(sizes) <= 100 else None
-
-
-def _bounded(word: str) -> bool:
-    return word in BOUNDED or word.rstrip("0123456789") in BOUNDED
 
 
 def _words(name: str) -> set[str]:

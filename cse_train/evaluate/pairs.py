@@ -103,11 +103,11 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     ConfigError, one line: unknown, missing, truncated, or without ratings.
     """
     if (file := paths.data_set(name)) is not None:
-        return _of_user(file, file_state(file))
+        return _read_user_file(file, file_state(file))
     if name.partition(":")[0] == "generated_dev":
-        return _generated(name, name.partition(":")[2])
+        return _make_generated(name, name.partition(":")[2])
     if hub_split(name):
-        return _from_hub(name, hub_split(name))
+        return _read_hub(name, hub_split(name))
     if name not in suite_names():
         raise ConfigError([f"unknown suite: suite={name}; {nearest(name, suite_names())}"])
     root = senteval_root(name, paths)
@@ -115,7 +115,7 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
         return _pairs(name, [pair for subset in STS_YEARS[name] for pair in _subset(name, subset, root)])
     lines, count = (STS_B | SICK_R)[name]
     path = root / ("STS/STSBenchmark" if name in STS_B else "SICK") / lines
-    graded = _graded(name, path, (5, 6, 4) if name in STS_B else (1, 2, 3))
+    graded = _read_graded(name, path, (5, 6, 4) if name in STS_B else (1, 2, 3))
     require_count(name, len(graded), count, path)
     return _pairs(name, graded)
 
@@ -166,7 +166,7 @@ def read_lines(name: str, path: Path, size: str = "", encoding: str = "utf8") ->
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _graded(name: str, path: Path, columns: tuple[int, int, int]) -> list[Graded]:
+def _read_graded(name: str, path: Path, columns: tuple[int, int, int]) -> list[Graded]:
     """Columns (text, text, gold) of tab-separated lines, quotes untouched (T26); headers and cut lines fall out."""
     rows = (line.split("\t") for line in read_lines(name, path))
     chosen = (tuple(row[c] for c in columns) for row in rows if len(row) > max(columns))
@@ -215,14 +215,14 @@ def require_grades(name: str, gold: Sequence[float]) -> None:
         raise ConfigError([f"constant grades: {name} has {len(gold)} equal ones, which rank nothing; fetch it again"])
 
 
-def _generated(name: str, variant: str) -> Pairs:
+def _make_generated(name: str, variant: str) -> Pairs:
     if variant and not (variant.isdecimal() and variant.isascii() and 2 <= int(variant[:9]) <= MOST_GENERATED):
         raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N from 2 to {MOST_GENERATED}"])
     left, right, gold = generated.make_graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
     return _pairs(name, zip(left, right, gold, strict=True))
 
 
-def _from_hub(name: str, split: str) -> Pairs:
+def _read_hub(name: str, split: str) -> Pairs:
     if split not in HUB_COUNTS:
         raise ConfigError([f"unknown split: suite={name}; {nearest(split, HUB_COUNTS)}"])
     table = load_hub_split(HUB_DATA_SET, split, f"suite={name}")
@@ -233,17 +233,17 @@ def _from_hub(name: str, split: str) -> Pairs:
 
 
 @lru_cache(maxsize=16)
-def _of_user(file: UserFile, _state: FileState) -> Pairs:
-    return replace(_joined(file.name, read_ratings(file)), role=file.role)
+def _read_user_file(file: UserFile, _state: FileState) -> Pairs:
+    return replace(_join(file.name, read_ratings(file)), role=file.role)
 
 
 def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:
-    pairs = _joined(name, graded)
+    pairs = _join(name, graded)
     require_grades(name, pairs.gold.tolist())
     return pairs
 
 
-def _joined(name: str, graded: Iterable[Graded]) -> Pairs:
+def _join(name: str, graded: Iterable[Graded]) -> Pairs:
     left, right, gold = zip(*graded, strict=True)
     content = texts_hash([*left, *right, *(repr(g) for g in gold)])
     return Pairs(name, left, right, np.array(gold, dtype=np.float64), content)

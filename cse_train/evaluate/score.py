@@ -37,15 +37,11 @@ def score_checkpoint(
         raise CorruptCheckpoint(best_path(best_folder), "it is gone")
     require(suites, paths)
     model = open_model(best_folder, signature=signature, encoder=encoder)
-    scores = evaluate(model, paths, _without_parts(suites), {})
-    return [keep_cosines(score, out) for score in {score.column: score for score in scores}.values()]
-
-
-def _without_parts(suites: Sequence[str]) -> list[str]:
-    """The suites without those whose columns another one gives too, so that nothing is computed twice."""
     groups = {name: set(columns(name)) for name in suites}
-    parts = {name for name, mine in groups.items() if any(mine < others for others in groups.values())}
-    return [name for name in suites if name not in parts]
+    # Where another suite gives all columns of one too, that one is left out: nothing is computed twice.
+    wholes = [name for name, mine in groups.items() if not any(mine < others for others in groups.values())]
+    scores = evaluate(model, paths, wholes, {})
+    return [keep_cosines(score, out) for score in {score.column: score for score in scores}.values()]
 
 
 def keep_cosines(score: Score, out: Path) -> Score:

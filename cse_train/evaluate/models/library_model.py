@@ -1,6 +1,6 @@
 """A sentence-transformers folder, run by that library, so that its numbers are the ones its users get."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,9 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None,
     kept = model.max_seq_length or MAX_LENGTH
     prompts = read_prompts(folder)
     text = prompts.text(prompt, "prompt", str(folder))
-    facts = (str(folder), _pooler_of(model), kept, files_hash(_weights(folder)))
+    patterns = ("*.json", "*.safetensors", "pytorch_model*.bin")
+    weights = files_hash(file for pattern in patterns for file in sorted(folder.rglob(pattern)))
+    facts = (str(folder), _pooler_of(model), kept, weights)
     return LibraryModel(*facts, model, prompts=prompts.texts, prompt=text)
 
 
@@ -82,19 +84,12 @@ def _pooler_of(model: Any) -> str:
     """Our name where the modules are what it says, else the modules' names; normalising changes no cosine."""
     kinds = [type(module).__name__ for module in model if type(module).__name__ != "Normalize"]
     pooling = [module for module in model if type(module).__name__ == "Pooling"]
-    mode = _mode_of(pooling[0]) if len(pooling) == 1 else ""
+    mode = ""
+    if len(pooling) == 1:  # an attribute since version 6, a method before
+        only = pooling[0]
+        mode = str(only.pooling_mode if hasattr(only, "pooling_mode") else only.get_pooling_mode_str())
     if kinds == ["Transformer", "Pooling"]:
         return LIBRARY_POOLERS.get(mode, mode)
     if kinds == ["Transformer", "Pooling", "Dense"] and mode == "cls":
         return "cls"
     return "sentence-transformers: " + " + ".join(kinds)
-
-
-def _mode_of(pooling: Any) -> str:
-    """The pooling mode: an attribute since version 6, a method before."""
-    return str(pooling.pooling_mode if hasattr(pooling, "pooling_mode") else pooling.get_pooling_mode_str())
-
-
-def _weights(folder: Path) -> Iterator[Path]:
-    for pattern in ("*.json", "*.safetensors", "pytorch_model*.bin"):
-        yield from sorted(folder.rglob(pattern))

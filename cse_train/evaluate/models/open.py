@@ -137,7 +137,10 @@ def _open_run(
             line = f"another pooler: pooler={pooler} of {folder}, whose {run.method} was fitted to"
             raise ConfigError([f"{line} {sentence_pooler.pooler}; leave the pooler out"])
         if pooler is not None:
-            _replace(sentence_pooler, pooler, folder)
+            if has_projector(pooler, training=False) and sentence_pooler.projector is None:
+                line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
+                raise ConfigError([f"{line} and has no MLP; choose another"])
+            sentence_pooler.pooler = pooler
         name = sentence_pooler.pooler
         require_first_token(name, _bare(embedder), tokenizer, str(folder))
     elif pooler is not None:
@@ -145,19 +148,12 @@ def _open_run(
         raise ConfigError([f"{line}; leave the pooler out"])
     file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
     facts = (str(folder), name, max_length or run.train.dev_max_length, files_hash([file]))
-    opened = _packed_model(facts, model, embedder, model.encode, tokenizer, strict=max_length is not None)
+    opened = _make_model(facts, model, embedder, model.encode, tokenizer, strict=max_length is not None)
     opened = replace(opened, text_of=model.text_of)
     if names_vectors(run.train.encoder):
         return opened
     prompts = read_prompts(locate(run.train.encoder))
-    return _prompted(opened, prompts, run.train.prompt if prompt is None else prompt, _bare(embedder))
-
-
-def _replace(sentence_pooler: SentencePooler, pooler: str, folder: Path) -> None:
-    if has_projector(pooler, training=False) and sentence_pooler.projector is None:
-        line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
-        raise ConfigError([f"{line} and has no MLP; choose another"])
-    sentence_pooler.pooler = pooler
+    return _add_prompt(opened, prompts, run.train.prompt if prompt is None else prompt, _bare(embedder))
 
 
 def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> PackedModel:
@@ -171,11 +167,11 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt
     if has_projector(pooler, training=False):
         _load_trained_mlp(model.pooler, path)
     facts = (str(path), pooler, max_length or MAX_LENGTH, backbone.content_hash)
-    opened = _packed_model(facts, model.eval(), model.encoder, model, backbone.tokenizer, strict=max_length is not None)
-    return _prompted(opened, backbone.prompts, prompt, backbone.encoder)
+    opened = _make_model(facts, model.eval(), model.encoder, model, backbone.tokenizer, strict=max_length is not None)
+    return _add_prompt(opened, backbone.prompts, prompt, backbone.encoder)
 
 
-def _prompted(opened: PackedModel, prompts: Prompts, name: str | None, encoder: nn.Module) -> PackedModel:
+def _add_prompt(opened: PackedModel, prompts: Prompts, name: str | None, encoder: nn.Module) -> PackedModel:
     """The model behind a prompt of its encoder's folder."""
     text = prompts.text(name, "prompt", opened.name)
     if name is None and (line := prompts.unused(text, "prompt", opened.name)):
@@ -213,7 +209,7 @@ def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
     pooler.projector.load_state_dict(mlp)
 
 
-def _packed_model(
+def _make_model(
     facts: tuple[str, str, int, str],
     model: nn.Module,
     embedder: nn.Module,

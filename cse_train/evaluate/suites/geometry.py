@@ -51,7 +51,7 @@ def alignment(left_PD: np.ndarray, right_PD: np.ndarray) -> float:
 def uniformity(embeddings_ND: np.ndarray) -> float:
     """log mean exp(-2 |f(x) - f(y)|^2) over the pairs i < j of rows scaled to length 1, so never a row with itself.
 
-    NaN for fewer than two rows. Rows that are equal count as pairs at distance 0. Memory is BLOCK x N.
+    NaN for fewer than two rows. Rows that are equal count as pairs at distance 0. Memory is PAIRS_AT_ONCE x N.
     """
     unit_ND = unit(embeddings_ND)
     rows = len(unit_ND)

@@ -13,8 +13,8 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs
-from cse_train.evaluate.protocol import Protocol, Score, sts_protocol
+from cse_train.evaluate.pairs import SEVEN, load_pairs
+from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
 from cse_train.text.corpora.files import texts_hash
 
@@ -40,7 +40,7 @@ def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
 
 
 def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
-    """Errors of the pairs whose lengths differ by at most LIMIT and of the others, of which neither may be empty."""
+    """Errors of the pairs whose lengths differ by at most NEAR_LENGTHS and of the others; neither part may be empty."""
     wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST_GRADE)
     return [
         (float(part.mean()), len(part))
@@ -55,39 +55,29 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """
     loaded = [load_pairs(name, paths) for name in SEVEN]
     rule = f"lengths differ by at most {NEAR_LENGTHS} words or more, absolute, gold / {HIGHEST_GRADE:g}"
-    errors = {pairs.name: _score(model, pairs) for pairs in loaded}
-    protocols = [sts_protocol(pairs, model, aggregation="mean over pairs", rule=rule) for pairs in loaded]
-    return [
-        *(score for p in protocols for score in _of_set(errors[p.suite], p)),
-        *_over_sets(errors.values(), _joint(protocols)),
-    ]
-
-
-def _score(model: TextModel, pairs: Pairs) -> LengthErrors:
-    apart = length_differences(pairs.left, pairs.right)
-    return length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart)
-
-
-def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Score]:
-    return [
-        Score(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
-        for metric, (value, pairs) in zip((NEAR_ERROR, FAR_ERROR), errors, strict=True)
-    ]
+    scores: list[Score] = []
+    errors: list[LengthErrors] = []
+    for pairs in loaded:
+        apart = length_differences(pairs.left, pairs.right)
+        errors.append(length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart))
+        protocol = sts_protocol(pairs, model, aggregation="mean over pairs", rule=rule)
+        scores += [
+            Score(suite=pairs.name, metric=metric, value=value, protocol=protocol, details={"pairs": count})
+            for metric, (value, count) in zip((NEAR_ERROR, FAR_ERROR), errors[-1], strict=True)
+        ]
+    joint = replace(
+        scores[0].protocol,
+        suite=NAME,
+        aggregation=f"mean of {', '.join(pairs.name for pairs in loaded)}",
+        split="test",
+        data_hash=texts_hash(pairs.content_hash for pairs in loaded),
+    )
+    near, far = macro_means(errors)
+    means = {NEAR_ERROR: near, FAR_ERROR: far, "gap": near - far}
+    return [*scores, *(Score(suite=NAME, metric=m, value=value, protocol=joint) for m, value in means.items())]
 
 
 def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
     """Near and far, each the mean over sets whatever their sizes."""
     near, far = np.mean([[value for value, _ in parts] for parts in errors], axis=0)
     return float(near), float(far)
-
-
-def _over_sets(errors: Iterable[LengthErrors], protocol: Protocol) -> list[Score]:
-    near, far = macro_means(errors)
-    values = {NEAR_ERROR: near, FAR_ERROR: far, "gap": near - far}
-    return [Score(suite=NAME, metric=m, value=value, protocol=protocol) for m, value in values.items()]
-
-
-def _joint(protocols: Sequence[Protocol]) -> Protocol:
-    """The protocol of a mean over sets."""
-    names, content = ", ".join(p.suite for p in protocols), texts_hash(p.data_hash for p in protocols)
-    return replace(protocols[0], suite=NAME, aggregation=f"mean of {names}", split="test", data_hash=content)

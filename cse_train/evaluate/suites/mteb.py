@@ -72,7 +72,7 @@ def _tensor(values: np.ndarray) -> Any:
 
 def member_hash(name: str) -> str:
     """Of a task's data, by the revision that the package pins. ConfigError, one line: no package, no task, no data."""
-    source = sorted(_loaded(name).metadata.dataset.items())
+    source = sorted(_load_task(name).metadata.dataset.items())
     return texts_hash([_version(), *(f"{key} {value}" for key, value in source)])
 
 
@@ -82,7 +82,7 @@ def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ())
 
 
 def _score(model: TextModel, name: str) -> Score:
-    task = _loaded(name)
+    task = _load_task(name)
     import mteb
 
     with _quiet():
@@ -117,7 +117,7 @@ def _version() -> str:
 
 
 @functools.cache
-def _loaded(name: str) -> Any:
+def _load_task(name: str) -> Any:
     """mteb's task with its data."""
     if importlib.util.find_spec("mteb") is None:
         raise ConfigError([f"missing package: suite={name} needs mteb; pip install 'cse-search[mteb]'"])

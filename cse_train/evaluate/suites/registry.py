@@ -99,10 +99,10 @@ def _is_suite(name: str) -> bool:
 
 def _suite(name: str) -> ModuleType:
     plugin = plugins.get("suite", name)
-    return list_shipped()[name] if plugin is None else _directed(plugins.load(plugin))
+    return list_shipped()[name] if plugin is None else _require_directions(plugins.load(plugin))
 
 
-def _directed(suite: ModuleType) -> ModuleType:
+def _require_directions(suite: ModuleType) -> ModuleType:
     """The suite; ConfigError with a line for each metric, such as a loss, of which it does not say which is better."""
     said = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
     metrics = dict.fromkeys(metric_of(column) or column for column in suite.COLUMNS)

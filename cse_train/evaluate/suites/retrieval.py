@@ -116,16 +116,13 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
     if not queries:  # models refuse to embed nothing
         return []
     cosines = round_cosines(unit(embed(queries)) @ embedded.unit_UD.T)
-    return [
-        {"query": query, "nearest": _list(query, row, embedded.texts)}
-        for query, row in zip(queries, cosines, strict=True)
-    ]
-
-
-def _list(query: str, cosines: np.ndarray, texts: Sequence[str]) -> list[dict[str, object]]:
-    order = np.argsort(-cosines, kind="stable")
-    others = [row for row in order[: NEAREST + 1].tolist() if texts[row] != query][:NEAREST]
-    return [{"text": texts[row], "cosine": float(cosines[row])} for row in others]
+    lists: list[dict[str, object]] = []
+    for query, cosines_U in zip(queries, cosines, strict=True):
+        order = np.argsort(-cosines_U, kind="stable")
+        others = [at for at in order[: NEAREST + 1].tolist() if embedded.texts[at] != query][:NEAREST]
+        shown = [{"text": embedded.texts[at], "cosine": float(cosines_U[at])} for at in others]
+        lists.append({"query": query, "nearest": shown})
+    return lists
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:

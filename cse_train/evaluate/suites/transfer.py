@@ -12,7 +12,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.transfer import scorer
 from cse_train.evaluate.transfer.contract import RECIPES, Examples, Relatedness, require_sklearn
-from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, Split, Task, load_task
+from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, Task, load_task
 from cse_train.text.corpora.files import texts_hash
 
 Mode = Literal["test", "dev"]
@@ -50,22 +50,22 @@ def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
     sides = [side for split in task.splits.values() for side in split.texts]
     embeddings = model.embed([text for side in sides for text in side])
     blocks = iter(np.split(embeddings, np.cumsum([len(side) for side in sides])[:-1]))
-    return {name: _examples([next(blocks) for _ in split.texts], split) for name, split in task.splits.items()}
-
-
-def _examples(sides: list[np.ndarray], split: Split) -> Examples:
-    if len(sides) == 1:
-        return Examples(sides[0], split.labels)
-    left, right = sides
-    return Examples(np.concatenate([np.abs(left - right), left * right], axis=1), split.labels)
+    examples = {}
+    for name, split in task.splits.items():
+        features = next(blocks)
+        if len(split.texts) == 2:
+            left, right = features, next(blocks)
+            features = np.concatenate([np.abs(left - right), left * right], axis=1)
+        examples[name] = Examples(features, split.labels)
+    return examples
 
 
 def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Score:
     splits = embed_task(model, task)
     if task.name in GRADED:
-        return _related(model, task, splits, mode)
-    outcome = scorer(protocol)(splits, task.classes, RECIPES[mode])
+        return _score_relatedness(model, task, splits, mode)
     recipe = RECIPES[mode]
+    outcome = scorer(protocol)(splits, task.classes, recipe)
     optimiser = f", {recipe.optimiser}" if protocol == "senteval" else ""
     details: dict[str, float] = {"devacc": outcome.devacc}
     value, exact = outcome.devacc, outcome.exact_devacc
@@ -85,7 +85,7 @@ def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Sc
     )
 
 
-def _related(model: TextModel, task: Task, splits: dict[str, Examples], mode: Mode) -> Score:
+def _score_relatedness(model: TextModel, task: Task, splits: dict[str, Examples], mode: Mode) -> Score:
     outcome: Relatedness = scorer("relatedness")(splits)
     details = {name: getattr(outcome, name) for name in ("devpearson", "pearson", "spearman", "mse")}
     metric = "spearman" if mode == "test" else "devpearson"

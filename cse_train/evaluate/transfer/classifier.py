@@ -110,15 +110,12 @@ class _Together:
         epoch = 0
         while len(self.active) and epoch <= CLASSIFIER_EPOCHS:
             for _ in range(self.recipe.epoch_size):
-                self._epoch(stream.permutation(self.rows_GT.shape[1]))
+                order = torch.from_numpy(stream.permutation(self.rows_GT.shape[1])).to(self.rows_GT.device)
+                for rows_GB in self.rows_GT[:, order].split(self.recipe.batch_size, dim=1):
+                    self._step(rows_GB)
             epoch += self.recipe.epoch_size
             self._look()
         return [Fitted(c.cpu().numpy(), w) for c, w in zip(self.correct_GM, self.best_GCMD, strict=True)]
-
-    def _epoch(self, order: np.ndarray) -> None:
-        rows_GT = self.rows_GT[:, torch.from_numpy(order).to(self.rows_GT.device)]
-        for rows_GB in rows_GT.split(self.recipe.batch_size, dim=1):
-            self._step(rows_GB)
 
     def _step(self, rows_GB: Tensor) -> None:
         """One step on the mean cross-entropy of each model plus half its decay times its squared weights."""

@@ -23,29 +23,29 @@ def score(splits: Splits, _classes: int, recipe: ClassifierRecipe) -> TransferOu
     """Dev and test accuracy of a task, cross-validated over the recipe's folds where it has no dev set."""
     first = next(iter(splits.values()))
     if "dev" in splits:
-        devacc = percent(_predicted(first, splits["dev"].features), splits["dev"].labels)
+        devacc = percent(_predict(first, splits["dev"].features), splits["dev"].labels)
     else:
-        shares, predicted = _cross_validated(first, recipe.folds)
+        shares, predicted = _cross_validate(first, recipe.folds)
         devacc = float(np.mean(shares))
     if "test" not in splits:
         return TransferOutcome(round_percent(devacc), round_percent(devacc), devacc, devacc, predicted)
-    predicted = _predicted(first, splits["test"].features)
+    predicted = _predict(first, splits["test"].features)
     accuracy = percent(predicted, splits["test"].labels)
     return TransferOutcome(round_percent(devacc), round_percent(accuracy), devacc, accuracy, predicted)
 
 
-def _cross_validated(examples: Examples, folds: int) -> tuple[list[float], np.ndarray]:
+def _cross_validate(examples: Examples, folds: int) -> tuple[list[float], np.ndarray]:
     """Accuracy of each fold, and what every example was taken for."""
     predicted = np.full(len(examples.labels), -1)
     shares = []
     for train, test in stratify(examples.labels, folds):
         part = Examples(examples.features[train], examples.labels[train])
-        predicted[test] = _predicted(part, examples.features[test])
+        predicted[test] = _predict(part, examples.features[test])
         shares.append(percent(predicted[test], examples.labels[test]))
     return shares, predicted
 
 
-def _predicted(train: Examples, features: np.ndarray) -> np.ndarray:
+def _predict(train: Examples, features: np.ndarray) -> np.ndarray:
     from sklearn.linear_model import LogisticRegression  # an extra, slow to import
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

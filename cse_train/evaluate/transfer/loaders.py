@@ -109,7 +109,7 @@ class Task:
 def load_task(name: str, paths: DataPaths) -> Task:
     """The task of that name, a user's own before any other. ConfigError, one line: unknown, missing, unreadable."""
     if (file := paths.data_set(name)) is not None:
-        return _of_user(file, file_state(file))
+        return _read_user_file(file, file_state(file))
     if name not in EVERY_TASK:
         raise ConfigError([f"unknown task: tasks={name}; {nearest(name, EVERY_TASK)}"])
     root = senteval_root(name, paths)
@@ -125,11 +125,11 @@ def load_task(name: str, paths: DataPaths) -> Task:
 
 
 @lru_cache(maxsize=16)
-def _of_user(file: UserFile, _state: FileState) -> Task:
+def _read_user_file(file: UserFile, _state: FileState) -> Task:
     """One split, as MR's; classes are counted in the order of their names."""
     labelled = read_labels(file)
     numbers = {label: number for number, label in enumerate(sorted({label for _, label in labelled}))}
-    splits = {"all": _sorted([((text,), numbers[label]) for text, label in labelled])}
+    splits = {"all": _sort([((text,), numbers[label]) for text, label in labelled])}
     return Task(file.name, len(numbers), splits, _hash(splits))
 
 
@@ -138,7 +138,7 @@ def _binary(name: str, root: Path) -> Split:
     examples: list[Example] = []
     for label, (file, count) in zip((1, 0), BINARY[name], strict=True):
         examples += [((clean(line),), label) for line in _lines(name, root / file, count)]
-    return _sorted(examples)
+    return _sort(examples)
 
 
 def _probing(name: str, path: Path) -> Task:
@@ -153,11 +153,11 @@ def _probing(name: str, path: Path) -> Task:
 
     examples: dict[str, list[Example]] = {split: [] for split in PROBING_COUNTS}
     for at, line in enumerate(lines, start=1):
-        split, example = _parsed(parse, line, f"{path}:{at}")
+        split, example = _parse(parse, line, f"{path}:{at}")
         examples[split].append(example)
     for split, wanted in PROBING_COUNTS.items():
         require_count(f"{name} {split}", len(examples[split]), wanted, path, "lines")
-    splits = {split: _sorted(part) for split, part in examples.items()}
+    splits = {split: _sort(part) for split, part in examples.items()}
     return Task(name, len(classes), splits, _hash(splits))
 
 
@@ -165,7 +165,7 @@ def _official(name: str, path: Path, count: int) -> Split:
     """One official split."""
     header = int(name in HEADED)
     lines = _lines(name, path, count + header)[header:]
-    return _sorted([_parsed(PARSERS[name], line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
+    return _sort([_parse(PARSERS[name], line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
 
 
 def _sst2(line: str) -> Example:
@@ -217,22 +217,18 @@ PARSERS: dict[str, Callable[[str], Example]] = {
 }
 
 
-def _parsed(parse: Callable[[str], Parsed], line: str, where: str) -> Parsed:
+def _parse(parse: Callable[[str], Parsed], line: str, where: str) -> Parsed:
     try:
         return parse(line)
     except (ValueError, KeyError, IndexError) as error:
         raise ConfigError([f"unreadable line: {where}: {line.strip()[:60]!r}; fetch the file again"]) from error
 
 
-def _sorted(examples: list[Example]) -> Split:
+def _sort(examples: list[Example]) -> Split:
     """By the number of tokens of each side, then the label, ties in file order: folds depend on this order."""
-    examples = sorted(examples, key=lambda example: (*map(_length, example[0]), example[1]))
+    examples = sorted(examples, key=lambda example: (*(len(text.split()) for text in example[0]), example[1]))
     sides = zip(*(sides for sides, _ in examples), strict=True)
     return Split(tuple(sides), np.array([label for _, label in examples]))
-
-
-def _length(text: str) -> int:
-    return len(text.split())
 
 
 def _lines(name: str, path: Path, count: int) -> list[str]:

@@ -29,7 +29,7 @@ def score(splits: Splits) -> Relatedness:
     features = {name: add_constant(split.features) for name, split in splits.items()}
     gold = {name: split.labels for name, split in splits.items()}
     devpearson, weights_CD = _fit(features["train"], probabilities(gold["train"]), features["dev"], gold["dev"])
-    predicted = _expected(features["test"], weights_CD)
+    predicted = _expect(features["test"], weights_CD)
     return Relatedness(
         devpearson=devpearson,
         pearson=pearson(predicted, gold["test"]),
@@ -57,7 +57,7 @@ def _fit(features_ND: Tensor, targets_NC: Tensor, dev_ND: Tensor, dev_gold: np.n
             for rows_B in torch.from_numpy(stream.permutation(len(features_ND))).split(RELATEDNESS_BATCH):
                 optimiser.step(weights_CD, _gradient(features_ND[rows_B], targets_NC[rows_B], weights_CD))
         epoch += ROUND
-        correlation = pearson(_expected(dev_ND, weights_CD), dev_gold)
+        correlation = pearson(_expect(dev_ND, weights_CD), dev_gold)
         if math.isnan(best) or correlation > best:
             best, kept_CD = correlation, weights_CD.clone()
         else:
@@ -73,7 +73,7 @@ def _gradient(inputs_BD: Tensor, targets_BC: Tensor, weights_CD: Tensor) -> Tens
     return errors_BC.T @ inputs_BD
 
 
-def _expected(features_ND: Tensor, weights_CD: Tensor) -> np.ndarray:
+def _expect(features_ND: Tensor, weights_CD: Tensor) -> np.ndarray:
     """float64 [N]: the mean grade."""
     expected: np.ndarray = (features_ND @ weights_CD.T).softmax(1).numpy() @ SICK_GRADES
     return expected

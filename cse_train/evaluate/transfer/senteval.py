@@ -57,24 +57,24 @@ class _Trainer:
         """Folds of some rows, as rows of the task."""
         return [(rows[train], rows[test]) for train, test in stratify(self.labels[rows], self.recipe.folds)]
 
-    def predicted(self, fitted: Fitted, rows: np.ndarray, decay: int = 0) -> np.ndarray:
+    def predict(self, fitted: Fitted, rows: np.ndarray, decay: int = 0) -> np.ndarray:
         classes: np.ndarray = predict(self.features[rows], fitted.weights[:, [decay]])[:, 0].numpy()
         return classes
 
 
-def _nested(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
+def _nest_folds(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
     """MR, CR, SUBJ, MPQA: every outer fold picks its weight decay in inner folds of its training part."""
     outer = trainer.folds(rows)
     inner = [Problem(*fold) for train, _ in outer for fold in trainer.folds(train)]
     shares_of_inner = _shares(inner, trainer.fit(inner)).reshape(len(outer), -1, len(WEIGHT_DECAYS))
-    choices = [_chosen(part) for part in shares_of_inner]
+    choices = [_choose_decay(part) for part in shares_of_inner]
     refits = trainer.fit(
         [hold_out(train, WEIGHT_DECAYS[best]) for (train, _), (best, _, _) in zip(outer, choices, strict=True)]
     )
     predicted = np.full(len(rows), -1)
     shares = []
     for fitted, (_, test) in zip(refits, outer, strict=True):
-        predicted[test] = trainer.predicted(fitted, test)
+        predicted[test] = trainer.predict(fitted, test)
         shares.append(percent(predicted[test], trainer.labels[test]))
     return TransferOutcome(
         round_percent(np.mean([devacc for _, devacc, _ in choices])),
@@ -85,10 +85,10 @@ def _nested(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
     )
 
 
-def _cross_validated(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> TransferOutcome:
+def _cross_validate(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> TransferOutcome:
     """TREC, MRPC: folds of the training set pick the weight decay, a refit meets the official test set."""
     problems = [Problem(*fold) for fold in trainer.folds(train)]
-    best, devacc, exact = _chosen(_shares(problems, trainer.fit(problems)))
+    best, devacc, exact = _choose_decay(_shares(problems, trainer.fit(problems)))
     [refit] = trainer.fit([hold_out(train, WEIGHT_DECAYS[best])])
     return _official(trainer, refit, 0, test, (devacc, exact))
 
@@ -97,13 +97,13 @@ def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarr
     """SST-2: the official dev set picks the weight decay. SentEval refits it and gets the same classifier again."""
     problems = [Problem(train, dev)]
     [fitted] = trainer.fit(problems)
-    best, devacc, exact = _chosen(_shares(problems, [fitted]))
+    best, devacc, exact = _choose_decay(_shares(problems, [fitted]))
     return _official(trainer, fitted, best, test, (devacc, exact))
 
 
 SPLIT_KINDS: dict[tuple[str, ...], Callable[..., TransferOutcome]] = {
-    ("all",): _nested,
-    ("train", "test"): _cross_validated,
+    ("all",): _nest_folds,
+    ("train", "test"): _cross_validate,
     ("train", "dev", "test"): _split,
 }
 
@@ -111,7 +111,7 @@ SPLIT_KINDS: dict[tuple[str, ...], Callable[..., TransferOutcome]] = {
 def _official(
     trainer: _Trainer, fitted: Fitted, decay: int, test: np.ndarray, devacc: tuple[float, float]
 ) -> TransferOutcome:
-    predicted = trainer.predicted(fitted, test, decay)
+    predicted = trainer.predict(fitted, test, decay)
     share = percent(predicted, trainer.labels[test])
     return TransferOutcome(devacc[0], round_percent(share), devacc[1], share, predicted)
 
@@ -121,7 +121,7 @@ def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:
     return np.stack([fitted.correct / len(problem.dev) for problem, fitted in zip(problems, fits, strict=True)])
 
 
-def _chosen(shares: np.ndarray) -> tuple[int, float, float]:
+def _choose_decay(shares: np.ndarray) -> tuple[int, float, float]:
     """The first best weight decay by the rounded mean over folds, that mean, and the exact one."""
     exact = 100 * shares.mean(0)
     shown = [round_percent(value) for value in exact]

@@ -97,12 +97,12 @@ def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.n
         for query, row in enumerate(cosines, start=first):
             answers = judgements.judged[query]
             itself = places.get(judgements.queries[query])
-            each.append(_of_query(row, answers, itself if itself not in answers else None))
+            each.append(_score_query(row, answers, itself if itself not in answers else None))
     means = 100.0 * np.mean(each, axis=0)
     return dict(zip(RANK_METRICS, map(float, means), strict=True))
 
 
-def _of_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None) -> tuple[float, float, float]:
+def _score_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None) -> tuple[float, float, float]:
     """ndcg@10, mrr@10 and recall@1 of one query."""
     gains = np.zeros(len(cosines_C))
     gains[list(answers)] = list(answers.values())

@@ -54,8 +54,7 @@ def open_user_file(file: UserFile) -> Opened:
         raise ConfigError(
             [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_COLUMNS[kind])}" for name in wrong]
         )
-    needed = [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
-    columns = name_columns(table, file.named, _usual(kind, table), needed)
+    columns = name_columns(table, file.named, _usual(kind, table), set_names(kind))
     _require_distinct(file, columns)
     return Opened(file, kind, table, columns)
 

@@ -1,7 +1,6 @@
 """Sentences with a class each, in a file of the user's own."""
 
 from collections import Counter
-from typing import Any
 
 from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
@@ -16,10 +15,13 @@ def read_labels(file: UserFile) -> list[tuple[str, str]]:
     """The sentences with their classes. ConfigError: a row without a text or a class, one class, one with too few."""
     open_file = open_user_file(file)
     place, names = open_file.table.place, [open_file.columns[name] for name in ("text", "label")]
-    labelled = [
-        (text_of(text, place, where, names[0]), _label(label, place, where, names[1]))
-        for where, (text, label) in open_file.table.read(names)
-    ]
+    labelled: list[tuple[str, str]] = []
+    for where, (text, label) in open_file.table.read(names):
+        sentence = text_of(text, place, where, names[0])
+        if not isinstance(label, str | int | bool) or str(label).strip() == "":
+            line = f"missing label: {place}, {where}: {names[1]} is no class; give one or remove the row"
+            raise ConfigError([line])
+        labelled.append((sentence, str(label).strip()))
     counts = Counter(label for _, label in labelled)
     if len(counts) < 2:
         raise ConfigError([f"constant labels: {place} has {len(counts)} class in {names[1]}; give two at least"])
@@ -28,9 +30,3 @@ def read_labels(file: UserFile) -> list[tuple[str, str]]:
         what = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
         raise ConfigError([f"{what}, and folds need {LEAST_LABELLED}; add some, or leave the class out"])
     return labelled
-
-
-def _label(value: Any, place: str, where: str, column: str) -> str:
-    if value is None or str(value).strip() == "" or not isinstance(value, str | int | bool):
-        raise ConfigError([f"missing label: {place}, {where}: {column} is no class; give one or remove the row"])
-    return str(value).strip()

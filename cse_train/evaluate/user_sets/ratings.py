@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.evaluate.correlation import constant
-from cse_train.evaluate.user_sets.kinds import Opened, open_user_file
+from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
@@ -25,25 +25,24 @@ def read_ratings(file: UserFile) -> list[Rated]:
     if open_file.kind != "ratings":
         line = f"no ratings: {file.name} has {open_file.kind}, and rated pairs are wanted"
         raise ConfigError([f"{line}; give columns: {{sentence1: NAME, sentence2: NAME, rating: NAME}}"])
-    names = [open_file.columns[name] for name in ("sentence1", "sentence2", "rating")]
-    rated = [_rated(open_file, where, values, names) for where, values in open_file.table.read(names)]
+    place, names = open_file.table.place, [open_file.columns[name] for name in ("sentence1", "sentence2", "rating")]
+    rated = [
+        (
+            text_of(left, place, where, names[0]),
+            text_of(right, place, where, names[1]),
+            number_of(rating, place, where, names[2]),
+        )
+        for where, (left, right, rating) in open_file.table.read(names)
+    ]
     if len(rated) < LEAST_PAIRS:
-        raise ConfigError([f"too few pairs: {open_file.table.place} has {len(rated)}; give at least {LEAST_PAIRS}"])
+        raise ConfigError([f"too few pairs: {place} has {len(rated)}; give at least {LEAST_PAIRS}"])
     if constant(np.array([rating for _, _, rating in rated])):
-        line = f"constant ratings: {open_file.table.place} has {len(rated)} equal ones in {names[2]}"
+        line = f"constant ratings: {place} has {len(rated)} equal ones in {names[2]}"
         raise ConfigError([f"{line}, which rank nothing; name another column or give another file"])
     if all(left == right for left, right, _ in rated):
-        line = (
-            f"equal texts: {names[0]} and {names[1]} of {open_file.table.place} are the same in all {len(rated)} pairs"
-        )
+        line = f"equal texts: {names[0]} and {names[1]} of {place} are the same in all {len(rated)} pairs"
         raise ConfigError([f"{line}, and their cosines rank nothing; name another column or give another file"])
     return rated
-
-
-def _rated(open_file: Opened, where: str, values: list[Any], names: list[str]) -> Rated:
-    place = open_file.table.place
-    left, right = (text_of(value, place, where, name) for value, name in zip(values[:2], names[:2], strict=True))
-    return left, right, number_of(values[2], place, where, names[2])
 
 
 def number_of(value: Any, place: str, where: str, column: str) -> float:

@@ -85,8 +85,8 @@ def test_the_fourth_failure_ends_the_training_and_the_best_weights_are_kept(
     monkeypatch.setattr(relatedness, "pearson", lambda a, b: next(correlations))
     monkeypatch.setattr(relatedness, "ROUND", 1)
     rounds: list[torch.Tensor] = []
-    expected = relatedness._expected
-    monkeypatch.setattr(relatedness, "_expected", lambda x, w: rounds.append(w.clone()) or expected(x, w))
+    expected = relatedness._expect
+    monkeypatch.setattr(relatedness, "_expect", lambda x, w: rounds.append(w.clone()) or expected(x, w))
     features = {name: relatedness.add_constant(split.features) for name, split in splits.items()}
     targets = relatedness.probabilities(splits["train"].labels)
     best, weights = relatedness._fit(features["train"], targets, features["dev"], splits["dev"].labels)
