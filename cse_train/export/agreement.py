@@ -12,7 +12,7 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import Encode
-from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.export.parts import Parts
 from cse_train.export.reload import reload_folder
@@ -71,7 +71,11 @@ class Agreement:
 
 def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     """Embed the dev set that selected the checkpoint with both; a generated one where its files are absent."""
-    pairs = _pairs(parts.run.train.dev, paths)
+    wanted = parts.run.train.dev
+    try:
+        pairs = load_pairs(wanted, paths)
+    except ConfigError:
+        pairs = load_pairs(FIXED, paths)
     embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     ours_UD, theirs_UD = evaluator.embedder(cast(Encode, parts.method.encode)), embed(evaluator.texts)
@@ -79,7 +83,7 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     return Agreement(
         library=library,
         suite=pairs.name,
-        wanted=parts.run.train.dev,
+        wanted=wanted,
         ours=ours.value,
         theirs=theirs.value,
         unscored=ours.unscored,
@@ -87,10 +91,3 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
         largest=float(np.abs(ours_UD - theirs_UD).max()),
         scale=float(np.abs(ours_UD).max()),
     )
-
-
-def _pairs(name: str, paths: DataPaths) -> Pairs:
-    try:
-        return load_pairs(name, paths)
-    except ConfigError:
-        return load_pairs(FIXED, paths)

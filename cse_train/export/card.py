@@ -51,12 +51,12 @@ def write_card(parts: Parts, form: str, lineage: Lineage, folder: Path) -> None:
 def _sections(parts: Parts, form: str, lineage: Lineage) -> Iterator[str]:
     run = parts.run
     yield _front_matter(run.method, form)
-    yield f"# {run.method} on {_named(run.train.encoder)}\n\nSentence embeddings of {parts.encoder.width} numbers."
+    yield f"# {run.method} on {_shorten(run.train.encoder)}\n\nSentence embeddings of {parts.encoder.width} numbers."
     yield "## Load\n\n" + _load(parts, form)
     yield "## Training run\n\n" + _table(_origin(run, lineage))
     yield "## Selection\n\n" + _table(_selection(run, parts.facts, lineage))
     yield "## Scores\n\n" + _scores(parts, lineage)
-    settings = {key: _named(value) for key, value in run.flat().items()}
+    settings = {key: _shorten(value) for key, value in run.flat().items()}
     yield "## Settings\n\n```json\n" + json.dumps(settings, indent=1) + "\n```"
     if lineage.hashes:
         yield "## Content hashes\n\n" + _table(lineage.hashes.items())
@@ -88,7 +88,7 @@ def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
         yield "run signature", lineage.signature
     yield "method", run.method
     yield "seed", run.train.seed
-    yield "encoder", _named(run.train.encoder)
+    yield "encoder", _shorten(run.train.encoder)
     yield "corpus", run.train.corpus
     provenance = lineage.provenance
     versions = provenance.get("versions", {})
@@ -110,17 +110,20 @@ def _selection(run: RunConfig, facts: Mapping[str, object], lineage: Lineage) ->
 
 
 def _scores(parts: Parts, lineage: Lineage) -> str:
-    rows = [(suite, f"{value:.2f}", _said(protocol)) for suite, value, protocol in lineage.scores]
-    if "best" in parts.facts and parts.run.train.dev not in {suite for suite, _, _ in lineage.scores}:
-        rows.insert(0, (parts.run.train.dev, f"{parts.facts['best']:.2f}", _said(_dev_protocol(parts))))
+    rows = [(suite, f"{value:.2f}", _describe(protocol)) for suite, value, protocol in lineage.scores]
+    train = parts.run.train
+    if "best" in parts.facts and train.dev not in {suite for suite, _, _ in lineage.scores}:
+        protocol = {
+            "pooler": parts.pooler.pooler,
+            "split": _dev_split(train.dev),
+            "max_length": train.dev_max_length,
+            "aggregation": "all",
+            "precision": "fp32",
+            "code_version": CODE_VERSION,
+        }
+        rows.insert(0, (train.dev, f"{parts.facts['best']:.2f}", _describe(protocol)))
     head = ["| suite | value | protocol |", "| --- | --- | --- |"]
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)]) if rows else "None is stored."
-
-
-def _dev_protocol(parts: Parts) -> dict[str, object]:
-    kept = parts.run.train.dev_max_length
-    shared = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
-    return {"pooler": parts.pooler.pooler, "split": _dev_split(parts.run.train.dev), "max_length": kept, **shared}
 
 
 def _dev_split(dev: str) -> str:
@@ -128,7 +131,7 @@ def _dev_split(dev: str) -> str:
     return split_of(dev) if set_name(dev) in suite_names() else "dev"
 
 
-def _said(facts: Mapping[str, object]) -> str:
+def _describe(facts: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items() if name != "suite" and value != "")
 
 
@@ -136,6 +139,6 @@ def _table(rows: Iterable[tuple[str, Any]]) -> str:
     return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)])
 
 
-def _named(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """A folder of this computer by its name alone."""
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

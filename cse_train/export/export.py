@@ -11,7 +11,7 @@ from cse_train.evaluate.models.open import require_first_token
 from cse_train.export.agreement import Agreement, compare
 from cse_train.export.card import write_card
 from cse_train.export.lineage import Lineage
-from cse_train.export.parts import Parts, parts_of, require_transformers
+from cse_train.export.parts import parts_of, require_transformers
 from cse_train.export.sentence_transformers_folder import write_modules
 from cse_train.export.transformers_folder import write_encoder
 from cse_train.fields import ConfigError, nearest
@@ -38,7 +38,8 @@ def export(
     if format not in EXPORT_FORMATS:
         raise ConfigError([f"unknown format: format={format}; {nearest(format, EXPORT_FORMATS)}"])
     require_new(to)
-    parts = _parts(best_folder, encoder)
+    parts = parts_of(load_model(best_folder, encoder=encoder), read_best(best_folder)[1])
+    require_first_token(parts.pooler.pooler, parts.encoder, parts.tokenizer, str(best_folder))
     if format == "hf":
         require_transformers(parts)
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
@@ -62,9 +63,3 @@ def require_new(to: Path) -> None:
     """ConfigError where `to` is anything but absent or an empty folder."""
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])
-
-
-def _parts(best_folder: Path, encoder: str | None) -> Parts:
-    parts = parts_of(load_model(best_folder, encoder=encoder), read_best(best_folder)[1])
-    require_first_token(parts.pooler.pooler, parts.encoder, parts.tokenizer, str(best_folder))
-    return parts

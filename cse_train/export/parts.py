@@ -73,8 +73,9 @@ class Parts:
     @property
     def dense(self) -> tuple[DenseLayer, ...]:
         """The projector where the pooler has one at test time, or the whitening, as linear layers."""
-        if self.whitener is not None:
-            return (_whitening(self.whitener),)
+        if self.whitener is not None:  # (x - mu) W as W^T x - W^T mu, worked out in fp64
+            mean_I, map_IO = self.whitener.transform()
+            return (DenseLayer(map_IO.T.float(), -(mean_I @ map_IO).float(), "Identity"),)
         projector = self.pooler.projector if has_projector(self.pooler.pooler, training=False) else None
         return () if projector is None else _layers(projector)
 
@@ -124,17 +125,11 @@ def _layers(projector: nn.Module) -> tuple[DenseLayer, ...]:
     if isinstance(projector, MlpProjector):
         return (DenseLayer(projector.dense.weight, projector.dense.bias, "Tanh"),)
     assert isinstance(projector, BatchNormProjector), type(projector)
-    inner = _folded(projector.inner, projector.inner_norm, "ReLU")
-    return inner, _folded(projector.outer, projector.outer_norm, "Identity")
+    inner = _fold(projector.inner, projector.inner_norm, "ReLU")
+    return inner, _fold(projector.outer, projector.outer_norm, "Identity")
 
 
-def _whitening(whitener: Whitener) -> DenseLayer:
-    """(x - mu) W as W^T x - W^T mu, worked out in fp64."""
-    mean_I, map_IO = whitener.transform()
-    return DenseLayer(map_IO.T.float(), -(mean_I @ map_IO).float(), "Identity")
-
-
-def _folded(linear: nn.Linear, norm: JointBatchNorm, activation: Literal["ReLU", "Identity"]) -> DenseLayer:
+def _fold(linear: nn.Linear, norm: JointBatchNorm, activation: Literal["ReLU", "Identity"]) -> DenseLayer:
     """Linear and BatchNorm by its running statistics as one linear layer, worked out in fp64."""
     scale_O = torch.rsqrt(norm.running_var.double() + norm.eps)
     shift_O = -norm.running_mean.double() * scale_O

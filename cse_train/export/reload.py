@@ -37,13 +37,13 @@ def reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, s
     Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout.
     """
     if not (folder / "modules.json").exists():
-        return _batched(_by_transformers(folder, pooler), prompt), _version("transformers")
+        return _embed_in_batches(_load_by_transformers(folder, pooler), prompt), _version("transformers")
     if importlib.util.find_spec(LIBRARY) is None:
-        return _batched(_by_modules(folder), prompt), _version("transformers")
-    return _by_library(folder), _version("sentence-transformers")
+        return _embed_in_batches(_load_by_modules(folder), prompt), _version("transformers")
+    return _load_by_library(folder), _version("sentence-transformers")
 
 
-def _by_library(folder: Path) -> Embed:
+def _load_by_library(folder: Path) -> Embed:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True, local_files_only=True)
@@ -55,7 +55,7 @@ def _by_library(folder: Path) -> Embed:
     return embed
 
 
-def _by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]], Tensor]:
+def _load_by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]], Tensor]:
     """The recipe of the model card."""
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
 
@@ -65,12 +65,12 @@ def _by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]], Ten
         if pooler == "cls":
             return out.pooler_output
         first = out.hidden_states[LAYERS_READ[pooler]] if pooler in LAYERS_READ else out.last_hidden_state
-        return _pooled((first + out.last_hidden_state) / 2, batch["attention_mask"], pooler)
+        return _pool((first + out.last_hidden_state) / 2, batch["attention_mask"], pooler)
 
     return embed
 
 
-def _by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
+def _load_by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
     """What sentence-transformers would do with the folder, for a computer without it."""
     listed = json.loads((folder / "modules.json").read_text(encoding="utf8"))
     tokenize, run = _first_module(folder, listed[0])
@@ -87,7 +87,7 @@ def _by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
         token_NLH = hidden[-1]
         for each in weights:
             token_NLH = torch.einsum("k,knlh->nlh", each, torch.stack(list(hidden))) / each.sum()
-        return nn.Sequential(*layers)(_pooled(token_NLH, batch["attention_mask"], pooler))
+        return nn.Sequential(*layers)(_pool(token_NLH, batch["attention_mask"], pooler))
 
     return embed
 
@@ -116,7 +116,7 @@ def _dense(folder: Path) -> nn.Module:
     return nn.Sequential(linear, activation)
 
 
-def _pooled(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
+def _pool(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
     """Batches are padded on the right."""
     if reads_first(pooler):
         return token_NLH[:, 0]
@@ -126,7 +126,7 @@ def _pooled(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
     return (token_NLH * mask_NL1).sum(1) / mask_NL1.sum(1)
 
 
-def _batched(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
+def _embed_in_batches(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
     """By batches of similar length, in the order given, each text behind the prompt."""
 
     def all_of(texts: Sequence[str]) -> np.ndarray:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from safetensors.torch import save
 from torch import Tensor
-from transformers import PretrainedConfig
 
 from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.transformers_io import encoder_to_transformers
@@ -27,7 +26,9 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
         if with_pooler and parts.dense:
             tensors |= {f"pooler.dense.{name}": tensor for name, tensor in parts.dense[0].tensors.items()}
         write_tensors(folder / "model.safetensors", tensors)
-        write_json(folder / "config.json", _described(parts.config))
+        config = {name: value for name, value in parts.config.to_dict().items() if name != "_name_or_path"}
+        config |= {"architectures": [ARCHITECTURES[parts.config.model_type]], "dtype": "float32"}
+        write_json(folder / "config.json", config)
     parts.tokenizer.save_pretrained(folder)
     _settle_tokenizer(folder / "tokenizer_config.json", parts.max_length)
 
@@ -42,11 +43,6 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """One safetensors file; its folder is made."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, {"format": "pt"}))
-
-
-def _described(config: PretrainedConfig) -> dict[str, object]:
-    values = {name: value for name, value in config.to_dict().items() if name != "_name_or_path"}
-    return values | {"architectures": [ARCHITECTURES[config.model_type]], "dtype": "float32"}
 
 
 def _settle_tokenizer(path: Path, max_length: int) -> None:
