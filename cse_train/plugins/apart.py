@@ -22,13 +22,13 @@ def call_apart(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         return function(*args, **named)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, registry.adopt, (registry.list_given(),)) as pool:
-        result, problems = pool.submit(_called, function, args, named).result()
+        result, problems = pool.submit(_call, function, args, named).result()
     if problems:
         raise ConfigError(problems)
     return cast(T, result)
 
 
-def _called(function: Callable[..., Any], args: Any, named: Any) -> tuple[Any, list[str]]:
+def _call(function: Callable[..., Any], args: Any, named: Any) -> tuple[Any, list[str]]:
     try:
         return function(*args, **named), []
     except ValueError as error:

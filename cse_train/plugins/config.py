@@ -21,10 +21,10 @@ def check_config(plugin: Plugin) -> type[Options]:
     if not isinstance(shape, type) or (module, shape) not in _classes:
         if problems := _problems(plugin.name, module, str(plugin)):
             raise ConfigError(problems)
-        is_earlier = earlier.is_earlier(module)
-        _classes[module, module.Config] = (
-            earlier.options_of(module, _remade(plugin.name)) if is_earlier else module.Config
-        )
+        checked: type[Options] = module.Config
+        if earlier.is_earlier(module):
+            checked = earlier.options_of(module, functools.partial(_make, plugin.name))
+        _classes[module, module.Config] = checked
     return _classes[module, module.Config]
 
 
@@ -32,12 +32,7 @@ _classes: dict[tuple[ModuleType, type], type[Options]] = {}
 """(module, its `Config`) -> what was checked."""
 
 
-@functools.cache
-def _remade(method: str) -> Any:
-    return functools.partial(_made, method)
-
-
-def _made(method: str, values: Json) -> Options:
+def _make(method: str, values: Json) -> Options:
     return fields.make_checked(check_config(registry.require("method", method)), values)
 
 
@@ -45,13 +40,13 @@ def _problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
     """Each fault of a method's `Config` and its VERSION."""
     shape: Any = getattr(module, "Config", None)
     if not earlier.is_earlier(module) and not (isinstance(shape, type) and issubclass(shape, Options)):
-        return (f"no options: method={name} Config={_shown(shape)} in {where}; write class Config(Options)",)
+        return (f"no options: method={name} Config={_describe(shape)} in {where}; write class Config(Options)",)
     problems = []
     version = getattr(module if earlier.is_earlier(module) else shape, "VERSION", None)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         problems.append(f"wrong version: method={name} VERSION={version!r} in {where}; write VERSION = 1")
     if not (isinstance(shape, type) and dataclasses.is_dataclass(shape) and shape.__dataclass_params__.frozen):  # type: ignore[attr-defined]
-        return (*problems, f"no frozen dataclass: method={name} Config={_shown(shape)} in {where}; {SHAPE}")
+        return (*problems, f"no frozen dataclass: method={name} Config={_describe(shape)} in {where}; {SHAPE}")
     declared = dataclasses.fields(shape)
     if not all(field.kw_only for field in declared):
         problems.append(f"positional options: method={name} Config in {where}; {SHAPE}")
@@ -80,5 +75,5 @@ def _value_problems(name: str, shape: type, where: str) -> list[str]:
     return problems
 
 
-def _shown(shape: object) -> str:
+def _describe(shape: object) -> str:
     return shape.__name__ if isinstance(shape, type) else repr(shape)

@@ -3,7 +3,6 @@
 They run as they did. `cse_train.api` has the form of today.
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -21,7 +20,6 @@ def is_earlier(module: ModuleType) -> bool:
     return hasattr(module, "VERSION") and not says
 
 
-@functools.cache
 def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Options]:
     """A module's `Config` with the module's hooks as its own; ConfigError where an option has the name of one.
 

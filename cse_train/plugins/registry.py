@@ -83,13 +83,16 @@ def get(kind: Kind, name: str) -> Plugin | None:
     if plugin is not None:
         return plugin
     offered = _entry_points(kind).get(name, ())
-    if offered and name in list_shipped(kind):
+    if not offered:
+        return None
+    if name in list_shipped(kind):
         line = f"name of ours: {kind}={name} is offered by {', '.join(offered)} too"
         raise ConfigError([f"{line}; rename that entry point, or remove its package"])
     if len(offered) > 1:
         line = f"two plug-ins of one name: {kind}={name} is offered by {', '.join(offered)}"
         raise ConfigError([f"{line}; rename one of these entry points"])
-    return _of_entry_point(kind, name, offered[0]) if offered else None
+    module, beside = offered[0], f"{offered[0]}{OPTIONS}"
+    return Plugin(kind, name, module, beside if kind == "method" and source.file_of(beside) else None)
 
 
 def require(kind: Kind, name: str) -> Plugin:
@@ -184,7 +187,12 @@ def find_raiser(error: BaseException) -> str | None:
 def files(plugin: Plugin) -> dict[str, Path]:
     """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
     top = plugin.module.partition(".")[0]
-    return source.follow_imports(plugin.roots, functools.partial(_is_users, top))
+
+    def is_users(module: str) -> bool:
+        first = module.partition(".")[0]
+        return first == top or (first not in source.OUR_PACKAGES and not source.is_installed(first))
+
+    return source.follow_imports(plugin.roots, is_users)
 
 
 def digest(plugin: Plugin) -> str:
@@ -203,37 +211,32 @@ def list_shipped(kind: Kind) -> Mapping[str, Plugin]:
     return {name: Plugin(kind, name, f"{package}.{name}", options.get(name)) for name in stems}
 
 
-def _is_users(top: str, module: str) -> bool:
-    first = module.partition(".")[0]
-    return first == top or (first not in source.OUR_PACKAGES and not source.is_installed(first))
-
-
 def _plugins_of(text: str, base: Path) -> list[Plugin]:
     path = (base / Path(text).expanduser()).absolute()
     if path.is_dir():
-        return _of_folder(path)
+        return _read_folder(path)
     if path.is_file():
         if path.suffix != ".py":
             raise ConfigError([f"no plug-in: plugins={text} is no .py file; give one, a folder or a module"])
-        return [_of_file(path, scan(path))]
+        return [_read_file(path, scan(path))]
     if path.suffix == ".py" or len(Path(text).parts) > 1:
         raise ConfigError([f"no such path: plugins={text}; give a folder, a .py file or a module"])
     file = source.file_of(text)
     if file is None:
         raise ConfigError([f"no such plug-in: plugins={text}; give a folder, a .py file or a module that Python finds"])
-    return _of_folder(file.parent) if file.name == "__init__.py" else [_of_file(file, scan(file))]
+    return _read_folder(file.parent) if file.name == "__init__.py" else [_read_file(file, scan(file))]
 
 
-def _of_folder(folder: Path) -> list[Plugin]:
+def _read_folder(folder: Path) -> list[Plugin]:
     scanned = {file: scan(file) for file in sorted(folder.glob("*.py")) if not file.name.startswith(("_", "."))}
-    plugins = [_of_file(file, definitions) for file, definitions in scanned.items() if definitions.kind()]
+    plugins = [_read_file(file, definitions) for file, definitions in scanned.items() if definitions.kind()]
     if not plugins:
         line = f"no plug-in: plugins={folder} has no method and no suite"
         raise ConfigError([f"{line}; a method is a .py file with {WANTED_CLASSES}"])
     return plugins
 
 
-def _of_file(file: Path, definitions: Definitions) -> Plugin:
+def _read_file(file: Path, definitions: Definitions) -> Plugin:
     kind = definitions.kind() or _nearest_kind(file, definitions)
     root, parts = file.parent, [file.stem]
     while (root / "__init__.py").is_file():
@@ -295,11 +298,6 @@ def _unload(plugin: Plugin) -> None:
     for module in files(plugin):
         sys.modules.pop(module, None)
     _loaded.pop(plugin.module, None)
-
-
-def _of_entry_point(kind: Kind, name: str, module: str) -> Plugin:
-    beside = f"{module}{OPTIONS}"
-    return Plugin(kind, name, module, beside if kind == "method" and source.file_of(beside) else None)
 
 
 @functools.cache

@@ -99,11 +99,11 @@ Imported = tuple[int, str, tuple[str, ...]]
 
 def _read(file: Path) -> tuple[str, tuple[Imported, ...]]:
     """The digest of a file's code, and what it imports; read again when the file has changed."""
-    return _parsed(file, *state(file))
+    return _parse(file, *state(file))
 
 
 @functools.lru_cache(maxsize=512)
-def _parsed(file: Path, changed: int, size: int) -> tuple[str, tuple[Imported, ...]]:
+def _parse(file: Path, changed: int, size: int) -> tuple[str, tuple[Imported, ...]]:
     data = file.read_bytes()
     try:
         text = data.decode("utf8")
