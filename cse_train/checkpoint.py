@@ -203,7 +203,7 @@ def save_best(
     }
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
     header |= {} if signature is None else {"signature": signature}
-    header["crc32"] = sum_of(_summed(header), tensors)
+    header["crc32"] = sum_of(_select_summed(header), tensors)
     path = folder / (WAITING if waiting else BEST)
     replace_file(path, lambda aside: save_file(tensors, aside, metadata=header))
 
@@ -251,7 +251,7 @@ def _read_model(path: Path) -> _Model:
         with safe_open(path, "pt") as opened:
             header = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        if sum_of(_summed(header), tensors) != header.get("crc32"):
+        if sum_of(_select_summed(header), tensors) != header.get("crc32"):
             raise CorruptCheckpoint(path, "it is not what was written, by its checksum")
         flat, facts = dict(json.loads(header["run"])), dict(json.loads(header["facts"]))
         return _Model(flat, facts, header.get("signature"), tensors)
@@ -272,7 +272,7 @@ def _header(path: Path) -> dict[str, str]:
         return opened.metadata() or {}
 
 
-def _summed(header: Mapping[str, str]) -> list[str]:
+def _select_summed(header: Mapping[str, str]) -> list[str]:
     """The texts of a header that its checksum covers."""
     return [header["run"], header["facts"], *([header["signature"]] if "signature" in header else [])]
 

@@ -117,14 +117,14 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     if problems:
         raise ConfigError(problems)
     method = str(flat["method"])
-    train = fields.make_checked(TrainConfig, _under(flat, "train."))
-    options = fields.make_checked(methods.config_class(method), _under(flat, "method."))
+    train = fields.make_checked(TrainConfig, _select(flat, "train."))
+    options = fields.make_checked(methods.config_class(method), _select(flat, "method."))
     return RunConfig(method=method, train=train, options=options)
 
 
 def complete(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at what was done before they came."""
-    return {key: later.before for key, later in _added(flat).items()} | dict(flat)
+    return {key: later.before for key, later in _find_added(flat).items()} | dict(flat)
 
 
 def renew(flat: Settings) -> dict[str, Scalar]:
@@ -135,28 +135,28 @@ def renew(flat: Settings) -> dict[str, Scalar]:
     defaults: dict[str, Any] = {
         prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)
     }
-    return {key: defaults[key] for key in _added(flat)} | dict(flat)
+    return {key: defaults[key] for key in _find_added(flat)} | dict(flat)
 
 
 def effective(flat: Settings) -> dict[str, Scalar]:
     """Dotted keys without later ones that change nothing: runs of before and of today agree in these."""
-    later = _added(flat)
+    later = _find_added(flat)
     return {key: value for key, value in flat.items() if key not in later or later[key].counts(value, flat)}
 
 
-def _added(flat: Settings) -> dict[str, Added]:
+def _find_added(flat: Settings) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
     parts: list[tuple[str, str, type, Mapping[str, Added]]] = [("train.", "train", TrainConfig, ADDED)]
     if methods.is_known(method):
         config = methods.config_class(method)
         parts.append(("method.", method, config, config.ADDED))
-    dotted = [_dotted(prefix, part, config, tuple(added.items())) for prefix, part, config, added in parts]
+    dotted = [_dot_keys(prefix, part, config, tuple(added.items())) for prefix, part, config, added in parts]
     return {name: later for fields_of in dotted for name, later in fields_of.items()}
 
 
 @functools.cache
-def _dotted(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added], ...]) -> Mapping[str, Added]:
+def _dot_keys(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added], ...]) -> Mapping[str, Added]:
     """The later fields of a part by dotted keys, also in `within`."""
     later = later_fields(part, config, dict(added))
     return {prefix + name: Added(field.before, field.within and prefix + field.within) for name, field in later.items()}
@@ -164,11 +164,11 @@ def _dotted(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added],
 
 def later_fields(part: str, config: type, added: Mapping[str, Added]) -> Mapping[str, Added]:
     """The fields that came to `train` or to a method after its release: as `ADDED` says, else at their defaults."""
-    return {**_unnamed(part, config), **added}
+    return {**_find_unnamed(part, config), **added}
 
 
 @functools.cache
-def _unnamed(part: str, config: Any) -> Mapping[str, Added]:
+def _find_unnamed(part: str, config: Any) -> Mapping[str, Added]:
     """Later fields by what their declaration says; none of a method that is not released, such as a user's."""
     first = first_fields().get(part)
     if first is None:
@@ -202,8 +202,8 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     if line := methods.unknown(method):
         problems = [line]
     else:
-        problems = fields.problems(methods.config_class(str(method)), _under(flat, "method."), "method.")
-    problems += fields.problems(TrainConfig, _under(flat, "train."), "train.")
+        problems = fields.problems(methods.config_class(str(method)), _select(flat, "method."), "method.")
+    problems += fields.problems(TrainConfig, _select(flat, "train."), "train.")
     problems += _encoder_problems(flat)
     problems += _length_problems(flat.get("train.examples"))
     problems += _bucket_problems(flat.get("train.length_buckets"))
@@ -301,5 +301,5 @@ def valid_keys(method: str) -> list[str]:
     return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in options)]
 
 
-def _under(flat: Mapping[str, object], prefix: str) -> dict[str, object]:
+def _select(flat: Mapping[str, object], prefix: str) -> dict[str, object]:
     return {k.removeprefix(prefix): v for k, v in flat.items() if k.startswith(prefix)}

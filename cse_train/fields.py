@@ -71,7 +71,7 @@ class Added:
 
 def hints(config: type) -> dict[str, Any]:
     """Field name -> annotation, `Annotated` kept."""
-    return _hints(config)
+    return _hints(config)  # mypy refuses a class of `Options` as the key of a cache
 
 
 @functools.cache
@@ -81,12 +81,12 @@ def _hints(config: type) -> dict[str, Any]:
 
 
 @functools.cache
-def _admitted(annotation: Any) -> tuple[tuple[type, ...], tuple[Scalar, ...]]:
+def _list_admitted(annotation: Any) -> tuple[tuple[type, ...], tuple[Scalar, ...]]:
     """The types of which every value fits, and the words of a `Literal`."""
     if get_origin(annotation) is Annotated:
-        return _admitted(get_args(annotation)[0])
+        return _list_admitted(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        kinds, words = zip(*map(_admitted, get_args(annotation)), strict=True)
+        kinds, words = zip(*map(_list_admitted, get_args(annotation)), strict=True)
         return sum(kinds, ()), sum(words, ())
     if get_origin(annotation) is Literal:
         return (), get_args(annotation)
@@ -95,7 +95,7 @@ def _admitted(annotation: Any) -> tuple[tuple[type, ...], tuple[Scalar, ...]]:
 
 def fits(annotation: Any, value: object) -> bool:
     """Whether a YAML scalar has the annotated type; an int passes for a float, a bool for neither."""
-    kinds, words = _admitted(annotation)
+    kinds, words = _list_admitted(annotation)
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return True
     return any(value == word and type(value) is type(word) for word in words)
@@ -107,7 +107,7 @@ def normal(annotation: Any, value: Any) -> Any:
 
 
 def _is_float(annotation: Any) -> bool:
-    kinds, _ = _admitted(annotation)
+    kinds, _ = _list_admitted(annotation)
     return float in kinds and str not in kinds
 
 

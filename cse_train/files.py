@@ -25,10 +25,11 @@ def cache_folder() -> Path:
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(path)
+    for left in find_abandoned(path):
+        left.unlink(missing_ok=True)
     aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")  # `writer_of` reads it
     try:
-        _written(write, aside)
+        _call_writer(write, aside)
         with aside.open("rb+") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)
@@ -59,12 +60,7 @@ def find_abandoned(path: Path) -> list[Path]:
     return [aside for aside in asides if aside.suffix[1:].isdigit() and not alive(int(aside.suffix[1:]))]
 
 
-def _remove_abandoned(path: Path) -> None:
-    for aside in find_abandoned(path):
-        aside.unlink(missing_ok=True)
-
-
-def _written(write: Callable[[Path], object], path: Path) -> None:
+def _call_writer(write: Callable[[Path], object], path: Path) -> None:
     """Call `write`; a disk that is full is an OSError, where torch and safetensors have errors of their own."""
     try:
         write(path)

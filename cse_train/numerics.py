@@ -102,11 +102,11 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
         return {}
     if not isinstance(kept, dict):
         return {}
-    return {key: rates for key, rates in kept.items() if isinstance(rates, dict) and all(map(_is_rate, rates.values()))}
-
-
-def _is_rate(value: object) -> bool:
-    return isinstance(value, int | float) and value > 0
+    return {
+        key: rates
+        for key, rates in kept.items()
+        if isinstance(rates, dict) and all(isinstance(rate, int | float) and rate > 0 for rate in rates.values())
+    }
 
 
 def machine() -> str:
@@ -154,7 +154,7 @@ def _paths() -> dict[str, Product]:
 
 
 def _rate(product: Product) -> float:
-    """GFLOP/s over SHAPES, each at the fastest of its repeats."""
+    """GFLOP/s over TIMED_SHAPES, each at the fastest of its repeats."""
     seconds = operations = 0.0
     for rows, inputs, outputs in TIMED_SHAPES:
         left, right = torch.ones(rows, inputs), torch.ones(inputs, outputs)

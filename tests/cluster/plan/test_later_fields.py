@@ -127,11 +127,11 @@ def test_a_method_of_a_users_own_is_signed_by_all_its_fields(tmp_path: Path, mon
     monkeypatch.setattr(config, "FIRST_FIELDS", tmp_path / "fields.json")
     module = sys.modules[methods.config_class("simcse").__module__]
     monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
-    for cached in (config.first_fields, config._unnamed):
+    for cached in (config.first_fields, config._find_unnamed):
         cached.cache_clear()
     assert signature(parse_run({"method": "simcse"}), INPUTS) != before
     config.note_first_fields()
     config.first_fields.cache_clear()
     assert "later_option" in first_fields()["simcse"] and first_fields()["esimcse"] == listed["esimcse"]
-    for cached in (config.first_fields, config._unnamed):
+    for cached in (config.first_fields, config._find_unnamed):
         cached.cache_clear()
