@@ -43,13 +43,13 @@ class Collate:
         for kind in kinds(self.config):
             for ids, rng in zip(texts, rngs, strict=True):
                 positions.append(rng.permutation(len(ids)) if kind == "shuffle" else np.arange(len(ids)))
-                kept.append(self._kept(len(ids), rng) if kind == "token_cutoff" else np.ones(len(ids), dtype=np.int64))
+                kept.append(self._cut(len(ids), rng) if kind == "token_cutoff" else np.ones(len(ids), dtype=np.int64))
         packed = pack_lists(texts * 2, pad_id=self.pad_id)
         positions_T = torch.where(packed.attended_T(), pack_lists(positions).ids_T, packed.positions_T)
         tensors = {"kept_T": pack_lists(kept).ids_T.bool()}
         return Batch({"text": replace(packed, positions_T=positions_T)}, len(rows), tensors)
 
-    def _kept(self, length: int, rng: np.random.Generator) -> np.ndarray:
+    def _cut(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """1 for each token that stays: int(rate * length) are cut off (released modeling_bert.py, as the features)."""
         return (rng.permutation(length) >= int(self.config.token_cutoff_rate * length)).astype(np.int64)
 
@@ -84,39 +84,37 @@ class ConSERT(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 1: NT-Xent in both directions."""
         packed, changed = batch.inputs["text"], set(kinds(self.config)) != {"none"}
-        given = {"kept_TH": self._kept(packed, batch.tensors["kept_T"], batch.examples)} if changed else {}
-        pooled_NH = self._pooled(self.encoder(packed, layers=True, **given), self.train_layers)
+        given = {"kept_TH": self._choose_kept(packed, batch.tensors["kept_T"], batch.examples)} if changed else {}
+        pooled_NH = self._pool(self.encoder(packed, layers=True, **given), self.train_layers)
         one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in pooled_NH.split(batch.examples))
         loss = nt_xent(one_GH, two_GH, self.config.temperature)
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
-        return self._pooled(self.encoder(packed, layers=True), self.config.layers)
+        return self._pool(self.encoder(packed, layers=True), self.config.layers)
 
     def dev_encodes(self) -> list[Encode]:
         """Embeddings by the layers of training."""
-        return [lambda packed: self._pooled(self.encoder(packed, layers=True), self.train_layers)]
+        return [lambda packed: self._pool(self.encoder(packed, layers=True), self.train_layers)]
 
-    def _pooled(self, hidden: Hidden, layers: int) -> Tensor:
+    def _pool(self, hidden: Hidden, layers: int) -> Tensor:
         last = hidden.states_TH[-layers:]
         return hidden.mean_VNH(torch.stack(last).mean(0))[0]
 
     @torch.no_grad()
-    def _kept(self, packed: Packed, kept_T: Tensor, examples: int) -> Tensor:
+    def _choose_kept(self, packed: Packed, kept_T: Tensor, examples: int) -> Tensor:
         """Bool [T, 1] or [T, H]: which numbers of the embedding output stay."""
         row_T, kept_TH = packed.row_T(), kept_T[:, None]
         view_T1 = (packed.order_N // examples)[row_T][:, None]
         for view, kind in enumerate(kinds(self.config)):
-            if kind in ("feature_cutoff", "dropout"):
-                noise_TH = self._features(packed.rows, kept_T.device)[row_T] if kind == "feature_cutoff" else None
-                if noise_TH is None:
-                    random_TH = torch.rand(len(row_T), self.encoder.width, device=kept_T.device)
-                    noise_TH = random_TH >= self.config.dropout_rate
-                kept_TH = kept_TH & (noise_TH | (view_T1 != view))
+            if kind == "feature_cutoff":  # all but int(rate * H) features of each row
+                order_NH = torch.rand(packed.rows, self.encoder.width, device=kept_T.device).argsort(-1).argsort(-1)
+                noise_TH = (order_NH >= int(self.config.feature_cutoff_rate * self.encoder.width))[row_T]
+            elif kind == "dropout":
+                random_TH = torch.rand(len(row_T), self.encoder.width, device=kept_T.device)
+                noise_TH = random_TH >= self.config.dropout_rate
+            else:
+                continue
+            kept_TH = kept_TH & (noise_TH | (view_T1 != view))
         return kept_TH
-
-    def _features(self, rows: int, device: torch.device) -> Tensor:
-        """Bool [N, H]: all but int(rate * H) features of each row."""
-        order_NH = torch.rand(rows, self.encoder.width, device=device).argsort(-1).argsort(-1)
-        return order_NH >= int(self.config.feature_cutoff_rate * self.encoder.width)

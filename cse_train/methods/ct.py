@@ -51,11 +51,11 @@ class Collate:
             anchors_B = np.where(same_B, anchors_B, drawn)
         anchors_A, anchor_B = np.unique(anchors_B, return_inverse=True)
         column = share.store.column("text")
-        packs = {"first": self._packed(column, anchors_A), "second": self._packed(column, share.rows)}
+        packs = {"first": self._pack(column, anchors_A), "second": self._pack(column, share.rows)}
         tensors = {"anchor_B": torch.from_numpy(anchor_B), "same_B": torch.from_numpy(same_B)}
         return Batch(packs, len(share.rows), tensors)
 
-    def _packed(self, column: TokenColumn, rows: np.ndarray) -> Packed:
+    def _pack(self, column: TokenColumn, rows: np.ndarray) -> Packed:
         return pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
 
 

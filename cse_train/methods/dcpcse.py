@@ -102,7 +102,10 @@ class DCPCSE(Method[Config]):
             hinge = energy_hinge(views[0], views[1], hard, self.config.energy_margin)
             parts["energy"] = (self.config.energy_weight, hinge)
         if self.config.mlm_weight is not None:
-            parts["mlm"] = (self._mlm_weight(), self._masked_lm_loss(batch))
+            last_TH = self.prompted(batch.inputs["masked"], tokens=True).last_TH
+            assert self.head is not None and last_TH is not None
+            logits_MV = self.head(last_TH[batch.tensors["at_M"]], self.prompted.encoder.word.weight)
+            parts["mlm"] = (self._mlm_weight(), mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"])))
         loss = torch.stack([weight * part for weight, part in parts.values()]).sum()
         metrics = {f"loss_{name}": part.detach() for name, (_, part) in parts.items()}
         return StepOutput(loss, {"loss": loss.detach(), **metrics, **view_statistics(views[0], views[1])})
@@ -115,12 +118,6 @@ class DCPCSE(Method[Config]):
         copies = 2 if self.config.objective == "unsupervised" else 1
         pooled_VNH = self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens))
         return [view for pooled in pooled_VNH for view in pooled.split(examples)]
-
-    def _masked_lm_loss(self, batch: Batch) -> Tensor:
-        hidden = self.prompted(batch.inputs["masked"], tokens=True)
-        assert self.head is not None and hidden.last_TH is not None
-        logits = self.head(hidden.last_TH[batch.tensors["at_M"]], self.prompted.encoder.word.weight)
-        return mean_over_ranks(*masked_lm(logits, batch.tensors["target_M"]))
 
     def _mlm_weight(self) -> Tensor:
         """w * decay^(step / 100); every call is a step, counted in the checkpoint so that a resumed run goes on."""

@@ -148,45 +148,39 @@ class DeCLUTR(Method[Config]):
         self.config = config
         self.encoder = backbone.encoder
         self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
-        self.head = _head(config, backbone) if training else None
+        self.head: MaskedLMHead | None = None
+        if training and config.objective != "contrastive":
+            setting = f"method.objective={config.objective}"
+            own_encoder(backbone, f"{setting} reads its masked-LM head")
+            self.head = require_head(backbone, setting, "contrastive")
 
     def forward(self, batch: Batch) -> StepOutput:
-        hidden = self._hidden(batch.inputs["anchors"])
+        hidden = self._run_encoder(batch.inputs["anchors"])
         anchors_BH = self.pooler(hidden)[0]
         losses: dict[str, Tensor] = {}
         if self.config.objective != "masked_lm":
-            views = gather_with_grad(anchors_BH), gather_with_grad(self._positives(batch.inputs["positives"]))
+            # The mean of an anchor's P positives, before any normalisation.
+            positives_BPH = self.encode(batch.inputs["positives"]).unflatten(0, (-1, self.config.positives))
+            views = gather_with_grad(anchors_BH), gather_with_grad(positives_BPH.mean(1))
             losses["loss_contrastive"] = nt_xent(*views, temperature=self.config.temperature)
-        else:
-            views = anchors_BH, self._next_anchors(anchors_BH)
+        else:  # the log calls positives another anchor of the same document, if it has one
+            views = anchors_BH, anchors_BH.unflatten(0, (-1, self.config.anchors)).roll(1, dims=1).flatten(0, 1)
         if self.config.objective != "contrastive":
-            losses["loss_mlm"] = self._masked_lm_loss(hidden, batch)
+            assert self.head is not None and isinstance(self.encoder, Encoder) and hidden.last_TH is not None
+            logits_MV = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
+            losses["loss_mlm"] = mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
         loss = torch.stack(list(losses.values())).sum()
         parts = {name: part.detach() for name, part in losses.items()}
         return StepOutput(loss, {"loss": loss.detach(), **parts, **view_statistics(*views)})
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H] of unmasked text."""
-        return self.pooler(self._hidden(packed))[0]
+        return self.pooler(self._run_encoder(packed))[0]
 
-    def _hidden(self, packed: Packed) -> Hidden:
+    def _run_encoder(self, packed: Packed) -> Hidden:
         masked = self.training and self.head is not None
         hidden: Hidden = self.encoder(packed, tokens=masked or self.pooler.needs_tokens)
         return hidden
-
-    def _positives(self, packed: Packed) -> Tensor:
-        """Mean of the P positives of each anchor, before any normalisation [B, H]."""
-        pooled_BPH = self.pooler(self._hidden(packed))[0].unflatten(0, (-1, self.config.positives))
-        return pooled_BPH.mean(1)
-
-    def _next_anchors(self, anchors_BH: Tensor) -> Tensor:
-        """What the log calls positives where there are none: another anchor of the same document, if it has one."""
-        return anchors_BH.unflatten(0, (-1, self.config.anchors)).roll(1, dims=1).flatten(0, 1)
-
-    def _masked_lm_loss(self, hidden: Hidden, batch: Batch) -> Tensor:
-        assert self.head is not None and isinstance(self.encoder, Encoder) and hidden.last_TH is not None
-        logits_MV = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
-        return mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
 
 
 def _require_positions(config: Config, backbone: Backbone) -> None:
@@ -196,10 +190,3 @@ def _require_positions(config: Config, backbone: Backbone) -> None:
     if length > room:
         line = f"spans too long: method.max_length={config.max_length}, train.encoder={backbone.name}"
         raise ConfigError([f"{line} has {room} positions; give at most {room - SPECIAL_TOKENS}"])
-
-
-def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
-    if config.objective == "contrastive":
-        return None
-    own_encoder(backbone, f"method.objective={config.objective} reads its masked-LM head")
-    return require_head(backbone, f"method.objective={config.objective}", "contrastive")

@@ -52,14 +52,13 @@ class Collate:
         text = pack_lists([column.row(i) for column in texts for i in rows], pad_id=self.pad_id)
         if self.config.task == self.config.extra == "none":
             return Batch({"text": text}, len(rows))
-        edited, tensors = pack_edits(list(self._edits(share)), pad_id=self.pad_id, width=self._width(share))
-        return Batch({"text": text, "edited": edited}, len(rows), tensors)
-
-    def _edits(self, share: Share) -> Iterator[Edit]:
         if isinstance(share.store, StoreWithEdits):
             assert share.place is not None
-            return share.store.edits.of(share.rows, share.place)
-        return draw_edits(self.config, self.vocabulary, share.store, share.rows, share.rng_of)
+            edits = share.store.edits.of(rows, share.place)
+        else:
+            edits = draw_edits(self.config, self.vocabulary, share.store, rows, share.rng_of)
+        edited, tensors = pack_edits(list(edits), pad_id=self.pad_id, width=self._width(share))
+        return Batch({"text": text, "edited": edited}, len(rows), tensors)
 
     def _width(self, share: Share) -> int | None:
         """The longest edited sentence of all ranks, where the loss counts the padding."""
@@ -138,7 +137,7 @@ class DiffCSE(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         copies = 2 if self.config.objective == "unsupervised" else 1
         hidden = [self.encoder(batch.inputs["text"], views=copies, tokens=self.pooler.needs_tokens)]
-        edited = self._edited(batch)
+        edited = self._fill_edits(batch)
         if edited is not None and self.config.extra != "none":
             hidden.append(self.encoder(edited.packed, tokens=self.pooler.needs_tokens))
         views_VBH = self.pooler(*hidden).unflatten(1, (-1, batch.examples)).flatten(0, 1)
@@ -160,7 +159,7 @@ class DiffCSE(Method[Config]):
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
-    def _edited(self, batch: Batch) -> Edited | None:
+    def _fill_edits(self, batch: Batch) -> Edited | None:
         """The edited sentences, after the encoder has drawn its dropout (T15: the same masks as SimCSE's)."""
         if "edited" not in batch.inputs:
             return None

@@ -74,7 +74,7 @@ class ISBERT(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 3 over the batch of all ranks, whose other sentences are the negatives."""
         packed = batch.inputs["text"]
-        ngrams_TH, sentences_NH = self._embedded(packed)
+        ngrams_TH, sentences_NH = self._embed(packed)
         before = rank() * len(sentences_NH)
         after = (size() - 1) * len(sentences_NH) - before
         sentences_GH = all_reduce_sum_with_grad(F.pad(sentences_NH, (0, 0, before, after)))
@@ -86,9 +86,9 @@ class ISBERT(Method[Config]):
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
-        return self._embedded(packed)[1]
+        return self._embed(packed)[1]
 
-    def _embedded(self, packed: Packed) -> tuple[Tensor, Tensor]:
+    def _embed(self, packed: Packed) -> tuple[Tensor, Tensor]:
         """N-gram vectors [T, H] of all slots, zero behind a sentence's end, and their means [N, H] in batch order."""
         last_TH = self.encoder(packed, tokens=True).last_TH
         assert last_TH is not None

@@ -30,14 +30,14 @@ def _class_of(module: ModuleType, name: str, where: str) -> type[Method[Any]]:
     classes = [cls for cls in classes if cls.__module__ == module.__name__]
     last = [cls for cls in classes if not any(cls in other.__mro__[1:] for other in classes)]
     if not last and all(hasattr(module, function) for function in FUNCTIONS):
-        return _of_functions(module)
+        return _wrap_functions(module)
     if len(last) != 1:
         named = ", ".join(cls.__name__ for cls in last) or "none"
         raise ConfigError([f"no one method: method={name} has of the classes of Method {named} in {where}; write one"])
     return last[0]
 
 
-def _of_functions(module: ModuleType) -> type[Method[Any]]:
+def _wrap_functions(module: ModuleType) -> type[Method[Any]]:
     """The functions of a module of 0.1 as hooks, and those of `Method` behind what its `build` gives."""
 
     def build(config: Any, backbone: Any, training: bool = True) -> Method[Any]:

@@ -77,11 +77,12 @@ class MirrorBERT(Method[Config]):
         self.encoder = backbone.encoder
         self.pooler = None if self.padded else SentencePooler(config.pooler, backbone.encoder.width)
         self.pad_id = backbone.tokenizer.pad_token_id or 0
-        self.test_length = min(TEST_LENGTH, _positions(backbone))
+        positions: int = getattr(backbone.config, "max_position_embeddings", TEST_LENGTH)
+        self.test_length = min(TEST_LENGTH, positions - getattr(backbone.encoder, "position_offset", 0))
 
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 1: each of the 2G vectors finds its partner among the others."""
-        embedded = self._pooled(batch.inputs["text"]).split(batch.examples)
+        embedded = self._pool(batch.inputs["text"]).split(batch.examples)
         one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in embedded)
         loss = nt_xent(one_GH, two_GH, self.temperature)
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
@@ -89,12 +90,12 @@ class MirrorBERT(Method[Config]):
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]; where padding counts, of texts that are cut and padded to one length."""
         if not self.padded:
-            return self._pooled(packed)
+            return self._pool(packed)
         last = self.test_length - 1
         rows = [np.append(ids[:last], ids[last:][-1:]) for ids in packed.unpacked(packed.ids_T)]
-        return self._pooled(pack_lists(rows, pad_id=self.pad_id, width=last + 1).to(packed.ids_T.device))
+        return self._pool(pack_lists(rows, pad_id=self.pad_id, width=last + 1).to(packed.ids_T.device))
 
-    def _pooled(self, packed: Packed) -> Tensor:
+    def _pool(self, packed: Packed) -> Tensor:
         if self.pooler is not None:
             return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
         if getattr(self.encoder, "position_offset", 0):  # RoBERTa's padding has one position, before the first token's
@@ -102,9 +103,3 @@ class MirrorBERT(Method[Config]):
         last_TH = self.encoder(packed, tokens=True).last_TH
         assert last_TH is not None
         return packed.unsort([block.mean(1) for _, block in packed.split(last_TH)], 1)[0]
-
-
-def _positions(backbone: Backbone) -> int:
-    """Tokens for which the encoder has positions, or as many as the test reads."""
-    positions: int = getattr(backbone.config, "max_position_embeddings", TEST_LENGTH)
-    return positions - getattr(backbone.encoder, "position_offset", 0)

@@ -100,12 +100,12 @@ class PromptBERT(Method[Config]):
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H] by the first template; a sentence that is too long for it is cut."""
-        return self._filled(packed, self.config.denoising == "always")
+        return self._embed(packed, self.config.denoising == "always")
 
     def dev_encodes(self) -> list[Encode]:
         """The embeddings that pick a checkpoint."""
         denoised = self.config.dev_denoising and self.config.denoising == "training"
-        return [self._denoised if denoised else self.encode]
+        return [lambda packed: self._embed(packed, True)] if denoised else [self.encode]
 
     def text_of(self, text: str) -> str:
         """A text as the test reads it: after the blank before its place, with an end mark."""
@@ -113,10 +113,7 @@ class PromptBERT(Method[Config]):
         blank = " " if self.config.template.partition(TEMPLATE_SENTENCE)[0][-1:].isspace() else ""
         return f"{blank}{text}{'.' if unmarked else ''}"
 
-    def _denoised(self, packed: Packed) -> Tensor:
-        return self._filled(packed, True)
-
-    def _filled(self, packed: Packed, denoised: bool) -> Tensor:
+    def _embed(self, packed: Packed, denoised: bool) -> Tensor:
         template = self.templates[0]
         rows, room = packed.unpacked(packed.ids_T), _room(self.encoder, template)
         filled = pack_lists([template.around(ids, room) for ids in rows], pad_id=self.pad_id)
@@ -124,14 +121,14 @@ class PromptBERT(Method[Config]):
 
     def _vectors(self, packed: Packed, template: Template, denoised: bool) -> Tensor:
         """The last layer at [MASK] of filled templates, without the template's own share where `denoised`: [N, H]."""
-        vectors_NH = self._at_mask(packed, template)
+        vectors_NH = self._read_mask(packed, template)
         if not denoised:
             return vectors_NH
         lengths_U, which_N = torch.unique(packed.lengths_N - template.length, return_inverse=True)
-        alone_UH = self._at_mask(template_alone(template, lengths_U, self.first_position), template)
+        alone_UH = self._read_mask(template_alone(template, lengths_U, self.first_position), template)
         return vectors_NH - torch.empty_like(vectors_NH).index_copy(0, packed.order_N, alone_UH[which_N])
 
-    def _at_mask(self, packed: Packed, template: Template) -> Tensor:
+    def _read_mask(self, packed: Packed, template: Template) -> Tensor:
         last_TH = self.encoder(packed, tokens=True).last_TH
         assert last_TH is not None
         vectors_NH = last_TH[packed.first_VN() + template.mask_at(packed.lengths_N)]

@@ -91,7 +91,7 @@ class SGOpt(Method[Config]):
         assert self.fixed is not None
         fixed = self.fixed.train(self.training and self.config.guide_dropout)
         hidden = fixed(batch.inputs["text"], layers=True)
-        guides_BKH = torch.stack([_pooled(hidden, state_TH, self.config.guide) for state_TH in hidden.states_TH], dim=1)
+        guides_BKH = torch.stack([_pool(hidden, state_TH, self.config.guide) for state_TH in hidden.states_TH], dim=1)
         if self.config.objective == "opt3":
             return guides_BKH
         drawn_B = (batch.tensors["place_B"] * guides_BKH.shape[1]).long()
@@ -104,7 +104,7 @@ class SGOpt(Method[Config]):
         return torch.stack([(mine - start).square().sum() for mine, start in pairs if mine.requires_grad]).sum()
 
 
-def _pooled(hidden: Hidden, state_TH: Tensor, guide: str) -> Tensor:
+def _pool(hidden: Hidden, state_TH: Tensor, guide: str) -> Tensor:
     """[N, H]: the maximum or the mean over each sequence's attended positions."""
     if guide == "mean":
         return hidden.mean_VNH(state_TH)[0]

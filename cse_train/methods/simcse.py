@@ -51,7 +51,7 @@ class Collate:
     def __call__(self, share: Share) -> Batch:
         share = replace(share, rng_of=cache(share.rng_of))
         views = self._views(share)
-        packs, tensors = self._packed(views)
+        packs, tensors = self._pack(views)
         if self.config.mlm_weight is not None:
             again = views if len(views) > 1 and self.config.augmentation != "mlm" else views[:1] * 2
             rngs = [share.rng_of(int(i)) for i in share.rows]
@@ -71,7 +71,7 @@ class Collate:
             views.append([self.augment(texts[0], i, share.rng_of(i)) for i in rows])
         return views
 
-    def _packed(self, views: list[Sentences]) -> tuple[dict[str, Packed], dict[str, Tensor]]:
+    def _pack(self, views: list[Sentences]) -> tuple[dict[str, Packed], dict[str, Tensor]]:
         first, others = views[0], [ids for view in views[1:] for ids in view]
         filling, apart = self.config.augmentation == "mlm", self.config.encoders == "two"
         mask_id = self.masking.mask_id if filling else None
@@ -150,7 +150,7 @@ class SimCSE(Method[Config]):
         )
         metrics = {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
         if self.config.mlm_weight is not None:
-            auxiliary = self._masked_lm_loss(batch)
+            auxiliary = self._compute_mlm_loss(batch)
             metrics["loss_mlm"] = auxiliary.detach()
             loss = loss + self.config.mlm_weight * auxiliary
         if filled_M is not None:
@@ -173,7 +173,7 @@ class SimCSE(Method[Config]):
         rows = [view for pooled in pooled_VNH for view in pooled.split(examples)]
         return rows if len(rows) > 1 else rows * 2
 
-    def _masked_lm_loss(self, batch: Batch) -> Tensor:
+    def _compute_mlm_loss(self, batch: Batch) -> Tensor:
         assert self.head is not None and isinstance(self.encoder, Encoder)
         hidden = self.encoder(batch.inputs["masked"], tokens=True)
         assert hidden.last_TH is not None

@@ -38,7 +38,7 @@ def kept_of(config: consert.Config, backbone: Backbone, batch: Batch) -> list[to
     """Bool [L, 1 or H] of each sequence."""
     torch.manual_seed(5)
     packed = batch.inputs["text"]
-    kept_TH = consert.ConSERT.build(config, backbone)._kept(packed, batch.tensors["kept_T"], batch.examples)
+    kept_TH = consert.ConSERT.build(config, backbone)._choose_kept(packed, batch.tensors["kept_T"], batch.examples)
     rows = kept_TH[packed.attended_T()].split(packed.lengths_N.tolist())
     return [rows[i] for i in packed.order_N.argsort().tolist()]
 
@@ -89,7 +89,7 @@ def test_every_augmentation_changes_its_view_and_no_other(backbone: Backbone, te
     config = consert.Config(augmentation_1="none", augmentation_2=kind, token_cutoff_rate=0.4)
     batch, model = batch_of(config, backbone, text_file), consert.ConSERT.build(config, backbone).train()
     pooled = []
-    model._pooled = lambda *given: pooled.append(consert.ConSERT._pooled(model, *given)) or pooled[-1]
+    model._pool = lambda *given: pooled.append(consert.ConSERT._pool(model, *given)) or pooled[-1]
     model(batch)
     one, two = pooled[0].split(6)
     rows = rows_of(batch.inputs["text"], batch.inputs["text"].ids_T)[:6]

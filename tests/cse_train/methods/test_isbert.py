@@ -75,7 +75,7 @@ def test_gradient_reaches_sentences_through_others_tokens(backbone, text_file) -
     model, batch = isbert.ISBERT.build(isbert.Config(), backbone), batch_of(backbone, text_file)
     weight = model.heads.convolutions[1].weight
     (whole,) = torch.autograd.grad(model(batch).loss, weight)
-    ngrams_TH, sentences_NH = model._embedded(batch.inputs["text"])
+    ngrams_TH, sentences_NH = model._embed(batch.inputs["text"])
     packed = batch.inputs["text"]
     attended = packed.attended_T()
     own_T = packed.order_N[packed.row_T()][attended]

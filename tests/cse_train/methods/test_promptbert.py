@@ -79,7 +79,7 @@ def test_the_loss_by_hand(parts, monkeypatch: pytest.MonkeyPatch) -> None:
     own = iter([torch.tensor([[3.0, 1.0], [2.0, 2.0]]), torch.tensor([[5.0, 1.0], [2.0, 6.0]])])
     bare = torch.tensor([[2.0, 1.0]])
     filled = {id(pack) for pack in batch.inputs.values()}
-    monkeypatch.setattr(model, "_at_mask", lambda packed, _: next(own) if id(packed) in filled else bare)
+    monkeypatch.setattr(model, "_read_mask", lambda packed, _: next(own) if id(packed) in filled else bare)
     for name in batch.inputs:
         batch.inputs[name] = pack_lists([[2, 7, 9, 3]] * 2)
     filled.update(id(pack) for pack in batch.inputs.values())

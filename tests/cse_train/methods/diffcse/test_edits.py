@@ -31,7 +31,7 @@ class Fixed(nn.Module):
 def test_T11_labels_are_where_the_edited_ids_differ(batch_of, model_of, store: TokenStore, step, by_row) -> None:
     config = SHIPPED()
     batch, model = batch_of(config), model_of(config)
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     ids, labels = by_row(edited.packed, edited.packed.ids_T), by_row(edited.packed, edited.replaced_T)
     for i in range(16):
         original = store.column("text").row(ROWS[i % 8]).tolist()
@@ -47,7 +47,7 @@ def test_T11_labels_are_where_the_edited_ids_differ(batch_of, model_of, store: T
 def test_T11_an_identity_generator_replaces_nothing(batch_of, model_of, step) -> None:
     batch, model = batch_of(SHIPPED()), model_of(SHIPPED())
     model.generator = Fixed(batch.tensors["source_T"])
-    assert not model._edited(batch).replaced_T.any()
+    assert not model._fill_edits(batch).replaced_T.any()
     assert step(model, batch).metrics["replaced_fraction"].item() == 0
 
 
@@ -55,9 +55,9 @@ def test_T11_unmasked_tokens_are_replaced_too_where_the_generator_disagrees(batc
     """Masking as good as nothing: [SEP] and plain tokens still change, [CLS] never."""
     batch, model = batch_of(SHIPPED(masking_ratio=1e-9)), model_of(SHIPPED())
     assert not batch.tensors["chosen_T"].any()
-    assert model._edited(batch).replaced_T.any()
+    assert model._fill_edits(batch).replaced_T.any()
     model.generator = Fixed(torch.full_like(batch.tensors["source_T"], 77))
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     assert torch.equal(edited.replaced_T, edited.packed.attended_T() & (edited.packed.positions_T > 0))
 
 
@@ -70,7 +70,7 @@ def test_the_views_are_masked_independently_and_never_at_special_tokens(batch_of
 def test_insertion_fills_only_what_was_inserted(batch_of, model_of, store: TokenStore, by_row) -> None:
     config = SHIPPED(operator="insert", masking_ratio=0.15)
     batch, model = batch_of(config), model_of(config)
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     ids, labels = by_row(edited.packed, edited.packed.ids_T), by_row(edited.packed, edited.replaced_T)
     for i in range(16):
         original = store.column("text").row(ROWS[i % 8]).tolist()
@@ -83,7 +83,7 @@ def test_deletion_needs_no_generator_and_labels_what_follows(batch_of, model_of,
     config = Config(operator="delete", masking_ratio=0.15)
     model, batch = model_of(config), batch_of(config)
     assert model.generator is None and config.inputs() == {}
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     assert torch.equal(edited.replaced_T, batch.tensors["edited_T"]) and edited.replaced_T.any()
     assert torch.isfinite(step(model, batch).loss)
 

@@ -27,7 +27,7 @@ SHIPPED = partial(Config, generator="wiki-l1-h64")
 
 def by_loop(model: DiffCSE, batch: Batch) -> tuple[list[float], list[bool]]:
     """Cross-entropy and whether it is a real token, slot by slot, without dropout."""
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     views = model.pooler(model.encoder(batch.inputs["text"], views=2)).flatten(0, 1)
     task = model.discriminator
     logits = task.head(task.hidden(edited.packed, views)).log_softmax(-1)
@@ -78,7 +78,7 @@ def test_T13_conditioning_equals_transformers_on_concatenated_embeddings(
     """[h, e_1, ...]: h stands where [CLS]'s embedding output stood, with nothing added to it."""
     config = SHIPPED(generator_dropout=False, reduction="mean_attended")
     batch, model = batch_of(config), still(config).eval()
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     condition = torch.randn(16, 32, generator=torch.Generator().manual_seed(1))
     ours = by_row(edited.packed, model.discriminator.hidden(edited.packed, condition)[:, 5])
     bert = BertForMaskedLM.from_pretrained(tiny_encoder, attn_implementation="eager").eval().bert
@@ -92,7 +92,7 @@ def test_T13_conditioning_equals_transformers_on_concatenated_embeddings(
 def test_T13_the_loss_depends_on_the_embedding_and_trains_the_encoder(batch_of, model_of, step) -> None:
     config = SHIPPED(contrastive=False, lambda_weight=1.0)
     batch, model = batch_of(config), model_of(config)
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     condition = torch.randn(16, 32, requires_grad=True)
     model.discriminator.eval()
     loss, _ = model.discriminator(edited, condition)
@@ -181,9 +181,9 @@ def test_T15_lambda_0_equals_simcse_with_batch_norm_step_by_step(backbone: Backb
 def test_T16_generator_dropout_is_an_option(batch_of, model_of, dropout: bool) -> None:
     config = SHIPPED(generator_dropout=dropout, masking_ratio=0.5)
     model, batch = model_of(config), batch_of(config, np.arange(40))
-    first, second = (model._edited(batch).packed.ids_T for _ in range(2))
+    first, second = (model._fill_edits(batch).packed.ids_T for _ in range(2))
     assert torch.equal(first, second) is not dropout
-    assert torch.equal(*(model.eval()._edited(batch).packed.ids_T for _ in range(2)))
+    assert torch.equal(*(model.eval()._fill_edits(batch).packed.ids_T for _ in range(2)))
 
 
 def test_T16_a_generator_of_another_vocabulary_is_refused(backbone: Backbone, tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_sampling_follows_torch_seed_and_is_not_greedy(batch_of, model_of) -> No
     drawn = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        drawn.append(model._edited(batch).packed.ids_T)
+        drawn.append(model._fill_edits(batch).packed.ids_T)
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
 
 
@@ -224,7 +224,7 @@ def test_conditional_masked_lm_is_the_mean_over_chosen_tokens(batch_of, still, s
     assert model.generator is None and config.inputs() == {}
     conditions = model.pooler(model.encoder(batch.inputs["text"], views=2)).flatten(0, 1)
     task, chosen = model.discriminator, batch.tensors["chosen_T"]
-    assert torch.equal(model._edited(batch).packed.ids_T, batch.inputs["edited"].ids_T)
+    assert torch.equal(model._fill_edits(batch).packed.ids_T, batch.inputs["edited"].ids_T)
     logits = task.head(task.hidden(batch.inputs["edited"], conditions), task.encoder.word.weight)
     expected = F.cross_entropy(logits[chosen], batch.tensors["source_T"][chosen])
     output = step(model, batch)
@@ -234,7 +234,7 @@ def test_conditional_masked_lm_is_the_mean_over_chosen_tokens(batch_of, still, s
 def test_corrective_lm_is_the_mean_over_real_tokens(batch_of, still, step) -> None:
     config = SHIPPED(task="corrective_lm", generator_dropout=False)
     batch, model = batch_of(config), still(config)
-    edited = model._edited(batch)
+    edited = model._fill_edits(batch)
     conditions = model.pooler(model.encoder(batch.inputs["text"], views=2)).flatten(0, 1)
     hidden = model.discriminator.hidden(edited.packed, conditions)[edited.packed.attended_T()]
     words = model.discriminator.head(hidden, model.discriminator.encoder.word.weight).softmax(-1)

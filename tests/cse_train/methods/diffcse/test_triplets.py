@@ -62,7 +62,7 @@ def test_loss_equals_a_loop_over_triplets_and_tokens(
         hard = [math.exp(cosine(anchor, h) / 0.05) for h in vectors["hard_neg"]]
         hard[i] *= weight
         contrastive -= math.log(positives[i] / (sum(positives) + sum(hard))) / len(ROWS)
-    edited, task = model._edited(batch), model.discriminator
+    edited, task = model._fill_edits(batch), model.discriminator
     ids, labels = by_row(edited.packed, edited.packed.ids_T), by_row(edited.packed, edited.replaced_T)
     own = [vector for name in PAIR_COLUMNS for vector in vectors[name]]
     entropies = []

@@ -151,7 +151,7 @@ def test_mirror_bert_s_mean_counts_the_padding(encoders, kind: str, length: int)
             ours = model.encode(pack_lists(tokenizer(texts)["input_ids"], pad_id=tokenizer.pad_token_id))
         else:
             rows = tokenizer(texts, **kept)["input_ids"]
-            ours = model._pooled(pack_lists(rows, pad_id=tokenizer.pad_token_id, width=length))
+            ours = model._pool(pack_lists(rows, pad_id=tokenizer.pad_token_id, width=length))
         given = tokenizer(texts, padding="max_length", return_tensors="pt", **kept)
         theirs = peer(**given).last_hidden_state.mean(1)
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
