@@ -49,9 +49,9 @@ class Augment:
         ids = column.row(row)
         if self.kind == "mlm":
             return blank_tokens(ids, ~np.isin(ids, self.special_ids), self.rate, rng)
-        return truncate(join_words(ids, self._edited(row_words(column, row), rng)), self.max_length)
+        return truncate(join_words(ids, self._edit_words(row_words(column, row), rng)), self.max_length)
 
-    def _edited(self, words: Words, rng: np.random.Generator) -> Words:
+    def _edit_words(self, words: Words, rng: np.random.Generator) -> Words:
         if self.kind == "crop":
             return crop(words, self.rate, rng)
         if self.kind == "word_deletion":
@@ -84,14 +84,16 @@ class Extend:
             return repeat_subwords(ids, self.rate, rng, self.rule)
         words = row_words(column, row)
         at = select_positions(len(words), self.rate, rng, self.rule)
-        longer = repeat_words(words, at) if self.kind == "word" else insert_after(words, at, self._inserted(at, rng))
+        if self.kind == "word":
+            longer = repeat_words(words, at)
+        elif self.kind == "stop_word":
+            drawn = rng.integers(len(self.stop_words), size=len(at))
+            longer = insert_after(words, at, [self.stop_words[i] for i in drawn])
+        else:
+            assert self.kind in ("mask", "masked_prediction"), self.kind
+            inserted = np.array([BLANK if self.kind == "masked_prediction" else self.mask_id])
+            longer = insert_after(words, at, [inserted] * len(at))
         return truncate(join_words(ids, longer), self.max_length)
-
-    def _inserted(self, at: np.ndarray, rng: np.random.Generator) -> Words:
-        if self.kind == "stop_word":
-            return [self.stop_words[i] for i in rng.integers(len(self.stop_words), size=len(at))]
-        assert self.kind in ("mask", "masked_prediction"), self.kind
-        return [np.array([BLANK if self.kind == "masked_prediction" else self.mask_id])] * len(at)
 
 
 def row_words(column: TokenColumn, row: int) -> Words:

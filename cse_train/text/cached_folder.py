@@ -41,7 +41,7 @@ def open_built(folder: Path, load: Callable[[Path], T | None], write: Callable[[
 
 def _build_once(folder: Path, load: Callable[[Path], object], write: Callable[[Path], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _waiting_for_others(folder):
+    with _wait_for_others(folder):
         if load(folder) is not None:
             return
         _sweep_dead_builders(folder)
@@ -56,7 +56,7 @@ def _build_once(folder: Path, load: Callable[[Path], object], write: Callable[[P
 
 
 @contextlib.contextmanager
-def _waiting_for_others(folder: Path) -> Iterator[None]:
+def _wait_for_others(folder: Path) -> Iterator[None]:
     """A courtesy lock, freed by the kernel when its holder dies; file systems without locks go on without."""
     with folder.with_name(folder.name + ".lock").open("w") as lock:
         with contextlib.suppress(OSError):

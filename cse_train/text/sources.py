@@ -36,16 +36,16 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
     if corpus.startswith("hf:"):
         return hub_source(corpus)
     if corpus.startswith("pairs:"):
-        return _named_pairs(corpus, paths)
+        return _open_pairs(corpus, paths)
     if corpus.startswith("target:"):
-        return _target(corpus, paths)
+        return _open_target(corpus, paths)
     openers = {
         "wiki": lambda: file_source("wiki", _require("wiki", paths.wiki)),
         "documents": lambda: file_source("documents", _require("documents", paths.documents)),
         "nli": lambda: file_source("nli", _require("nli", paths.nli)),
         "snli": lambda: snli_source(paths),
         "file": lambda: file_source("file", _require("file", paths.train_file)),
-        "generated": _generated,
+        "generated": _open_generated,
     }
     if corpus not in openers:
         hint = nearest(corpus, CORPUS_NAMES)
@@ -98,7 +98,7 @@ def _require(corpus: str, path: Path | None) -> Path:
     return path
 
 
-def _named_pairs(corpus: str, paths: DataPaths) -> Source:
+def _open_pairs(corpus: str, paths: DataPaths) -> Source:
     """One of many labelled sets, --data DIR/pairs/NAME.csv (SimCSE's choice of labelled data)."""
     name = f"{corpus.removeprefix('pairs:')}.csv"
     if paths.pairs is None or not (paths.pairs / name).is_file():
@@ -106,7 +106,7 @@ def _named_pairs(corpus: str, paths: DataPaths) -> Source:
     return file_source(corpus, paths.pairs / name)
 
 
-def _target(corpus: str, paths: DataPaths) -> Source:
+def _open_target(corpus: str, paths: DataPaths) -> Source:
     """The texts of an evaluation set, its pairs as two columns."""
     name = corpus.removeprefix("target:")
     files = target_files(name, paths.senteval)
@@ -114,6 +114,6 @@ def _target(corpus: str, paths: DataPaths) -> Source:
     return Source(corpus, PAIR_COLUMNS[:2], content_hash, lambda: target_rows(name, files))
 
 
-def _generated() -> Source:
+def _open_generated() -> Source:
     sentences = generated.sentences(GENERATED_SENTENCES, GENERATED_TEXT_SEED)
     return Source("generated", ("text",), texts_hash(sentences), lambda: ((s,) for s in sentences))

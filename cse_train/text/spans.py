@@ -77,7 +77,7 @@ def _positive(start: int, end: int, tokens: int, rule: SpanRule, rng: np.random.
     longest = end - start if rule.strategy == "subsuming" else rule.max_length
     length = _length(POSITIVE_BETA, rule.min_length, longest, rng)
     if rule.strategy == "adjacent":
-        first = _beside(start, end, length, tokens, rng)
+        first = _draw_beside(start, end, length, tokens, rng)
     elif rule.strategy == "subsuming":
         first = int(rng.integers(start, end - length, endpoint=True))
     else:
@@ -85,7 +85,7 @@ def _positive(start: int, end: int, tokens: int, rule: SpanRule, rng: np.random.
     return first, first + length
 
 
-def _beside(start: int, end: int, length: int, tokens: int, rng: np.random.Generator) -> int:
+def _draw_beside(start: int, end: int, length: int, tokens: int, rng: np.random.Generator) -> int:
     """Before or after the anchor, by a coin where both fit. One always does: the grid leaves a whole cell on a side.
 
     The released code does not let a positive begin at token 0, and fails where that is the only place.

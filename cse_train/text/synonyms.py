@@ -48,7 +48,7 @@ class Synonyms:
         assert around is not None
         before, word, after = around.groups()
         synonyms = () if word.lower() in STOP_WORDS else self.entries.get(word.lower(), ())
-        written = [_like(word, synonym) for synonym in synonyms]
+        written = [other[:1].upper() + other[1:] if word[:1].isupper() else other for other in synonyms]
         texts = [f"{blank}{before}{synonym}{after}" for synonym in written]
         return [np.array(self.backend.encode(text, add_special_tokens=False).ids) for text in texts]
 
@@ -97,7 +97,3 @@ def _synsets(path: Path) -> Iterator[list[str]]:
                 problem = f"not a WordNet file: {path}, line {number}; give the files of WordNet 3"
                 raise ConfigError([problem]) from error
             yield [MARKER.sub("", word).replace("_", " ") for word in words]
-
-
-def _like(word: str, synonym: str) -> str:
-    return synonym[:1].upper() + synonym[1:] if word[:1].isupper() else synonym

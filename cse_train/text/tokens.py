@@ -70,7 +70,7 @@ class TokenStore:
 
 def tokenizer_hash(tokenizer: Any) -> str:
     """Hash of everything that decides the ids of a text; the truncation and padding of the last call do not count."""
-    return state_hash(_fast(tokenizer).backend_tokenizer.to_str())
+    return state_hash(_require_fast(tokenizer).backend_tokenizer.to_str())
 
 
 @lru_cache(maxsize=4)
@@ -132,34 +132,34 @@ def canonical(state: TokenizerState) -> TokenizerState:
     if "merges" in model:
         model["merges"] = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
         state["model"] = model
-    places = list(_unlisted(state, "Tokenizer"))
+    places = list(_find_unlisted(state, "Tokenizer"))
     bare = json.loads(json.dumps(state)) if places else state
     for *way, key in places:
-        del _at(bare, way)[key]
-    refilled = _rewritten(bare) if places else {}
+        del _look_up(bare, way)[key]
+    refilled = _rewrite(bare) if places else {}
     for *way, key in places:
-        value = _at(state, way)[key]
-        if key not in (at := _at(refilled, way)) or at[key] != value:
-            _at(bare, way)[key] = value
+        value = _look_up(state, way)[key]
+        if key not in (at := _look_up(refilled, way)) or at[key] != value:
+            _look_up(bare, way)[key] = value
     del bare["truncation"], bare["padding"]
     return bare
 
 
-def _unlisted(value: Any, kind: str, place: Place = ()) -> Iterator[Place]:
+def _find_unlisted(value: Any, kind: str, place: Place = ()) -> Iterator[Place]:
     """Where a state holds keys that `TOKENIZER_KEYS` does not have; a component of an unknown type is left alone."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _unlisted(item, kind, (*place, index))
+            yield from _find_unlisted(item, kind, (*place, index))
     elif isinstance(value, dict):
         listed = TOKENIZER_KEYS.get(str(value.get("type", kind)))
         for key, item in value.items():
             if listed is not None and key not in (*listed, *TOKENIZER_TABLES):
                 yield (*place, key)
             elif key not in TOKENIZER_TABLES:
-                yield from _unlisted(item, "AddedToken" if key == "added_tokens" else "", (*place, key))
+                yield from _find_unlisted(item, "AddedToken" if key == "added_tokens" else "", (*place, key))
 
 
-def _at(state: Any, way: Sequence[str | int]) -> Any:
+def _look_up(state: Any, way: Sequence[str | int]) -> Any:
     """What a state holds at a place; nothing where it does not go so deep."""
     for step in way:
         try:
@@ -169,7 +169,7 @@ def _at(state: Any, way: Sequence[str | int]) -> Any:
     return state
 
 
-def _rewritten(state: TokenizerState) -> Any:
+def _rewrite(state: TokenizerState) -> Any:
     """What the installed release writes of a state; nothing where it cannot do without what was taken away."""
     try:
         return json.loads(Tokenizer.from_str(json.dumps(state)).to_str())
@@ -195,7 +195,7 @@ def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Pa
     return open_built(folder, _load, partial(_write, source, tokenizer, max_length, identity))
 
 
-def _fast(tokenizer: Any) -> Any:
+def _require_fast(tokenizer: Any) -> Any:
     if not getattr(tokenizer, "is_fast", False):
         name = type(tokenizer).__name__
         raise ConfigError([f"slow tokenizer: {name} has no fast form; save one with tokenizer.json beside the encoder"])
@@ -256,7 +256,7 @@ def _append(files: TokenizerState, tokens: tuple[np.ndarray, np.ndarray, np.ndar
 
 def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(flat ids [T], lengths [N], word starts [T]) of texts, special tokens included, truncated to `max_length`."""
-    encoded = _fast(tokenizer)(
+    encoded = _require_fast(tokenizer)(
         list(texts),
         truncation=max_length is not None,
         max_length=max_length,

@@ -53,12 +53,12 @@ def crop(words: Words, rate: float, rng: np.random.Generator) -> Words:
 
 def delete_words(words: Words, rate: float, rng: np.random.Generator) -> Words:
     """Take out `rate` of the words, any of them alike ("word deletion k%")."""
-    return _without(words, count_taken_out(len(words), rate), rng)
+    return _take_out(words, count_taken_out(len(words), rate), rng)
 
 
 def delete_one(words: Words, rng: np.random.Generator) -> Words:
     """Take out one word ("delete one word")."""
-    return _without(words, min(1, max(0, len(words) - 1)), rng)
+    return _take_out(words, min(1, max(0, len(words) - 1)), rng)
 
 
 def replace_one(
@@ -97,7 +97,7 @@ def insert_after(words: Words, at: np.ndarray, inserted: Sequence[np.ndarray]) -
     return [word for i, pieces in enumerate(words) for word in ([pieces, behind[i]] if i in behind else [pieces])]
 
 
-def _without(words: Words, out: int, rng: np.random.Generator) -> Words:
+def _take_out(words: Words, out: int, rng: np.random.Generator) -> Words:
     gone = set(rng.choice(len(words), out, replace=False).tolist()) if out else set()
     return [word for i, word in enumerate(words) if i not in gone]
 

@@ -138,7 +138,7 @@ def _meaning(rng: np.random.Generator) -> Meaning:
 
 
 def _differ(meaning: Meaning, kept: np.ndarray, rng: np.random.Generator) -> Meaning:
-    """A meaning that agrees with `one` in exactly the kept slots (agent, action, object, place, time)."""
+    """Another meaning, which agrees with this one in exactly the kept slots (agent, action, object, place, time)."""
     agent, domain, action, thing, place, time = meaning
     if not kept[1] and not kept[2]:
         domain = _another(domain, len(DOMAINS), rng)

@@ -68,7 +68,7 @@ def hub_is_away() -> bool:
 
 @functools.cache
 def _is_away() -> bool:
-    """Asked once for a process, for WAIT_S seconds at most."""
+    """Asked once for a process, for HUB_WAIT_S seconds at most."""
     if constants.HF_HUB_OFFLINE:
         return True
     try:

@@ -28,15 +28,13 @@ def snli_source(paths: DataPaths) -> Source:
 
 
 def _snli_rows(files: list[Path]) -> Iterator[Row]:
-    columns = [[line.strip() for line in _lines(path)] for path in files]
+    columns = []
+    for path in files:
+        with open_text(path) as lines:
+            columns.append([line.strip() for line in lines])
     if len({len(column) for column in columns}) > 1:
         counts = ", ".join(f"{path.name} {len(column)}" for path, column in zip(files, columns, strict=True))
         raise ConfigError([f"lines do not match: {files[0].parent} has {counts}; fetch it again"])
     for number, row in enumerate(zip(*columns, strict=True), 1):
         if has_label(row[2], files[2], number):
             yield row
-
-
-def _lines(path: Path) -> Iterator[str]:
-    with open_text(path) as lines:
-        yield from lines

@@ -40,17 +40,19 @@ class TextTable:
 def open_table(file: UserFile) -> TextTable:
     """The table in a user's file. ConfigError, one line: absent, empty, not UTF-8, of no format that is read here."""
     if file.path is None:
-        return _datasets_table(file, lambda: load_hub_split(*_hub_split(file), f"file={file.file}"))
+        name, _, split = file.file.removeprefix(HUB_PREFIX).partition(":")
+        wanted = file.split or split or "train"
+        return _open_data_set(file, lambda: load_hub_split(name, wanted, f"file={file.file}"))
     require_there(file)
     suffix = ending(file.path.name)
     if file.path.is_dir():
-        return _datasets_table(file, lambda: _saved(file))
+        return _open_data_set(file, lambda: _load_saved(file))
     if is_delimited(file.path):
-        return _delimited(file.path, file.quotes)
+        return _open_delimited(file.path, file.quotes)
     if suffix == ".jsonl":
-        return _json_lines(file.path)
+        return _open_json_lines(file.path)
     if suffix == ".parquet":
-        return _parquet(file.path)
+        return _open_parquet(file.path)
     raise ConfigError([f"no table: file={file.path}; give .csv, .tsv, .jsonl, .parquet or {SAVED_FOLDER}"])
 
 
@@ -84,11 +86,7 @@ def table_hash(file: UserFile, columns: Sequence[str]) -> str:
         suffix = ending(file.path.name)[1:]
         return join_hash("table", suffix, str(file.quotes), *columns, file_hash(file.path))
     texts = (str(value) for _, values in open_table(file).read(columns) for value in values)
-    return join_hash("data set", str(len(columns)), *_lengths_and(texts))
-
-
-def _lengths_and(texts: Iterator[str]) -> Iterator[str]:
-    return (f"{len(text)} {text}" for text in texts)
+    return join_hash("data set", str(len(columns)), *(f"{len(text)} {text}" for text in texts))
 
 
 def name_columns(
@@ -135,7 +133,7 @@ def text_of(value: Any, place: str, where: str, column: str) -> str:
     return text
 
 
-def _delimited(path: Path, quotes: bool) -> TextTable:
+def _open_delimited(path: Path, quotes: bool) -> TextTable:
     _, names = next(read_delimited(path, quotes=quotes), (0, []))
     columns = tuple(header_of(names, path))
 
@@ -154,7 +152,7 @@ def _delimited(path: Path, quotes: bool) -> TextTable:
     return TextTable(str(path), columns, read)
 
 
-def _json_lines(path: Path) -> TextTable:
+def _open_json_lines(path: Path) -> TextTable:
     first = next(_objects(path), None)
     if first is None:
         raise ConfigError([f"empty file: {path} has no row; give another file"])
@@ -181,7 +179,7 @@ def _objects(path: Path) -> Iterator[tuple[str, Json]]:
             yield f"line {number}", row
 
 
-def _parquet(path: Path) -> TextTable:
+def _open_parquet(path: Path) -> TextTable:
     require_size(path, LARGEST_TABLE, "divide it")
     from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
 
@@ -199,7 +197,7 @@ def _parquet(path: Path) -> TextTable:
     return TextTable(str(path), columns, read)
 
 
-def _datasets_table(file: UserFile, load: Callable[[], Any]) -> TextTable:
+def _open_data_set(file: UserFile, load: Callable[[], Any]) -> TextTable:
     with reading("unreadable data set", file.file, "write it again with save_to_disk"):
         data = load()
         # The file is mapped: a process that follows a damaged offset ends there without a word.
@@ -222,7 +220,7 @@ def _word(value: Any, words: Sequence[str] | None) -> Any:
     return words[value] if 0 <= value < len(words) else None
 
 
-def _saved(file: UserFile) -> Any:
+def _load_saved(file: UserFile) -> Any:
     """What a folder of `save_to_disk` holds, of several splits the one that is asked for."""
     import datasets  # a second to import, and rarely needed
 
@@ -236,8 +234,3 @@ def _saved(file: UserFile) -> Any:
         hint = nearest(file.split, data) if file.split else f"give `split:`, one of {', '.join(data)}"
         raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
     return data[file.split]
-
-
-def _hub_split(file: UserFile) -> tuple[str, str]:
-    name, _, split = file.file.removeprefix(HUB_PREFIX).partition(":")
-    return name, file.split or split or "train"

@@ -28,7 +28,11 @@ def target_files(name: str, senteval: Path | None) -> list[Path]:
     wanted = f"missing data: train.corpus=target:{name} needs"
     if senteval is None:
         raise ConfigError([f"{wanted} senteval/downstream; give --data DIR or --senteval DIR"])
-    files = _of_year(senteval / "STS" / f"{name.upper()}-en-test") if name in YEARS else _of_splits(senteval, name)
+    if name in YEARS:
+        files = _list_year(senteval / "STS" / f"{name.upper()}-en-test")
+    else:
+        folder, splits, _ = TARGET_SPLITS[name]
+        files = [senteval / folder / split for split in splits]
     absent = [file for file in files if not file.is_file()]
     if absent:
         raise ConfigError([f"{wanted} {absent[0]}; fetch SentEval's data, or give --senteval DIR"])
@@ -48,17 +52,12 @@ def target_rows(name: str, files: list[Path]) -> Iterator[Pair]:
             )
 
 
-def _of_year(folder: Path) -> list[Path]:
+def _list_year(folder: Path) -> list[Path]:
     """Each subset's pairs and, behind them, its grades."""
     subsets = [file.name.removeprefix(PAIRS_PREFIX) for file in sorted(folder.glob(f"{PAIRS_PREFIX}*.txt"))] or [
         "*.txt"
     ]
     return [folder / f"{kind}{subset}" for subset in subsets for kind in (PAIRS_PREFIX, GRADES_PREFIX)]
-
-
-def _of_splits(senteval: Path, name: str) -> list[Path]:
-    folder, files, _ = TARGET_SPLITS[name]
-    return [senteval / folder / file for file in files]
 
 
 def _texts(lines: Iterable[str], columns: tuple[int, int]) -> Iterator[Pair]:

@@ -94,7 +94,7 @@ def test_a_release_with_more_defaults_in_another_order_gives_the_same_hash(kind:
 @pytest.mark.parametrize("place", [(), ("model",), ("added_tokens", 0), ("post_processor",), ("pre_tokenizer",)])
 def test_what_is_not_its_default_counts(kind: Kind, place: tuple[str | int, ...], later: None) -> None:
     state = json.loads(LaterRelease.from_str(kind().to_str()).to_str())
-    part = tokens._at(state, place)
+    part = tokens._look_up(state, place)
     if not part:
         pytest.skip("this tokenizer has no such part")
     part["fold_width"] = False
@@ -110,9 +110,9 @@ def test_every_part_that_decides_ids_counts(kind: Kind) -> None:
         if place[0] in ("truncation", "padding", "version"):
             continue
         *way, key = place
-        tokens._at(state, way)[key] = other(value)
+        tokens._look_up(state, way)[key] = other(value)
         assert state_hash(json.dumps(state)) != before, place
-        tokens._at(state, way)[key] = value
+        tokens._look_up(state, way)[key] = value
         changed += 1
     assert changed >= 8 and state_hash(json.dumps(state)) == before
 
