@@ -3,7 +3,6 @@
 Each length group goes through the model as one padded batch, so `Hidden` has the same layout as ours.
 """
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,7 +44,8 @@ class AutoModelEncoder(nn.Module):
         cls_VNH = packed.unsort([block[:, 0] for block in states[-1]], views)
         if not (tokens or layers):
             return Hidden(packed, views, cls_VNH)
-        every = tuple(map(_flat, states if layers else (states[0], states[1], states[-1])))
+        wanted = states if layers else (states[0], states[1], states[-1])
+        every = tuple(torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks]) for blocks in wanted)
         return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
 
     def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
@@ -63,7 +63,3 @@ def _position_offset(model: nn.Module) -> int:
     tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
     rows = [table.padding_idx for table in tables if isinstance(table, nn.Embedding) and table.padding_idx is not None]
     return 1 + rows[0] if rows else 0
-
-
-def _flat(blocks: Iterable[Tensor]) -> Tensor:
-    return torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks])

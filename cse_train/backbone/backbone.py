@@ -70,7 +70,10 @@ def load_backbone(name: str, dropout: float | None = None, prompt: str | None = 
     Raises ConfigError, one line.
     """
     if names_vectors(name):
-        return _words(name, dropout)
+        if dropout:
+            raise ConfigError([f"no dropout: train.dropout={dropout}; {name} holds word vectors; use null"])
+        tokenizer, vectors_VD, digest = load_words(name)
+        return Backbone(name, WordVectors(name, torch.from_numpy(vectors_VD), digest), tokenizer, None, digest)
     folder = locate(name)
     config = read_config(folder)
     if dropout is not None:
@@ -136,13 +139,6 @@ def require_same_vocabulary(a: Backbone, b: Backbone) -> None:
     if a.tokenizer_hash != b.tokenizer_hash:
         sizes = f"encoder={a.name} ({len(a.tokenizer)} pieces), generator={b.name} ({len(b.tokenizer)} pieces)"
         raise ConfigError([f"different vocabularies: {sizes}; choose a generator with the encoder's tokenizer"])
-
-
-def _words(name: str, dropout: float | None) -> Backbone:
-    if dropout:
-        raise ConfigError([f"no dropout: train.dropout={dropout}; {name} holds word vectors; use null"])
-    tokenizer, vectors_VD, digest = load_words(name)
-    return Backbone(name, WordVectors(name, torch.from_numpy(vectors_VD), digest), tokenizer, None, digest)
 
 
 def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:

@@ -45,10 +45,10 @@ def locate(name: str) -> Path:
         return find_weights() / name
     folder = Path(name).expanduser()
     if folder.is_absolute() and folder.is_dir():
-        return _checked(folder, name)
+        return _check_files(folder, name)
     if folder.is_absolute() or is_path(name):
         raise ConfigError([f"missing folder: train.encoder={name}; {nearest(name, list_encoders())}"])
-    return _from_hub(name)
+    return _fetch(name)
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -89,14 +89,14 @@ def files_hash(paths: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(bytes.fromhex(file_hash(path)) for path in paths)).hexdigest()
 
 
-def _checked(folder: Path, name: str) -> Path:
+def _check_files(folder: Path, name: str) -> Path:
     if not (folder / "config.json").exists() or not weight_files(folder):
         wanted = "needs config.json and model.safetensors"
         raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted} in transformers' layout"])
     return folder
 
 
-def _from_hub(name: str) -> Path:
+def _fetch(name: str) -> Path:
     away = hub_is_away()
     try:
         folder = _snapshot(name, "model*.safetensors*", away)
@@ -108,7 +108,7 @@ def _from_hub(name: str) -> Path:
         raise ConfigError(
             [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, list_encoders())}"]
         ) from error
-    return _checked(folder, name)
+    return _check_files(folder, name)
 
 
 def _snapshot(name: str, weights: str, cached: bool) -> Path:

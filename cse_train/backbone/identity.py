@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
+from cse_train.backbone.config_file import REMEDY
 from cse_train.backbone.folders import TOKENIZER_FILES, content_hash, find_weights, locate, tokenizer_folder
 from cse_train.backbone.prompts import read_prompts
 from cse_train.backbone.words import vectors_identity
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MOST_HEADER_BYTES = 200_000_000
 """Of a tokenizer's file, at most."""
-REMEDY = "fetch the model again"
 
 
 def backbone_identity(name: str) -> tuple[str, str]:

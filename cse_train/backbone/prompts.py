@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cse_train.backbone.config_file import REMEDY
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
 
@@ -13,7 +14,6 @@ PROMPTS_FILE = "config_sentence_transformers.json"
 POOLING_FILES = "*Pooling*/config.json"
 NO_PROMPT = "none"
 """Asks for no prompt."""
-REMEDY = "fetch the model again"
 
 
 @dataclass(frozen=True)

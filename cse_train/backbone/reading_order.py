@@ -30,7 +30,7 @@ def others_than_first(poolers: Iterable[str]) -> str:
 
 def first_token_problem(encoder: nn.Module, tokenizer: Any) -> str | None:
     """Why a vector at position 0 is no sentence's, as a clause about the encoder; None where it is one."""
-    if not _added(tokenizer)[0]:
+    if not _find_added(tokenizer)[0]:
         return "whose tokenizer puts no token such as [CLS] in front of a text"
     if isinstance(encoder, AutoModelEncoder) and _is_causal(encoder, tokenizer):
         return "which attends causally, so that position 0 sees itself alone"
@@ -39,7 +39,8 @@ def first_token_problem(encoder: nn.Module, tokenizer: Any) -> str | None:
 
 def both_ends_problem(tokenizer: Any) -> str | None:
     """Why a text has no special token at each end, as a clause about the encoder; None where it has."""
-    missing = [place for place, added in zip(("in front of", "behind"), _added(tokenizer), strict=True) if not added]
+    places = zip(("in front of", "behind"), _find_added(tokenizer), strict=True)
+    missing = [place for place, added in places if not added]
     return f"whose tokenizer puts no special token {' or '.join(missing)} a text" if missing else None
 
 
@@ -55,7 +56,7 @@ def has_noise(encoder: Encoder | AutoModelEncoder, tokenizer: Any) -> bool:
     return False
 
 
-def _added(tokenizer: Any) -> tuple[bool, bool]:
+def _find_added(tokenizer: Any) -> tuple[bool, bool]:
     """Whether the tokenizer itself puts the same token in front of every text, and behind it."""
     encoded = tokenizer(list(ORDER_TEXTS), return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
