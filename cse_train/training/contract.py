@@ -202,14 +202,10 @@ def _result(text: str, action: Callable[[], object]) -> Result:
             if isinstance(error, Broken | ConfigError)
             else f"{type(error).__name__}: {first_line(error)}"
         )
-        where = None if isinstance(error, Broken) else place(error) or _innermost(error)
+        innermost = traceback.extract_tb(error.__traceback__)[-1]
+        where = None if isinstance(error, Broken) else place(error) or f"{innermost.filename}:{innermost.lineno}"
         return Result(text, f"{said} ({where})" if where else said)
     return Result(text)
-
-
-def _innermost(error: BaseException) -> str | None:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
 
 
 def make_up_text(columns: Sequence[str], folder: Path) -> Path:

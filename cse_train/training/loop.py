@@ -149,7 +149,7 @@ class Session:
         What loading raises is no damage: it is an error of this code or of a method's, and goes on to the caller.
         """
         folders = dict.fromkeys([self.folder, *([resume_from] if resume_from else [])])
-        split = bool(dict(self._differing()))
+        split = bool(dict(self._read_rank_state()))
         newest = checkpoint.load_newest(folders, split, self.signature, self._require_fit)
         if newest is None:
             return
@@ -247,7 +247,7 @@ class Session:
         return scored[best].value
 
     def _save(self, improved: bool) -> None:
-        differing = dict(self._differing())
+        differing = dict(self._read_rank_state())
         if differing:
             checkpoint.save_rank(self.folder, self.step, differing)
         distributed.barrier()
@@ -272,7 +272,7 @@ class Session:
             "points": [asdict(point) for point in self.points],
         }
 
-    def _differing(self) -> Iterator[tuple[str, Any]]:
+    def _read_rank_state(self) -> Iterator[tuple[str, Any]]:
         """State that is not the same on every rank, where the method has such."""
         if distributed.size() > 1 and self.run.options.rank_dependent():
             prefixes = self.model.TRAINING_ONLY
