@@ -113,10 +113,10 @@ def _corrupt(
         rngs = (np.random.default_rng(random_streams.seed_of(rule.seed, "corruption", name, row)) for row in rows)
         edits = [edit(column.row(i), "replace", rule.ratio, vocabulary, rng) for i, rng in zip(rows, rngs, strict=True)]
         everywhere = rule.positions == "all"
-        yield from _filled(generator, edits, everywhere, tokenizer.pad_token_id)
+        yield from _fill(generator, edits, everywhere, tokenizer.pad_token_id)
 
 
-def _filled(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: int) -> list[np.ndarray]:
+def _fill(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: int) -> list[np.ndarray]:
     """The sentences in the order given, with the generator's ids where they were masked, or after [CLS] everywhere."""
     packed = pack_lists([e.masked_L for e in edits], pad_id=pad_id)
     ids_T = pack_lists([e.source_L for e in edits], pad_id=pad_id).ids_T

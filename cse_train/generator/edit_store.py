@@ -88,17 +88,13 @@ class EditStore:
     def _block(self, place: Place, number: int) -> Block:
         key = (place.epoch, number)
         if key not in self._open:
-            newest = dict(list(self._open.items())[-1:])
-            self._open = newest | {
-                key: self._built(place, place.order[number * EDIT_BLOCK : (number + 1) * EDIT_BLOCK])
-            }
+            rows = place.order[number * EDIT_BLOCK : (number + 1) * EDIT_BLOCK]
+            identity = self._identity(place, rows)
+            name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+            folder = (self.cache or cache_folder()) / "edits" / name
+            block = open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
+            self._open = dict(list(self._open.items())[-1:]) | {key: block}
         return self._open[key]
-
-    def _built(self, place: Place, rows: np.ndarray) -> Block:
-        identity = self._identity(place, rows)
-        name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-        folder = (self.cache or cache_folder()) / "edits" / name
-        return open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
 
     def _identity(self, place: Place, rows: np.ndarray) -> dict[str, object]:
         return {
@@ -135,13 +131,13 @@ class EditStore:
             torch.manual_seed(random_streams.seed_of(place.seed, "edits", place.epoch, str(identity["rows"])))
             for offset, view in self._columns():
                 with (aside / f"{offset}.{view}.flat").open("wb") as file:
-                    for ids in self._filled(list(islice(edits, len(rows))), device):
+                    for ids in self._fill(list(islice(edits, len(rows))), device):
                         file.write(ids.astype(np.int32).tobytes())
                     file.flush()
                     os.fsync(file.fileno())
         (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
 
-    def _filled(self, edits: list[Edit], device: torch.device) -> Iterator[np.ndarray]:
+    def _fill(self, edits: list[Edit], device: torch.device) -> Iterator[np.ndarray]:
         for first in range(0, len(edits), EDIT_CHUNK):
             masked, tensors = pack_edits(edits[first : first + EDIT_CHUNK], pad_id=self.backbone.tokenizer.pad_token_id)
             on_device = {name: tensor.to(device) for name, tensor in tensors.items()}

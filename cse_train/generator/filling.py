@@ -37,7 +37,10 @@ def pack_views(
     if mask_id is None:
         return packs, {}
     packs["blanks"] = pack_lists(masked, pad_id=pad_id)
-    return packs, _slots(whole, others)
+    firsts = np.cumsum([0, *(int((ids == BLANK).sum()) for ids in others)])
+    numbers = [_number_blanks(ids, first) for ids, first in zip(others, firsts, strict=False)]
+    nothing = [np.full(len(ids), -1) for ids in whole]
+    return packs, {"blank_at_M": _slot_of([*nothing, *numbers]), "blank_from_M": _slot_of(numbers)}
 
 
 def fill_views(
@@ -52,14 +55,7 @@ def fill_views(
     return dict(packs) | {name: replace(packs[name], ids_T=filled_T)}, ids_M
 
 
-def _slots(whole: Sentences, blanked: Sentences) -> dict[str, Tensor]:
-    firsts = np.cumsum([0, *(int((ids == BLANK).sum()) for ids in blanked)])
-    numbers = [_numbered(ids, first) for ids, first in zip(blanked, firsts, strict=False)]
-    nothing = [np.full(len(ids), -1) for ids in whole]
-    return {"blank_at_M": _slot_of([*nothing, *numbers]), "blank_from_M": _slot_of(numbers)}
-
-
-def _numbered(ids: np.ndarray, first: int) -> np.ndarray:
+def _number_blanks(ids: np.ndarray, first: int) -> np.ndarray:
     blank = ids == BLANK
     return np.where(blank, first + np.cumsum(blank) - 1, -1)
 

@@ -50,7 +50,7 @@ class Generator(nn.Module):
         self.vocabulary = len(like.tokenizer)
         self.content_hash = backbone.content_hash
         ours = isinstance(backbone.encoder, Encoder) and backbone.head is not None
-        self.network: nn.Module = PackedMaskedLM(backbone) if ours else PaddedMaskedLM(_with_head(name, folder))
+        self.network: nn.Module = PackedMaskedLM(backbone) if ours else PaddedMaskedLM(_load_masked_lm(name, folder))
         self.requires_grad_(False).train()
 
     def train(self, mode: bool = True) -> "Generator":
@@ -68,13 +68,11 @@ class Generator(nn.Module):
             return self.predict(packed)[at_M]
         if isinstance(self.network, PackedMaskedLM) and not self.sample and not torch.is_autocast_enabled("cpu"):
             return self.network.most_probable(packed, at_M, self.vocabulary)
-        pieces = self.network(packed) if at_M is None else self.network(packed, at_M)
-        return torch.cat([self._choose(logits_SV[:, : self.vocabulary]) for logits_SV in pieces])
-
-    def _choose(self, logits_SV: Tensor) -> Tensor:
+        logits = self.network(packed) if at_M is None else self.network(packed, at_M)
+        pieces = (logits_SV[:, : self.vocabulary] for logits_SV in logits)
         if not self.sample:
-            return logits_SV.argmax(-1)
-        return torch.multinomial(logits_SV.float().softmax(-1), 1).squeeze(1)
+            return torch.cat([piece_SV.argmax(-1) for piece_SV in pieces])
+        return torch.cat([torch.multinomial(piece_SV.float().softmax(-1), 1).squeeze(1) for piece_SV in pieces])
 
 
 class PackedMaskedLM(nn.Module):
@@ -87,17 +85,17 @@ class PackedMaskedLM(nn.Module):
 
     def forward(self, packed: Packed, at_M: Tensor | None = None) -> Iterator[Tensor]:
         assert isinstance(self.encoder, Encoder) and self.head is not None
-        for hidden_SH in self._hidden(packed, at_M).split(PIECE):
+        for hidden_SH in self._run_encoder(packed, at_M).split(PIECE):
             yield self.head(hidden_SH, self.encoder.word.weight)
 
     def most_probable(self, packed: Packed, at_M: Tensor | None, vocabulary: int) -> Tensor:
         """The greedy ids, of the first `vocabulary` ones, at some slots [M] or at all [T]."""
         assert isinstance(self.encoder, Encoder) and self.head is not None
-        read_MH = self.head.transformed(self._hidden(packed, at_M))
+        read_MH = self.head.transformed(self._run_encoder(packed, at_M))
         weight_VH, bias_V = self.encoder.word.weight[:vocabulary], self.head.bias[:vocabulary]
         return torch.cat([most_probable(read_SH, weight_VH, bias_V) for read_SH in read_MH.split(GREEDY_PIECE)])
 
-    def _hidden(self, packed: Packed, at_M: Tensor | None) -> Tensor:
+    def _run_encoder(self, packed: Packed, at_M: Tensor | None) -> Tensor:
         hidden_TH = self.encoder(packed, tokens=True).last_TH
         assert isinstance(hidden_TH, Tensor)
         return hidden_TH if at_M is None else hidden_TH[at_M]
@@ -136,7 +134,7 @@ def available_memory() -> int | None:
     return sizes[0] if sizes else None
 
 
-def _with_head(name: str, folder: Path) -> "PreTrainedModel":
+def _load_masked_lm(name: str, folder: Path) -> "PreTrainedModel":
     from transformers import AutoModelForMaskedLM
 
     require_safe(folder)

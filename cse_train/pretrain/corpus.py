@@ -47,21 +47,20 @@ class Corpus:
 
 def tokenise(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
     """A corpus of the given sentences, in their order."""
-    parts = [
-        _token_ids(sentences[at : at + SENTENCES_AT_ONCE], tokenizer)
-        for at in range(0, len(sentences), SENTENCES_AT_ONCE)
-    ]
-    flat = np.concatenate([flat for flat, _ in parts])
-    lengths = np.concatenate([lengths for _, lengths in parts])
+    flats, counts = [], list[int]()
+    for at in range(0, len(sentences), SENTENCES_AT_ONCE):
+        rows = tokenizer(
+            sentences[at : at + SENTENCES_AT_ONCE],
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )["input_ids"]
+        flats.append(np.concatenate([np.asarray(ids, dtype=np.int32) for ids in rows]))
+        counts += map(len, rows)
+    flat, lengths = np.concatenate(flats), np.array(counts)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     cls_id, sep_id, mask_id = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
     return Corpus(flat, starts, lengths, cls_id, sep_id, mask_id, len(tokenizer))
-
-
-def _token_ids(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
-    encoded = tokenizer(sentences, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
-    lengths = np.array([len(ids) for ids in encoded["input_ids"]])
-    return np.concatenate([np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]]), lengths
 
 
 def read_lines(path: Path) -> Iterator[str]:

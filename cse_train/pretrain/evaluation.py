@@ -3,7 +3,6 @@
 Shape suffixes: M masked positions, H width.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -33,14 +32,17 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     The masks come from a generator of their own, so that every model of a vocabulary is asked the same questions.
     """
     first = len(corpus.starts) - config.held_out
-    runs = list(_runs(corpus, first, config.max_positions))
+    # Rows of `width` tokens; a shorter rest is left out unless it is all there is.
+    begin, width = int(corpus.starts[first]), config.max_positions
+    starts = range(begin, max(len(corpus.flat) - width + 3, 1), width - 2) or [begin]
+    runs = [corpus.run_of_sentences(at, width) for at in starts]
     single = corpus.sentences(np.arange(first, len(corpus.starts)), config.max_sentence)
     losses, right, positions = _predict(model, runs, corpus, config, EVALUATION_ROWS["documents"])
     bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
     losses, right, _ = _predict(model, single, corpus, config, EVALUATION_ROWS["sentences"])
     alone = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
-    return dict(_rounded(report | {"single_sentences": alone}))
+    return dict(_round(report | {"single_sentences": alone}))
 
 
 def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float]:
@@ -48,13 +50,6 @@ def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, floa
     evaluator = StsEvaluator(pairs, tokenizer)
     with evaluating(encoder):
         return {name: round(evaluator(make_pooled(encoder, name)).spearman, 2) for name in DEV_POOLERS}
-
-
-def _runs(corpus: Corpus, first_sentence: int, width: int) -> Iterator[np.ndarray]:
-    """The held-out text cut into rows of `width` tokens; a shorter rest is left out unless it is all there is."""
-    starts = range(int(corpus.starts[first_sentence]), max(len(corpus.flat) - width + 3, 1), width - 2)
-    for at in starts or [int(corpus.starts[first_sentence])]:
-        yield corpus.run_of_sentences(at, width)
 
 
 @torch.inference_mode()
@@ -83,9 +78,9 @@ def _band(low: int, high: int, losses: np.ndarray, right: np.ndarray, positions:
     return {"from": low, "to": high, "predictions": int(inside.sum()), **means}
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
+        return {key: _round(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_rounded(inner) for inner in value]
+        return [_round(inner) for inner in value]
     return round(float(value), 4) if isinstance(value, float | np.floating) else value

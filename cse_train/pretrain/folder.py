@@ -33,11 +33,13 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
 
 def make_card(run: Run, held_out: Json, *, text_hash: str, tokenizer_hash: str) -> Json:
     """How the weights came to be and how good they are."""
+    # The parts of the run in order; points of earlier versions name no precision, and were trained in BF16.
+    precisions = dict.fromkeys(point.get("precision", BF16) for point in run.log)
     return {
         "recipe": asdict(run.config),
         "tokens": run.tokens,
         "seconds": round(run.seconds),
-        "precision": {"training": _trained_in(run), "shipped": "fp16"},
+        "precision": {"training": ", then ".join(precisions), "shipped": "fp16"},
         "torch": torch.__version__,
         "text_sha256": text_hash,
         "tokenizer_hash": tokenizer_hash,
@@ -49,16 +51,13 @@ def make_card(run: Run, held_out: Json, *, text_hash: str, tokenizer_hash: str) 
     }
 
 
-def _trained_in(run: Run) -> str:
-    """The precisions of the run's parts, in order. Points of earlier versions name none, and were trained in BF16."""
-    return ", then ".join(dict.fromkeys(point.get("precision", BF16) for point in run.log))
-
-
 def readme(name: str, card: Json) -> str:
     """The card in words, as a model page."""
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
     spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
+    seen = [band for band in held_out["bands"] if band["predictions"]]
+    bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
     return f"""# {name}
 
 A miniature BERT: {size}, lower-casing WordPiece vocabulary of the shared tokenizer.
@@ -69,17 +68,12 @@ Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]
 
 | positions | loss | accuracy |
 |---|---|---|
-{_band_rows(held_out)}
+{bands}
 | all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
 | single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
 {_dev_table(card["sts_dev_against_tokens"])}
 `card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
 """
-
-
-def _band_rows(held_out: Json) -> str:
-    seen = [band for band in held_out["bands"] if band["predictions"]]
-    return "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
 
 
 def _dev_table(curve: Sequence[Json]) -> str:

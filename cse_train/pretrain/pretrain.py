@@ -49,7 +49,9 @@ def pretrain(
     run = Run.start(config, corpus)
     state_file = out / "state.pt"
     if state_file.exists():
-        state = _read_state(state_file)
+        with reading("unreadable state", state_file, "delete it to begin again"):
+            check_archive(state_file)
+            state = dict(torch.load(state_file, map_location="cpu", weights_only=True))
         _check_recipe(state["config"], config, state_file)
         run.load(state)
     while run.tokens < config.tokens:
@@ -61,12 +63,6 @@ def pretrain(
     held_out = report_held_out(run.model, corpus, config)
     card = make_card(run, held_out, text_hash=text_hash(text), tokenizer_hash=tokenizer_hash(tokenizer))
     return write_weights(run.model, out, card, tokenizer)
-
-
-def _read_state(path: Path) -> Json:
-    with reading("unreadable state", path, "delete it to begin again"):
-        check_archive(path)
-        return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
 def _check_recipe(stored: Json, config: PretrainConfig, path: Path) -> None:
