@@ -38,12 +38,9 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
 
 def cell_name(key: Mapping[str, Scalar], seed: int | None = None) -> str:
     """A cell in short, or one of its runs: `dup_rate=0.32 seed 1`."""
-    settings = [f"{axis.rpartition('.')[2]}={_brief(value)}" for axis, value in key.items()]
+    values = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in key.values())
+    settings = [f"{axis.rpartition('.')[2]}={value}" for axis, value in zip(key, values, strict=True)]
     return " ".join(settings if seed is None else [*settings, f"seed {seed}"])
-
-
-def _brief(value: Scalar) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def cell_argument(cell: Cell) -> str:
@@ -53,21 +50,19 @@ def cell_argument(cell: Cell) -> str:
 
 def setting(key: str, value: Scalar) -> str:
     """`key=value` as `--set` and `--cell` read it back."""
-    return f"{key}={_written(value)}"
+    return f"{key}={_write(value)}"
 
 
-def _written(value: Scalar) -> str:
+def _write(value: Scalar) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    text = str(value)
-    return text if not isinstance(value, str) or _read_back(text) == text else json.dumps(text)
-
-
-def _read_back(text: str) -> object:
+    if not isinstance(value, str):
+        return str(value)
     try:
-        return parse_yaml(f"value: {text}", "value")["value"]
+        plain = parse_yaml(f"value: {value}", "value")["value"] == value
     except ConfigError:
-        return None
+        plain = False
+    return value if plain else json.dumps(value)
 
 
 def _pairs(resolved: ResolvedSpace, wanted: Sequence[str]) -> dict[str, Scalar]:
@@ -102,8 +97,8 @@ def _same(value: Scalar, wanted: Scalar) -> bool:
 def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell]) -> str:
     if len(pairs) == 1:
         (axis,) = pairs
-        values = dict.fromkeys(_written(cell.key.get(axis)) for cell in cells)
-        return f"no such cell: cell={given}; {axis} is one of {_listed(list(values))}"
+        values = dict.fromkeys(_write(cell.key.get(axis)) for cell in cells)
+        return f"no such cell: cell={given}; {axis} is one of {_list_first(list(values))}"
     return f"no such cell: cell={given}; give one such as {_some(cells)}"
 
 
@@ -114,8 +109,8 @@ def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], b
 
 
 def _some(cells: Sequence[Cell]) -> str:
-    return _listed([cell_argument(cell) for cell in cells], " | ") if cells else "(none has run yet)"
+    return _list_first([cell_argument(cell) for cell in cells], " | ") if cells else "(none has run yet)"
 
 
-def _listed(words: Sequence[str], between: str = ", ") -> str:
+def _list_first(words: Sequence[str], between: str = ", ") -> str:
     return between.join([*words[:VALUES_SHOWN], *(["..."] if len(words) > VALUES_SHOWN else [])])

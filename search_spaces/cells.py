@@ -158,8 +158,12 @@ class ResolvedSpace:
         """The axis values of a run's flat configuration, active axes only."""
         key: dict[str, Scalar] = {}
         for axis, domain in self.axes.items():
-            if axis in flat and domain.active({**flat, **key}):
-                key[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
+            if axis not in flat or not domain.active({**flat, **key}):
+                continue
+            run, method = flat[axis], str(flat["method"])
+            values = domain.arguments if domain.finite and axis not in self.overrides else ()
+            # The table's value that runs as this one under this profile.
+            key[axis] = next((v for v in values if self.profile.substitution(axis, v, method) == run), run)
         return key
 
     def substitutions(self) -> dict[str, Scalar]:
@@ -195,11 +199,6 @@ class ResolvedSpace:
 
     def _method_of(self, cell: ExplicitCell) -> str:
         return str(cell.settings.get("method", self.space.method))
-
-    def _as_written(self, axis: str, domain: Domain, value: Scalar, method: str) -> Scalar:
-        """The table's value that runs as `value` under this profile."""
-        values = domain.arguments if domain.finite and axis not in self.overrides else ()
-        return next((v for v in values if self.profile.substitution(axis, v, method) == value), value)
 
     def _explicit(self) -> Iterator[Cell]:
         """Listed cells under the overrides; where cells name their methods, `method` keeps those that name it."""
@@ -305,10 +304,10 @@ def unlike_paper(resolved: ResolvedSpace) -> list[str]:
         return [] if plain else ["profile"]
     twins = {cell.id: cell for cell in resolve(resolved.space, PAPER_PROFILE).cells()}
     pairs = [(cell, twins[cell.id]) for cell in resolved.cells() if cell.id in twins]
-    return list(dict.fromkeys(name for cell, twin in pairs for name in _differing(cell, twin)))
+    return list(dict.fromkeys(name for cell, twin in pairs for name in _compare(cell, twin)))
 
 
-def _differing(cell: Cell, twin: Cell) -> list[str]:
+def _compare(cell: Cell, twin: Cell) -> list[str]:
     try:
         ours, theirs = cell.flat, twin.flat
     except ConfigError:

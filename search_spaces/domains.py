@@ -81,15 +81,14 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     ]
     if len(words) != 1:
         return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(DOMAIN_WORDS)}"]
-    when, more = _parse_when(name, raw.get("when", {}))
-    problems += more + _argument_problems(name, words[0], raw[words[0]])
+    when: dict[str, tuple[Scalar, ...]] = {}
+    given = raw.get("when", {})
+    if isinstance(given, Mapping):
+        when = {key: tuple(v) if isinstance(v, list) else (v,) for key, v in given.items()}
+    else:
+        problems.append(f"wrong type: {name}.when={given!r}; give a mapping such as {{method: esimcse}}")
+    problems += _argument_problems(name, words[0], raw[words[0]])
     return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])
-
-
-def _parse_when(name: str, raw: Any) -> tuple[dict[str, tuple[Scalar, ...]], list[str]]:
-    if not isinstance(raw, Mapping):
-        return {}, [f"wrong type: {name}.when={raw!r}; give a mapping such as {{method: esimcse}}"]
-    return {key: tuple(v) if isinstance(v, list) else (v,) for key, v in raw.items()}, []
 
 
 def _argument_problems(name: str, word: str, raw: Any) -> list[str]:

@@ -118,12 +118,12 @@ class Average:
         return abs(printed - readded) <= 0.5 * 10.0**-self.decimals + ROUNDING
 
 
-def _listed(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
 Averages = Annotated[
-    tuple[Average, ...], BeforeValidator(_listed, json_schema_input_type=Average | tuple[Average, ...])
+    tuple[Average, ...],
+    BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value],
+        json_schema_input_type=Average | tuple[Average, ...],
+    ),
 ]
 
 
@@ -170,7 +170,7 @@ class Paper:
 
         A column that no suite gives is left out.
         """
-        suites = (*evaluate, *_by_size())
+        suites = (*evaluate, *_sort_by_size())
         fitting = {c: [name for name in suites if self.stored(c) in registry.columns(name)] for c in row.cells}
         return {column: names[0] for column, names in fitting.items() if names}
 
@@ -188,7 +188,7 @@ class Paper:
 
 
 @functools.cache
-def _by_size() -> tuple[str, ...]:
+def _sort_by_size() -> tuple[str, ...]:
     return tuple(
         sorted((*registry.list_shipped(), *registry.members()), key=lambda suite: len(registry.columns(suite)))
     )
@@ -198,18 +198,18 @@ def read_paper(raw: Json) -> tuple[Paper | None, list[str]]:
     """The block, and every problem of it."""
     rows = raw.get("references")
     listed = rows if isinstance(rows, list) else []
-    wrong = [line for row in listed if isinstance(row, dict) for line in _evaluated_problems(row)]
+    wrong = [line for row in listed if isinstance(row, dict) for line in _check_evaluated(row)]
     if wrong:
-        sound = [_without_evaluated(row) for row in listed]
+        sound = [_drop_evaluated(row) for row in listed]
         return None, wrong + read(Paper, {**raw, "references": sound}, "paper.")[1]
     return read(Paper, raw, "paper.")
 
 
-def _without_evaluated(row: Any) -> Any:
+def _drop_evaluated(row: Any) -> Any:
     return {name: value for name, value in row.items() if name != "evaluated"} if isinstance(row, dict) else row
 
 
-def _evaluated_problems(row: Json) -> list[str]:
+def _check_evaluated(row: Json) -> list[str]:
     if "evaluated" not in row:
         return []
     value, name = row["evaluated"], f"paper.references.evaluated of {brief(row.get('label'))}"

@@ -22,15 +22,15 @@ from search_spaces.user_data.written import absolute_models, absolute_paths, fin
 
 def parse_file(path: Path) -> Space:
     """The space in one file; ConfigError holds `FILE: rule: name=value; what to do` for each problem."""
-    return _required(*parse(read_yaml(path), path), path)
+    return _require_space(*parse(read_yaml(path), path), path)
 
 
 def parse_written(written: Json, path: Path) -> Space:
     """The space of `Space.written`, wherever its file is by now; ConfigError as `parse_file`."""
-    return _required(*parse(written, path, absolute=True), path)
+    return _require_space(*parse(written, path, absolute=True), path)
 
 
-def _required(space: Space | None, problems: Sequence[str], path: Path) -> Space:
+def _require_space(space: Space | None, problems: Sequence[str], path: Path) -> Space:
     if problems or space is None:
         raise ConfigError([f"{path}: {line}" for line in dict.fromkeys(problems)])
     return space
@@ -95,16 +95,13 @@ def _use_plugins(sources: object, folder: Path) -> list[str]:
 
 
 def _cell_list_problems(raw: Json) -> list[str]:
-    if bool(raw.get("space")) != bool(raw.get("cells")) or _is_the_papers_alone(raw):
+    paper = raw.get("paper")
+    # A table may say outright that it has no cells, only rows of models that are not trained here.
+    rows_alone = not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
+    if bool(raw.get("space")) != bool(raw.get("cells")) or rows_alone:
         return []
     what = "both" if raw.get("space") else "neither"
     return [f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both"]
-
-
-def _is_the_papers_alone(raw: Json) -> bool:
-    """Whether a table says outright that it has no cells, only rows of models that are not trained here."""
-    paper = raw.get("paper")
-    return not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
 
 
 def _suite_problems(suites: Sequence[str], mine: Set[str]) -> list[str]:
@@ -146,12 +143,12 @@ def _parse_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> tuple[list[st
     problems = []
     if "method" in axes and file.method is not None:
         problems.append(f"key set twice: method={file.method} stands at top level and in `space`; keep one")
-    given = _given_methods(file, axes)
+    given = _list_methods(file, axes)
     wrong = [line for value in given if (line := keys.problem("method", value, ""))]
     return [] if wrong else [str(name) for name in dict.fromkeys(given)], problems + wrong
 
 
-def _given_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> list[Any]:
+def _list_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> list[Any]:
     if "method" in axes:
         return list(axes["method"].arguments)
     if file.method is not None:
@@ -206,13 +203,13 @@ def _normal_domain(name: str, domain: Domain, methods: list[str]) -> Domain:
 def _parse_search(block: Json | None) -> tuple[SearchConfig | None, list[str]]:
     if block is None:
         return None, []
-    removed = _removed(block)
+    removed = _find_removed(block)
     rest = {name: value for name, value in block.items() if name not in removed}
     problems = [*removed.values(), *fields.problems(SearchConfig, rest, "search.")]
     return None if problems else fields.make_checked(SearchConfig, block), problems
 
 
-def _removed(search: Json) -> dict[str, str]:
+def _find_removed(search: Json) -> dict[str, str]:
     """Settings of `search:` that older files have and that are gone -> what to write instead."""
     lines = {
         name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
@@ -241,25 +238,27 @@ def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], gi
 def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Component], list[str]]:
     """Name -> the settings that take this part out of a configuration, and every problem of the block."""
     problems = [line for name, value in block.items() for line in _component_problems(name, value, methods)]
-    return {} if problems else {name: _component(value, methods[0]) for name, value in block.items()}, problems
+    if problems:
+        return {}, problems
+    components = {}
+    for name, value in block.items():
+        plain = {key: keys.normal(key, off, methods[0]) for key, off in value.items() if not isinstance(off, dict)}
+        components[name] = Component(plain, {key: dict(off) for key, off in value.items() if isinstance(off, dict)})
+    return components, []
 
 
 def _component_problems(name: str, value: object, methods: Sequence[str]) -> list[str]:
     if not isinstance(value, dict) or not value:
         return [f"wrong component: components.{name}={value}; {OFF}"]
-    return [line for key, off in value.items() for line in _setting_problems(f"components.{name}", key, off, methods)]
-
-
-def _setting_problems(where: str, key: str, off: Any, methods: Sequence[str]) -> list[str]:
-    if key == "method" or isinstance(off, list) or off == {}:
-        return [f"wrong component: {where}.{key}={off}; {OFF}"]
-    values = [*off, *off.values()] if isinstance(off, dict) else [off]
-    return [line.replace(": ", f": {where}.", 1) for value in values for line in keys.problems({key: value}, methods)]
-
-
-def _component(value: Json, method: str) -> Component:
-    plain = {key: keys.normal(key, off, method) for key, off in value.items() if not isinstance(off, dict)}
-    return Component(plain, {key: dict(off) for key, off in value.items() if isinstance(off, dict)})
+    problems = []
+    for key, off in value.items():
+        if key == "method" or isinstance(off, list) or off == {}:
+            problems.append(f"wrong component: components.{name}.{key}={off}; {OFF}")
+            continue
+        settings = [{key: each} for each in ([*off, *off.values()] if isinstance(off, dict) else [off])]
+        lines = [line for setting in settings for line in keys.problems(setting, methods)]
+        problems += [line.replace(": ", f": components.{name}.", 1) for line in lines]
+    return problems
 
 
 def _misprint_problems(paper: Paper) -> list[str]:

@@ -58,7 +58,7 @@ class Profile:
     def over(self, base: "Profile") -> "Profile":
         """This profile where both say something, and the base elsewhere; recipes of the base come first."""
         parts = (self.train, base.train), (self.methods, base.methods), (self.substitutions, base.substitutions)
-        train, by_method, substitutions = (_over(*part) for part in parts)
+        train, by_method, substitutions = (_merge(*part) for part in parts)
         return Profile(self.name, train, by_method, substitutions, (*base.recipes, *self.recipes))
 
     def settings(self, method: str) -> dict[str, Scalar]:
@@ -137,10 +137,10 @@ def parse_profile(raw: Json, path: Path) -> Profile:
     return profile if file.extends is None else profile.over(load_profile(str(bases[file.extends])))
 
 
-def _over(upper: Any, lower: Any) -> Any:
+def _merge(upper: Any, lower: Any) -> Any:
     if not (isinstance(upper, Mapping) and isinstance(lower, Mapping)):
         return upper
-    return {key: _over(upper.get(key, lower.get(key)), lower.get(key)) for key in {**lower, **upper}}
+    return {key: _merge(upper.get(key, lower.get(key)), lower.get(key)) for key in {**lower, **upper}}
 
 
 def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
@@ -151,11 +151,11 @@ def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
     if wrong:
         return [SUBSTITUTIONS.line("substitutions", wrong[0])]
     given = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
-    lines = [keys.problem(a, v, method) if method else _of_any_method(a, v) for a, v, method in given]
+    lines = [keys.problem(a, v, method) if method else _check_any_method(a, v) for a, v, method in given]
     return [line for line in lines if line]
 
 
-def _of_any_method(key: str, value: Scalar) -> str | None:
+def _check_any_method(key: str, value: Scalar) -> str | None:
     """The problem of a setting that must suit one method at least."""
     lines = [keys.problem(key, value, method) for method in methods.list_methods()]
     return None if None in lines else lines[0]

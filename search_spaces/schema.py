@@ -35,31 +35,34 @@ def schema(names: Sequence[str] | None = None) -> Json:
     names = methods.list_methods() if names is None else names
     values: Json = {"method": {"enum": list(names)}, **_keys(names)}
     named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
-    file, paper, search = (_described(shape) for shape in (SpaceFile, Paper, SearchConfig))
-    settings = _closed({key: value for key, value in named.items() if key != "method"})
+    file, paper, search = (_describe(shape) for shape in (SpaceFile, Paper, SearchConfig))
+    settings = _close({key: value for key, value in named.items() if key != "method"})
     nested = {
         "method": named["method"],
         "set": settings,
         "set_for": {"type": "object", "additionalProperties": settings},
-        "space": _closed({key: _axis(value) for key, value in named.items()}),
+        "space": _close({key: _axis(value) for key, value in named.items()}),
         "cells": {**file["properties"]["cells"], "minItems": 1},
         "search": search,
         "paper": paper,
         "components": {"type": "object", "additionalProperties": _component(list(named))},
     }
+    # A table without cells: rows of models that are not trained here.
+    no_cells = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
+    rows_alone = {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
     definitions = {**file.pop("$defs"), **paper.pop("$defs"), **values, "domain": _domain()}
-    definitions["ExplicitCell"]["properties"]["set"] = _closed(named)
+    definitions["ExplicitCell"]["properties"]["set"] = _close(named)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **file,
         "title": "cse-search space",
         "properties": {**file["properties"], **nested},
-        "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, _paper_alone()],
+        "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, {**no_cells, **rows_alone}],
         "$defs": definitions,
     }
 
 
-def _described(shape: type) -> Json:
+def _describe(shape: type) -> Json:
     return TypeAdapter(shape).json_schema(schema_generator=Untitled)
 
 
@@ -70,7 +73,7 @@ def _component(keys: list[str]) -> Json:
     return {"type": "object", "minProperties": 1, "propertyNames": names, "additionalProperties": off}
 
 
-def _closed(properties: Json) -> Json:
+def _close(properties: Json) -> Json:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
@@ -79,7 +82,7 @@ def _keys(names: Sequence[str]) -> Json:
     configs = [("train", TrainConfig), *(("method", methods.config_class(name)) for name in names)]
     values: Json = {}
     for part, config in configs:
-        for name, value in _described(config)["properties"].items():
+        for name, value in _describe(config)["properties"].items():
             others = values.get(f"{part}.{name}", value)
             values[f"{part}.{name}"] = value if others == value else {"anyOf": [others, value]}
     return {key: value for key, value in values.items() if key != SEED}
@@ -94,17 +97,11 @@ def _domain() -> Json:
         "type": "object",
         "additionalProperties": {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1}]},
     }
-    return _closed({**words, "when": when}) | {"oneOf": [{"required": [word]} for word in DOMAIN_WORDS]}
+    return _close({**words, "when": when}) | {"oneOf": [{"required": [word]} for word in DOMAIN_WORDS]}
 
 
 def _axis(value: Json) -> Json:
     return {"$ref": "#/$defs/domain", "patternProperties": {f"^({'|'.join(DOMAIN_WORDS)})$": {"items": value}}}
-
-
-def _paper_alone() -> Json:
-    """A table without cells: rows of models that are not trained here."""
-    none = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
-    return none | {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
 
 
 def text(names: Sequence[str] | None = None) -> str:

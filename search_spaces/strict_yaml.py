@@ -77,7 +77,7 @@ def _bool(loader: StrictLoader, node: yaml.ScalarNode) -> bool:
     return bool(word == "true")
 
 
-def _refused(loader: StrictLoader, node: yaml.Node) -> None:
+def _refuse(loader: StrictLoader, node: yaml.Node) -> None:
     raise yaml.constructor.ConstructorError(problem=f"a value with the tag {node.tag}", problem_mark=node.start_mark)
 
 
@@ -107,7 +107,7 @@ StrictLoader.add_constructor(TAG + "float", _float)
 
 
 for kind in ("binary", "omap", "pairs", "set", "timestamp"):
-    StrictLoader.add_constructor(TAG + kind, _refused)
+    StrictLoader.add_constructor(TAG + kind, _refuse)
 
 
 Written = dict[str, Any]
@@ -132,7 +132,10 @@ def parse_yaml(text: str, name: str) -> Written:
         loader = StrictLoader(text)
         value = loader.get_single_data()
     except yaml.YAMLError as error:
-        raise ConfigError([f"{name}: {_syntax(error)}"]) from None
+        mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
+        where = f"line={mark.line + 1}" if mark else "line=unknown"
+        what = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
+        raise ConfigError([f"{name}: not YAML: {where}; {first_line(what)}"]) from None
     except RecursionError:
         raise ConfigError([f"{name}: not YAML: depth=unbounded; write fewer brackets within brackets"]) from None
     if loader.duplicates:
@@ -141,10 +144,3 @@ def parse_yaml(text: str, name: str) -> Written:
         kind = type(value).__name__
         raise ConfigError([f"{name}: not a mapping: file={kind}; write `version: 1` and the other keys at top level"])
     return value
-
-
-def _syntax(error: yaml.YAMLError) -> str:
-    mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
-    where = f"line={mark.line + 1}" if mark else "line=unknown"
-    what = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
-    return f"not YAML: {where}; {first_line(what)}"

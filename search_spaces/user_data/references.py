@@ -48,7 +48,10 @@ def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFil
     if "\0" in shape.file:
         return None, [f"wrong path: {where}.file={brief(shape.file)} has a null byte; give a path, or hf:NAME"]
     name = shape.name or stem(shape.file)
-    problems = _name_problems(name, role, where, shape.name is not None) + _role_problems(shape, role, where)
+    problems = _name_problems(name, role, where, shape.name is not None)
+    if role == "corpus" and shape.kind is not None:
+        line = f"wrong key: {where}.kind={shape.kind} of training text"
+        problems.append(f"{line}; leave it out, its columns say what it is")
     place = shape.file if shape.file.startswith(HUB_PREFIX) else str((folder / Path(shape.file).expanduser()).resolve())
     kind: Kind | None = shape.kind
     metric: Metric = shape.metric
@@ -72,12 +75,6 @@ def _name_problems(name: str, role: Role, where: str, given: bool) -> list[str]:
     if name in shipped:
         kind = "corpus" if role == "corpus" else "suite"
         return [f"name of a shipped {kind}: {where}.name={name}; {how} that is no {kind} of ours"]
-    return []
-
-
-def _role_problems(shape: FileShape, role: Role, where: str) -> list[str]:
-    if role == "corpus" and shape.kind is not None:
-        return [f"wrong key: {where}.kind={shape.kind} of training text; leave it out, its columns say what it is"]
     return []
 
 

@@ -25,7 +25,10 @@ def absolute_paths(raw: Json, folder: Path) -> Json:
     made = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
     made |= {key: _file_values(made[key], folder) for key in ("dev", "corpus", "evaluate") if key in made}
     if isinstance(sources := made.get("plugins"), list):
-        made["plugins"] = [_source(source, folder) for source in sources]
+        made["plugins"] = [  # a folder or file; a module stays
+            absolute_place(source, folder) if isinstance(source, str) and "\0" not in source else source
+            for source in sources
+        ]
     if isinstance(profile := made.get("profile"), str):
         made["profile"] = find_beside(profile, folder)
     return made
@@ -90,8 +93,3 @@ def _file(text: str, folder: Path) -> str:
     if text.startswith(HUB_PREFIX) or "\0" in text:
         return text
     return str((folder / Path(text).expanduser()).resolve())
-
-
-def _source(source: Any, folder: Path) -> Any:
-    """A plug-in's folder or file; a module stays."""
-    return absolute_place(source, folder) if isinstance(source, str) and "\0" not in source else source
