@@ -150,10 +150,10 @@ def is_within(path: Path, root: Path) -> bool:
     return real.is_relative_to(root) and real.is_file()
 
 
-def tail(path: Path, size: int = TAIL_BYTES) -> str:
-    """The last whole lines of a text file, at most `size` bytes."""
+def tail(path: Path) -> str:
+    """The last whole lines of a text file, at most TAIL_BYTES."""
     with path.open("rb") as stream:
         length = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, length - size))
-        text = stream.read(size).decode("utf8", errors="replace")
-    return text if length <= size else text.partition("\n")[2]
+        stream.seek(max(0, length - TAIL_BYTES))
+        text = stream.read(TAIL_BYTES).decode("utf8", errors="replace")
+    return text if length <= TAIL_BYTES else text.partition("\n")[2]

@@ -29,11 +29,11 @@ def keep_token(folder: Path) -> str:
             if TOKEN.fullmatch(stored):
                 return stored
     with contextlib.suppress(OSError):
-        replace_file(file, lambda path: _written(path, fresh))
+        replace_file(file, lambda path: _write(path, fresh))
     return fresh
 
 
-def _written(path: Path, token: str) -> None:
+def _write(path: Path, token: str) -> None:
     path.touch(mode=0o600)
     path.write_text(token, encoding="ascii")
 

@@ -90,15 +90,15 @@ class Answers:
                 return before
             mark = self._follower.mark()
             if before is not None and mark is not None and mark == before.mark:
-                return self._kept(key, replace(before, at=now))
+                return self._keep(key, replace(before, at=now))
             data = self._data(path, query)
             if data is None:
                 return None
             body = json.dumps(data).encode()
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            return self._kept(key, Answer(body, etag, time.monotonic(), mark))
+            return self._keep(key, Answer(body, etag, time.monotonic(), mark))
 
-    def _kept(self, key: tuple[str, ...], answer: Answer) -> Answer:
+    def _keep(self, key: tuple[str, ...], answer: Answer) -> Answer:
         with self._lock:
             others = {
                 name: kept for name, kept in self._answers.items() if name != key and answer.at - kept.at < KEPT_S
@@ -140,7 +140,9 @@ class DashboardServer(ThreadingHTTPServer):
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
-            raise ConfigError([_no_port(port, error)]) from error
+            in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            what = f"port in use: port={port}" if in_use else f"no such port: port={port} ({error})"
+            raise ConfigError([f"{what}; give another --port, or 0 for any free one"]) from error
 
     @property
     def url(self) -> str:
@@ -175,12 +177,6 @@ class DashboardServer(ThreadingHTTPServer):
         return {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
 
 
-def _no_port(port: int, error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return f"port in use: port={port}; give another --port, or 0 for any free one"
-    return f"no such port: port={port} ({error}); give another --port, or 0 for any free one"
-
-
 class _Handler(BaseHTTPRequestHandler):
     server: DashboardServer
     server_version, sys_version = "cse", ""
@@ -205,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
             return
-        authorization, cookies = map(self._header, ("Authorization", "Cookie"))
+        authorization, cookies = (str(self.headers.get(name, "")) for name in ("Authorization", "Cookie"))
         if not secret.shows_token(
             self.server.token, query.get(secret.PARAMETER, ""), authorization, cookies, self.server.server_port
         ):
@@ -220,9 +216,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
         except FilterError as error:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
-
-    def _header(self, name: str) -> str:
-        return str(self.headers.get(name, ""))
 
     def _welcome(self) -> dict[str, str]:
         """The page without the token in its address, where it would stay in the browser's history."""
