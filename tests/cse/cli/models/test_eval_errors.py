@@ -1,5 +1,6 @@
 """What people hand to `cse eval`, `cse embed` and `cse export` by mistake: one line, exit code 2."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import find_weights
 from cse_train.checkpoint import sum_of
 from cse_train.config import parse_run
-from cse_train.evaluate.models.library_model import holds_our_module
+from cse_train.evaluate.models.library_model import PROMPT_MODULES, holds_our_module
 from cse_train.methods.loading import load_method
 from cse_train.modules import prompted_transformer
 
@@ -134,6 +135,15 @@ def test_a_folder_with_code_of_others_is_never_trusted(somewhere: Path) -> None:
     shutil.rmtree(somewhere / "model" / "1_Pooling")
     (somewhere / "model" / "prompted_transformer.py").write_bytes(ours.read_bytes() + b"\nopen('ran', 'w')\n")
     assert not holds_our_module(somewhere / "model"), "another byte in it"
+
+
+def test_folders_that_were_exported_with_another_prompt_module_are_still_read(somewhere: Path) -> None:
+    today = Path(prompted_transformer.__file__).read_bytes()
+    assert hashlib.sha256(today).hexdigest() == PROMPT_MODULES[0], "put the new hash first, and keep the others"
+    (somewhere / "model").mkdir()
+    before = today.replace(b"PROMPTS_SETTINGS", b"SETTINGS")  # version 0.1.0 until the constants got their own names
+    (somewhere / "model" / "prompted_transformer.py").write_bytes(before)
+    assert holds_our_module(somewhere / "model")
 
 
 @pytest.mark.slow
