@@ -98,5 +98,6 @@ def _plain(shape: Shape, row: Json) -> Record:
     return {name: _finite(row[name]) if name in floats else row[name] for name in shape.names}
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _finite(value: object) -> object:
+    """A text in a column of numbers stays: whoever checks the record names it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

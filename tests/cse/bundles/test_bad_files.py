@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Table, text
 
 from analysis.bundles import reader
 from analysis.bundles.errors import BundleError
@@ -177,17 +178,31 @@ def test_a_wrong_record_at_the_end_leaves_the_ledger_as_it_was(file: Path, tmp_p
     assert ledger.runs() == [] and ledger.history("done0") == []
 
 
-def test_a_row_that_somebody_edited_is_not_written(lab: Ledger, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [
+        (schema.curves, "step", "a whole number"),
+        (schema.curves, "seconds", "a number"),
+        (schema.history, "at", "a number"),
+        (schema.provenance, "seconds", "a number"),
+    ],
+)
+def test_a_row_that_somebody_edited_is_not_written(
+    lab: Ledger, tmp_path: Path, table: Table, column: str, kind: str
+) -> None:
     with lab._engine.begin() as connection:
-        connection.execute(schema.curves.update().values(step="first"))
-    with pytest.raises(BundleError, match="ledger row: curve: step='first' is not a whole number"):
+        connection.execute(table.update().values({column: text("'first'")}))
+    with pytest.raises(BundleError, match=rf"ledger row: \w+: {column}='first' is not {kind}"):
         write(tmp_path / "lab.jsonl.gz", gather(lab))
+    assert list(tmp_path.glob("*lab.jsonl.gz*")) == []
+
+
+def test_a_run_that_somebody_edited_stands_in_no_list(lab: Ledger) -> None:
     with lab._engine.begin() as connection:
         connection.execute(schema.runs.update().values(state="won"))
     assert lab.runs() == []
     with pytest.raises(LedgerError, match="cse_runs"):
         lab.runs(sweep="A")
-    assert list(tmp_path.glob("*lab.jsonl.gz*")) == []
 
 
 def test_a_record_that_is_nested_deep(file: Path) -> None:
