@@ -25,7 +25,7 @@ PROMPT_MODULES = (
     "127f064032e49c1708e629d38b40b525643cd3be1ebfd1d9d706bf49f8e0e6b0",
     "0b49bd850d6ed48773426c23412e980139b0d77a927a0ac3691b485064188664",
 )
-"""SHA-256 of `modules/prompted_transformer.py`, today's first: folders that were exported before it changed have others."""
+"""SHA-256 of `modules/prompted_transformer.py`, today's first; folders that were exported earlier have the others."""
 
 
 @dataclass(frozen=True)
