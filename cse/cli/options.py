@@ -1,11 +1,13 @@
 """Options that several commands share, and what they mean."""
 
 import dataclasses
+import functools
+import inspect
 import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -81,6 +83,28 @@ DataHash = Annotated[
         show_default=False,
     ),
 ]
+
+
+def add_arguments(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The command with an option for each field of a class of options, in place of the parameter of that class."""
+    declared = inspect.signature(command, eval_str=True).parameters
+    types = {name: p.annotation for name, p in declared.items() if isinstance(p.annotation, type)}
+    shared = {name: options for name, options in types.items() if dataclasses.is_dataclass(options)}
+    fields = {name: inspect.signature(options).parameters for name, options in shared.items()}
+    listed = [each for name, p in declared.items() for each in (fields[name].values() if name in fields else [p])]
+    every = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in listed]
+
+    @functools.wraps(command)
+    def called(**values: Any) -> int | None:
+        given = {
+            name: options(**{field: values.pop(field) for field in fields[name] if field in values})
+            for name, options in shared.items()
+        }
+        return command(**given, **values)
+
+    called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    return called
 
 
 def use_plugins(given: Sequence[str | Path] | None) -> list[str]:
@@ -168,34 +192,11 @@ def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | 
         raise ConfigError([str(error)]) from error
 
 
-Spans = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--scale",
-        metavar="[COLUMN=]WIDTH",
-        help="How wide a metric's range is, where nobody knows it: 1, 100; a tie is half of a hundredth of it.",
-        show_default=False,
-    ),
-]
-
-
 def positive(value: float | None, name: str) -> float | None:
     """The number, or None; ConfigError unless it is above 0 and finite."""
     if value is not None and not 0 < value < math.inf:
         raise ConfigError([f"wrong {name}: {name}={value:g}; give a number above 0, such as 1 or 100"])
     return value
-
-
-def spans(given: list[str] | None) -> dict[str, float]:
-    """Column -> the width that `--scale` declares, under "" for every column; ConfigError for what is no width."""
-    widths = {}
-    for word in given or []:
-        column, _, text = word.rpartition("=")
-        try:
-            widths[column] = positive(float(text), "scale") or 0.0
-        except ValueError as error:
-            raise ConfigError([f"wrong scale: scale={word}; write --scale 1, or --scale COLUMN=1"]) from error
-    return widths
 
 
 def read_workers(value: object) -> int:

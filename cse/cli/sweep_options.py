@@ -1,12 +1,9 @@
 """The options of every command that trains what spaces ask for, said once."""
 
 import dataclasses
-import functools
-import inspect
-import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -157,24 +154,3 @@ def check_fit(options: SweepOptions) -> None:
     check_options(options)
     if options.address is None:
         slots_that_fit(options, [this_machine()])
-
-
-def add_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with an option for each field of `SweepArguments` in place of its parameter `given`."""
-    declared = inspect.signature(command, eval_str=True).parameters
-    hints = typing.get_type_hints(SweepArguments, include_extras=True)
-    shared = {
-        f.name: inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
-        for f in dataclasses.fields(SweepArguments)
-    }
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for name, p in declared.items() if name != "given"]
-
-    @functools.wraps(command)
-    def called(**values: Any) -> int:
-        given = SweepArguments(**{name: values.pop(name) for name in shared if name in values})
-        return command(given=given, **values)
-
-    every = [*parameters, *shared.values()]
-    called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
-    return called

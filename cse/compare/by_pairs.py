@@ -82,7 +82,7 @@ def compare_by_pairs(
     """
     share = terms.family / (columns or max(1, len(kept)))
     made = [
-        _compared(column, cosines, terms.margin, share, top, np.random.default_rng(seed))
+        _compare(column, cosines, terms.margin, share, top, np.random.default_rng(seed))
         for column, cosines in kept.items()
         if cosines.rows.keys() >= {0, 1}
     ]
@@ -94,7 +94,7 @@ def compare_by_pairs(
     ]
 
 
-def _compared(
+def _compare(
     column: str, kept: ColumnCosines, margin: float, share: float, top: int, generator: np.random.Generator
 ) -> PairComparison:
     draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))

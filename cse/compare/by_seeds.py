@@ -81,7 +81,13 @@ class ColumnComparison:
 def compare_by_seeds(columns: Mapping[str, Sides], terms: Terms) -> list[ColumnComparison]:
     """A word for each column, which share the level."""
     share = terms.share(1, len(columns))
-    return [_with_signal(_compared(column, sides, terms, share), sides) for column, sides in columns.items()]
+    made = []
+    for column, sides in columns.items():
+        comparison = _compare(column, sides, terms, share)
+        if lacking := sides.lacking_signal(comparison.word):  # idle runs are behind it, and have no word
+            comparison = replace(comparison, word="no signal", reason=lacking, seeds_needed=None, more_seeds=None)
+        made.append(comparison)
+    return made
 
 
 def verdict_of(comparisons: Sequence[ColumnComparison]) -> tuple[GateWord, int | None]:
@@ -110,18 +116,12 @@ def word_of(interval: Interval, of_tie: Interval, margin: float, better: Sense) 
     return "better" if (interval[0] > 0) == (better == "higher") else "worse"
 
 
-def _with_signal(made: ColumnComparison, sides: Sides) -> ColumnComparison:
-    """The comparison, without a word where idle runs are behind it."""
-    lacking = sides.lacking_signal(made.word)
-    return replace(made, word="no signal", reason=lacking, seeds_needed=None, more_seeds=None) if lacking else made
-
-
-def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnComparison:
+def _compare(column: str, sides: Sides, terms: Terms, share: float) -> ColumnComparison:
     left, right, scale = sides.left, sides.right, sides.scale
     point, margin, sense = scale.unit(sides.values), terms.margin * scale.point, scale.better or "higher"
     values, common = _values(left, right)
     fallen = find_collapsed(values[None], point)[0].sum(axis=1)
-    ours, note = _difference(values, common, terms, share, point, margin), _fallen(fallen, values)
+    ours, note = _difference(values, common, terms, share, point, margin), _tell_collapsed(fallen, values)
     means = np.nanmean(values, axis=1)
     undecided = ColumnComparison(
         column, left, right, "undecided", float(means[0] - means[1]), None, share, common, "",
@@ -134,7 +134,9 @@ def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCo
     word = word_of(ours.interval, ours.tie_interval, margin, sense)
     needed = seeds_to_decide(ours.value, margin, ours.variance, ours.weight, share) if word == "undecided" else None
     have = common or ours.count
-    needed = None if needed is None else _planned(max(needed, have + 1), terms.looks)
+    if needed is not None:  # at the next look with so many, where looks were named
+        least = max(needed, have + 1)
+        needed = next((look for look in terms.looks or () if look >= least), least)
     lacking = None if needed is None else needed - have
     return replace(
         undecided,
@@ -163,11 +165,6 @@ def _difference(
     if terms.looks and common < terms.looks[0]:
         return None
     return differences(values, 1, point=point, level=share, margin=margin, looks=terms.looks).get(0)
-
-
-def _planned(total: int, looks: Sequence[int] | None) -> int:
-    """The next look with so many seeds, where looks were named."""
-    return next((look for look in looks or () if look >= total), total)
 
 
 def _reason(ours: Difference, word: Word, margin: float, more: int | None) -> str:
@@ -200,7 +197,7 @@ def _unknown(values: Array, common: int, terms: Terms, fallen: bool) -> tuple[st
     return "no two seeds differ on either side, so that no seed tells anything", max(1, LOOKS[0] - seeds)
 
 
-def _fallen(fallen: Array, values: Array) -> str:
+def _tell_collapsed(fallen: Array, values: Array) -> str:
     """Which seeds have collapsed, in words; empty for none."""
     counts = np.isfinite(values).sum(axis=1)
     shown = [f"{fallen[i]} of {counts[i]} seeds of {name} collapsed" for i, name in enumerate("AB") if fallen[i]]

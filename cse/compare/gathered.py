@@ -71,7 +71,7 @@ def gather(
     where a wanted column is lacking, and where none is common.
     """
     names = _columns_of(left, right, ledger)
-    scales = _imported(left, right, ledger)
+    scales = _read_imported_scales(left, right, ledger)
     values = {"A": _values("A", left, names, ledger), "B": _values("B", right, names, ledger)}
     models = {"A": left, "B": right}
     idle = {name: baselines.idle(model.runs, ledger) if ledger else baselines.NO_IDLE for name, model in models.items()}
@@ -93,7 +93,7 @@ def gather(
             scale = replace(scale, span=spans.get(column, spans.get("")))
         columns[column] = Sides(a, b, scale)
         data[column] = next((p.data_hash for _, p in values["A"][column].values() if p.data_hash), "")
-    chosen = _wanted(columns, wanted, notes)
+    chosen = _choose_columns(columns, wanted, notes)
     kept = _cosines(chosen, left, right, ledger) if cosines else {}
     lacking = [f"{column}: {line}" for column, sides in kept.items() for line in sides.problems]
     pairs = {column: sides for column, sides in kept.items() if sides.rows.keys() >= {0, 1}}
@@ -101,7 +101,7 @@ def gather(
     return Gathered(chosen_columns, pairs, data, list(dict.fromkeys(notes)), lacking, find_unasked(left, right))
 
 
-def _imported(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
+def _read_imported_scales(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
     """What the score of imported runs means, by its name. ConfigError where it is another thing on the two sides."""
     metrics = [metric_of_runs(ledger, model.runs) if ledger else None for model in (left, right)]
     scales = {metric.name: metric.scale for metric in metrics if metric}
@@ -109,7 +109,7 @@ def _imported(left: Model, right: Model, ledger: Ledger | None) -> dict[str, Met
         return scales
     a, b = (metric.scale if metric else None for metric in metrics)
     if a != b:
-        said = " and ".join(f"{name} {_told(scale)}" for name, scale in zip(SIDE_NAMES, (a, b), strict=True))
+        said = " and ".join(f"{name} {_describe(scale)}" for name, scale in zip(SIDE_NAMES, (a, b), strict=True))
         raise ConfigError([f"unlike scores: {left.dev} is {said}; import both alike, see --better and --scale"])
     if a is not None and a.better is None:
         line = f"no direction: {left.dev} of A={left.name} was imported without one"
@@ -117,14 +117,14 @@ def _imported(left: Model, right: Model, ledger: Ledger | None) -> dict[str, Met
     return scales
 
 
-def _told(scale: MetricScale | None) -> str:
+def _describe(scale: MetricScale | None) -> str:
     if scale is None:
         return "in points of runs of ours"
     wide = "of unknown width" if scale.span is None else f"{scale.span:g} wide"
     return f"{scale.better or 'neither'} is better, {wide}"
 
 
-def _wanted(columns: Mapping[str, Sides], wanted: Sequence[str] | None, notes: Sequence[str]) -> list[str]:
+def _choose_columns(columns: Mapping[str, Sides], wanted: Sequence[str] | None, notes: Sequence[str]) -> list[str]:
     absent = [column for column in wanted or () if column not in columns]
     if absent:
         why = "; ".join(line for line in notes if line.startswith(tuple(f"not compared: {name}: " for name in absent)))
@@ -222,13 +222,13 @@ def _cosines(columns: Sequence[str], left: Model, right: Model, ledger: Ledger |
     for column in columns:
         kept = column_cosines(ledger, planned, keys, column) if ledger and planned else None
         for row, model in enumerate((left, right)):
-            kept = _with_folder(kept, row, model.scores.get(column))
+            kept = _add_folder(kept, row, model.scores.get(column))
         if kept is not None:
             made[column] = kept
     return made
 
 
-def _with_folder(kept: ColumnCosines | None, row: int, score: ModelScore | None) -> ColumnCosines | None:
+def _add_folder(kept: ColumnCosines | None, row: int, score: ModelScore | None) -> ColumnCosines | None:
     """The cosines with those of a folder, where the grades are the same."""
     if score is None or score.cosines is None or score.gold is None:
         return kept

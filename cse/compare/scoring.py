@@ -22,10 +22,10 @@ def score_folder(
     The other side of the comparison is never scored in a process in which a plug-in has run. ConfigError as of
     `open_model`.
     """
-    return call_apart(_scored, folder, suites, paths, pooler, max_length)
+    return call_apart(_score, folder, suites, paths, pooler, max_length)
 
 
-def _scored(
+def _score(
     folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
 ) -> dict[str, ModelScore]:
     require_known(suites, paths)

@@ -47,15 +47,12 @@ class Comparison:
         sure = f"{sureness(share)} intervals; {tie}"
         shared = ", which the columns share" if len(self.columns) > 1 else ""
         lines = [f"{sure}; any word is wrong at most {100 * self.terms.family:.4g}% of the time{shared}"]
-        if min(self._seeds()) < 2:
+        if min(entry.n for column in self.columns for entry in (column.left, column.right)) < 2:
             lines.append(SEEDS_ALONE if self.pairs else SEEDS_ALONE.replace("only", "no cosines are kept, so not even"))
         unread = self.gathered.unread
         more = f"; and {len(unread) - LACKING_SHOWN} more like these" if len(unread) > LACKING_SHOWN else ""
         aside = [f"not compared by sentence pairs: {'; '.join(unread[:LACKING_SHOWN])}{more}"] if unread else []
         return [*lines, *no_ties(self.columns), *self.gathered.notes, *aside]
-
-    def _seeds(self) -> list[int]:
-        return [entry.n for column in self.columns for entry in (column.left, column.right)]
 
 
 def word_with_count(word: str, others: str) -> str:
@@ -132,7 +129,7 @@ def _row(column: ColumnComparison) -> list[str]:
     return [
         column.column,
         *(mean + spread for mean, spread in zip(sides, spreads, strict=True)),
-        _signed(column.difference, column.digits),
+        sign_number(column.difference, column.digits),
         _sure_interval(column.interval, column.digits, column.level),
         str(column.common) if column.common else f"{column.left.n}/{column.right.n}",
         column.word,
@@ -151,19 +148,20 @@ def _pair_row(pairs: PairComparison) -> list[str]:
     numbers = [
         f"{pairs.left:.2f}",
         f"{pairs.right:.2f}",
-        _signed(pairs.difference, 2),
+        sign_number(pairs.difference, 2),
         _sure_interval(pairs.interval, 2, pairs.level),
     ]
     return [pairs.column, str(pairs.pairs), *numbers, pairs.word]
 
 
-def _signed(value: float, digits: int) -> str:
+def sign_number(value: float, digits: int) -> str:
+    """With its sign, and never -0."""
     return f"{round(value, digits) + 0.0:+.{digits}f}"
 
 
 def interval_text(interval: Interval | None, digits: int) -> str:
     """`+0.35 to +3.33`; a dash where no seeds tell."""
-    return "-" if interval is None else " to ".join(_signed(end, digits) for end in interval)
+    return "-" if interval is None else " to ".join(sign_number(end, digits) for end in interval)
 
 
 def _sure_interval(interval: Interval | None, digits: int, level: float) -> str:
@@ -194,6 +192,6 @@ def table(made: Comparison) -> Table:
     axes = list(rows[0].key)
     spec = TableSpec(id="comparison", title=f"{_who(made.left)} against {_who(made.right)}", axes=axes,
                      columns=["A", "B"], best="none")  # fmt: skip
-    words = [f"{p.column}: on resampled sentence pairs {p.word}, {_signed(p.difference, 2)}, "
+    words = [f"{p.column}: on resampled sentence pairs {p.word}, {sign_number(p.difference, 2)}, "
              f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for p in made.pairs]  # fmt: skip
     return Table(spec, rows, [], {}, [*words, *made.notes()], apart=made.gathered.difference_line())

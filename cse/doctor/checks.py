@@ -106,7 +106,7 @@ def check_storage(folder: Path) -> str:
 
 def ray_disk(folder: Path) -> list[Finding]:
     """A note where the disk with Ray's own files is fuller than Ray bears."""
-    disk = shutil.disk_usage(_existing(folder))
+    disk = shutil.disk_usage(_find_existing(folder))
     used = 1 - disk.free / disk.total
     if used < RAY_FULL:
         return []
@@ -137,7 +137,7 @@ def check_token() -> str:
 def ports() -> list[Finding]:
     """A note for each usual port that is taken, and for each port of a Ray session that other machines reach."""
     findings = [
-        Finding("note", "ports", f"port in use: port={port}; {fix}") for port, fix in PORTS.items() if _in_use(port)
+        Finding("note", "ports", f"port in use: port={port}; {fix}") for port, fix in PORTS.items() if _is_in_use(port)
     ]
     for session in sessions():
         reached = [listener for listener in listeners(session) if not listener.loopback]
@@ -175,7 +175,7 @@ def stops(findings: Sequence[Finding]) -> int:
     return sum(finding.level == "stop" for finding in findings)
 
 
-def _in_use(port: int) -> bool:
+def _is_in_use(port: int) -> bool:
     with contextlib.closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -185,5 +185,5 @@ def _in_use(port: int) -> bool:
     return False
 
 
-def _existing(folder: Path) -> Path:
-    return folder if folder.exists() or folder == folder.parent else _existing(folder.parent)
+def _find_existing(folder: Path) -> Path:
+    return folder if folder.exists() or folder == folder.parent else _find_existing(folder.parent)

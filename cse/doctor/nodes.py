@@ -67,12 +67,12 @@ def compare(here: NodeFacts, there: Mapping[str, NodeFacts | str]) -> list[Findi
         if isinstance(answer, str):
             findings.append(Finding("stop", "node", report_silence(node, answer)))
             continue
-        differing = _differing(node, here, answer)
+        differing = _find_differences(node, here, answer)
         findings += differing or [Finding("fine", "node", f"{node} has this code and these versions")]
     return findings
 
 
-def _differing(node: str, here: NodeFacts, there: NodeFacts) -> list[Finding]:
+def _find_differences(node: str, here: NodeFacts, there: NodeFacts) -> list[Finding]:
     findings = []
     if there.digest != here.digest:
         line = f"different code: node={node} digest={there.digest}, here {here.digest}"

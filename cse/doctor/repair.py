@@ -28,13 +28,13 @@ def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
     rows = ledger.runs()
     return [
         *unsound,
-        *_orphans(ledger, rows),
-        *_without_files(ledger, rows, storage),
-        *_partial_files(runs_folder(storage)),
+        *_find_orphans(ledger, rows),
+        *_find_without_files(ledger, rows, storage),
+        *_find_partial_files(runs_folder(storage)),
     ]
 
 
-def _orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
+def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
     """Attempts whose driver is gone, those too whose lease lies far in the future because a clock was set back."""
     for row in rows:
         if row.state.is_held and not row.live:
@@ -45,7 +45,7 @@ def _orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
             )
 
 
-def _without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
+def _find_without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
     """Finished runs of this storage whose folder is gone, or whose model is damaged or another run's.
 
     A model that was freed (cse clean, --keep-top) leaves its folder and is no damage.
@@ -71,7 +71,7 @@ def _damage(folder: Path, signature: str) -> str:
     return ""
 
 
-def _partial_files(runs: Path) -> Iterator[Repair]:
+def _find_partial_files(runs: Path) -> Iterator[Repair]:
     for path in sorted(runs.rglob(".*")):
         process = writer_of(path)
         if process is not None and path.is_file() and not path.is_symlink() and not alive(process):

@@ -15,7 +15,7 @@ from cse.cli import exit, ledgers, options
 from cse.cli.listing import align_rows
 from cse.cli.loader import deferred
 from cse.cli.plan_text import product
-from cse.cli.sweep_options import SweepArguments, Yes, add_sweep_arguments
+from cse.cli.sweep_options import SweepArguments, Yes
 from cse.cli.sweeps.run import run_grid
 from cse.experiments import request as sweeping
 from cse_train.fields import ConfigError
@@ -34,8 +34,8 @@ What = Annotated[
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Print the plan and train nothing.")]
 
 
-@add_sweep_arguments
-def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanOnly = False) -> int:
+@options.add_arguments
+def ablate(what: What, yes: Yes = False, plan_only: PlanOnly = False, *, given: SweepArguments) -> int:
     """Train the full configuration and one without each component (its method's YAML lists them); print the losses."""
     if given.profile is not None:
         raise ConfigError(
@@ -104,10 +104,10 @@ def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -
         "95% interval": "",
         "by": "",
     }
-    return align_rows([head, *({column: component.label, **_shown(component)} for component in components)])
+    return align_rows([head, *({column: component.label, **_fill_row(component)} for component in components)])
 
 
-def _shown(component: Without) -> dict[str, object]:
+def _fill_row(component: Without) -> dict[str, object]:
     interval = "{:.2f} to {:.2f}".format(*component.interval) if component.interval else "-"
     return {
         "n": component.n,

@@ -13,7 +13,7 @@ from cluster.launch.job import LaunchJob
 from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
-from cse.cli.sweep_options import BudgetOption, SweepArguments, add_sweep_arguments
+from cse.cli.sweep_options import BudgetOption, SweepArguments
 from cse.experiments import tracking
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
@@ -41,15 +41,16 @@ STAYING = ("target", "ids", "config", "dry_run", "address", "plugins")
 TRAVELLING_PATHS = ("storage", "data", "train_file", "senteval")
 
 
-@add_sweep_arguments
+@arguments.add_arguments
 def launch(
     ctx: typer.Context,
     target: Target,
-    given: SweepArguments,
     ids: Ids = None,
     config: Config = Path("cluster.yaml"),
     dry_run: DryRun = False,
     budget: BudgetOption = None,
+    *,
+    given: SweepArguments,
 ) -> int:
     """Run spaces on a cluster: as a Ray job, by KubeRay or Slurm. Options are those of cse run."""
     cluster = load(config)
@@ -67,7 +68,11 @@ def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
     _check(cluster, given, ids)
     sent = bring_files(ids, given.profile, given.plugins or [])
-    options = _settled(cluster) | _travelling(ctx)
+    # The file says where storage, ledger and data are, unless this command line does.
+    ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
+    said = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
+    options: dict[str, list[str | None]] = {name: [value] for name, value in said.items()}
+    options |= _read_travelling(ctx)
     if "--profile" in sent.options:
         del options["--profile"]
     verb = "run" if len(sent.ids) == 1 and sent.ids[0].lower() != ALL else "reproduce"
@@ -99,14 +104,7 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     slots_that_fit(dataclasses.replace(given, storage=cluster.storage).unchecked_options(), [node] * cluster.nodes)
 
 
-def _settled(cluster: ClusterConfig) -> dict[str, list[str | None]]:
-    """What the file says of storage, ledger and data."""
-    ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
-    given = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
-    return {name: [value] for name, value in given.items()}
-
-
-def _travelling(ctx: typer.Context) -> dict[str, list[str | None]]:
+def _read_travelling(ctx: typer.Context) -> dict[str, list[str | None]]:
     """Option -> values, None for a flag, of those on this command line; the environment here is of this machine."""
     options = {}
     for parameter in ctx.command.params:

@@ -18,7 +18,7 @@ from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli import plan_text as plan_command
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments, add_sweep_arguments
+from cse.cli.sweep_options import SweepArguments
 from cse.experiments import request as sweeping
 from cse.experiments.finished_tables import FinishedTables
 from cse.experiments.looks import LookSource, TableLooks, add_looks
@@ -42,15 +42,16 @@ REPEATED = ("profile", "data", "train_file", "train_columns", "senteval", "seeds
 """Options that the printed command names where they were given; --set follows."""
 
 
-@add_sweep_arguments
+@options.add_arguments
 def reproduce(
     ids: Ids,
-    given: SweepArguments,
     out: Out = None,
     until: options.Until = None,
     max_seeds: options.MaxSeeds = None,
     margin: options.Margin = TIE_MARGIN,
     yes: Yes = False,
+    *,
+    given: SweepArguments,
 ) -> int:
     """Train what published tables need, each shared run once, and print them with verdicts and cost."""
     if out is not None and out.exists() and not out.is_dir():
@@ -60,14 +61,14 @@ def reproduce(
     requests = [add_looks(request, terms) for request in given.requests(load_all(ids))]
     ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
     screen.note("counting runs")
-    tables = _planned(requests, ledger)
+    tables = _plan(requests, ledger)
 
     def give(place: int) -> None:
         # While Ray runs, the working folder is not the user's.
         with contextlib.closing(Ledger.open(requests[0].ledger, storage=requests[0].options.storage)) as opened:
-            _give(_reproduced(tables, place, opened, given), out)
+            _give(_judge_table(tables, place, opened, given), out)
 
-    with FinishedTables([_awaited(*table) for table in tables], give) as finished:
+    with FinishedTables([_list_awaited(*table) for table in tables], give) as finished:
         code = _train(tables, ledger, yes, finished)
     if code == exit.INTERRUPTED:
         _leave(tables, finished.missed(), ledger, given, out)
@@ -78,20 +79,20 @@ def reproduce(
 def train_and_judge(requests: list[sweeping.Request], given: SweepArguments) -> list[reproduction.Reproduction]:
     """Train what the tables lack without asking, and give each; TableError for one that cannot be made."""
     ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
-    tables = _planned(requests, ledger)
+    tables = _plan(requests, ledger)
     with FinishedTables([], lambda place: None) as finished:
         _train(tables, ledger, True, finished)
-    return [_reproduced(tables, place, ledger, given) for place in range(len(tables))]
+    return [_judge_table(tables, place, ledger, given) for place in range(len(tables))]
 
 
-def _awaited(request: sweeping.Request, space: SpacePlan) -> frozenset[str]:
+def _list_awaited(request: sweeping.Request, space: SpacePlan) -> frozenset[str]:
     """Signatures after whose end the table is whole; a search, or looks at a table, say so themselves."""
     if space.is_search or request.terms.looks:
         return frozenset()
     return frozenset(run.signature for run in space.runs) - space.incomplete_runs
 
 
-def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
+def _plan(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
     """Each table with its plan, printed; those of which no cell has its inputs are left out. ConfigError."""
     plan = sweeping.plan_of(requests, ledger)
     sweeping.check_code(requests[0], plan.changed())
@@ -158,7 +159,7 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArg
     code = exit.DONE
     for place in places:
         try:
-            _give(_reproduced(tables, place, ledger, given), out)
+            _give(_judge_table(tables, place, ledger, given), out)
         except TableError as error:
             exit.say([f"{tables[place][1].id}: {error}"])
             code = exit.MISTAKE
@@ -184,13 +185,13 @@ def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepAr
     """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
     for place in places:
         with contextlib.suppress(TableError):  # the call that continues reports it
-            page = _reproduced(tables, place, ledger, given, baselines_too=False)
+            page = _judge_table(tables, place, ledger, given, baselines_too=False)
             exit.say([f"{page.table.spec.id}: {line}" for line in page.lacking()])
             if out is not None:
                 reproduction.write(page, out)
 
 
-def _reproduced(
+def _judge_table(
     tables: Tables, place: int, ledger: Ledger, given: SweepArguments, *, baselines_too: bool = True
 ) -> reproduction.Reproduction:
     """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""

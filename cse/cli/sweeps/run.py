@@ -10,7 +10,7 @@ from analysis.ledger import Ledger, mask_password
 from cluster.plan.missing_inputs import group_by_reason
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import MANY_RUNS, BudgetOption, SweepArguments, Yes, add_sweep_arguments
+from cse.cli.sweep_options import MANY_RUNS, BudgetOption, SweepArguments, Yes
 from cse.experiments import request as sweeping
 from cse.tables import build
 from search_spaces.catalog import load_space
@@ -27,13 +27,14 @@ RetrainMissing = Annotated[
 ]
 
 
-@add_sweep_arguments
+@options.add_arguments
 def run(
     space: options.SpaceName,
-    given: SweepArguments,
     budget: BudgetOption = None,
     retrain_missing: RetrainMissing = False,
     yes: Yes = False,
+    *,
+    given: SweepArguments,
 ) -> int:
     """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = given.requests([load_space(space)])

@@ -14,7 +14,7 @@ from analysis.run_state import RunState
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments, add_sweep_arguments
+from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import work_of
 from cse_train.fields import ConfigError
@@ -44,9 +44,9 @@ Examples = Annotated[int, typer.Option(min=1, help="Training examples of each ce
 Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
 
 
-@add_sweep_arguments
+@options.add_arguments
 def variants(
-    spaces: options.SpaceNames, given: SweepArguments, examples: Examples = VARIANT_EXAMPLES, out: Out = None
+    spaces: options.SpaceNames, examples: Examples = VARIANT_EXAMPLES, out: Out = None, *, given: SweepArguments
 ) -> int:
     """Train every cell of some tables for a few steps and print what each logs, to see that it trains."""
     short = [f"train.examples={examples}", f"train.evaluations={VARIANT_EVALUATIONS}", *(given.settings or [])]

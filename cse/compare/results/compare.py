@@ -1,7 +1,7 @@
 """`cse compare`: two models side by side, by seeds and by sentence pairs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -9,20 +9,18 @@ import typer
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
-from analysis.statistics.looks import FAMILY
-from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
 from cse.cli.table_text import TableFormat
 from cse.compare.by_pairs import PairComparison, compare_by_pairs
 from cse.compare.by_seeds import ColumnComparison, compare_by_seeds
 from cse.compare.gathered import Gathered, gather, suites_to_score
+from cse.compare.question import DifferenceOptions, ModelOptions, words
 from cse.compare.text import Comparison, table, text
-from cse.tables.models import Model, model_of, require_two
-from cse_train.backbone.folders import list_encoders
+from cse.tables.models import Model
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError
 
 with deferred(__name__):
     from cse.compare import scoring as scoring
@@ -30,15 +28,6 @@ with deferred(__name__):
 NAME_HELP = "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, several with commas, a model's folder"
 First = Annotated[str, typer.Argument(metavar="A", help=f"A model: {NAME_HELP}.")]
 Second = Annotated[str, typer.Argument(metavar="B", help="The model that A is compared with, named alike.")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", help="Columns to compare; comma-separated, repeatable (all).", show_default=False),
-]
-Margin = Annotated[
-    float,
-    typer.Option(help="Points, of which a metric's range has a hundred: a difference that is surely smaller is a tie."),
-]
-Level = Annotated[float, typer.Option(help="How often any word may be wrong; all columns share it.")]
 Top = Annotated[int, typer.Option(min=0, help="Sentence pairs to list that A and B rank most differently.")]
 Suites = Annotated[
     list[str] | None,
@@ -46,18 +35,15 @@ Suites = Annotated[
 ]
 
 
+@options.add_arguments
 def compare(
     a: First,
     b: Second,
-    column: Columns = None,
-    margin: Margin = TIE_MARGIN,
-    scale: options.Spans = None,
-    level: Level = FAMILY,
+    *,
+    difference: DifferenceOptions,
     top: Top = 5,
     suite: Suites = None,
-    profile: options.Profile = None,
-    settings: options.Set = None,
-    data_hash: options.DataHash = None,
+    named: ModelOptions,
     data: options.Data = None,
     senteval: options.SentEval = None,
     pooler: options.Pooler = None,
@@ -67,14 +53,15 @@ def compare(
     form: TableFormat = None,
 ) -> None:
     """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
-    terms = Terms(margin=margin, family=level)
+    terms = difference.terms()
     paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
-    models = read_models([a, b], opened, profile, options.settings(settings), data_hash)
-    lacking = words(suite), words(column)
+    models = named.read_two(a, b, opened)
+    columns = difference.columns()
+    lacking = words(suite), columns
     left, right = (
-        _scored(model, other, *lacking, opened, paths, pooler, max_length) for model, other in (models, models[::-1])
+        _score(model, other, *lacking, opened, paths, pooler, max_length) for model, other in (models, models[::-1])
     )
-    common = gather(left, right, opened, words(column), spans=options.spans(scale))
+    common = gather(left, right, opened, columns, spans=difference.spans())
     pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
     texts = _texts(pairs, common, paths)
     made = Comparison(left, right, terms, common, compare_by_seeds(common.columns, terms), pairs, texts)
@@ -86,25 +73,7 @@ def compare(
         print(render(table(made), form), end="")
 
 
-def read_models(
-    names: Sequence[str],
-    ledger: Ledger | None,
-    profile: str | None,
-    settings: Mapping[str, Scalar],
-    data_hash: str | None,
-) -> tuple[Model, Model]:
-    """The two models. ConfigError as of `model_of` and `require_two`."""
-    left, right = (model_of(name, ledger, profile, settings, data_hash, list_encoders()) for name in names)
-    require_two(left, right)
-    return left, right
-
-
-def words(given: Sequence[str] | None) -> list[str] | None:
-    """The words of an option that takes several, also with commas; None where it is not given."""
-    return list(dict.fromkeys(word.strip() for part in given for word in part.split(","))) if given else None
-
-
-def _scored(
+def _score(
     model: Model,
     other: Model,
     suites: Sequence[str] | None,

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from analysis.statistics.looks import FAMILY
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
-from analysis.tables.directions import TIE_MARGIN, Terms
+from analysis.tables.directions import Terms
 from cse.cli import ledgers, options
 from cse.cli.exit import DONE
 from cse.cli.listing import FormatOption
 from cse.compare.by_seeds import ColumnComparison, GateWord, compare_by_seeds, verdict_of
 from cse.compare.gathered import Gathered, gather
-from cse.compare.results.compare import Columns, Level, Margin, column_dict, model_dict, read_models, words
-from cse.compare.text import interval_text, no_ties, word_with_count
+from cse.compare.question import DifferenceOptions, ModelOptions
+from cse.compare.results.compare import column_dict, model_dict
+from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
 from cse.tables.models import Model
 from cse_train.fields import ConfigError
 
@@ -39,17 +39,14 @@ Looks = Annotated[
 ]
 
 
+@options.add_arguments
 def gate(
     candidate: Candidate,
     against: Against,
-    column: Columns = None,
-    margin: Margin = TIE_MARGIN,
-    scale: options.Spans = None,
-    level: Level = FAMILY,
+    *,
+    difference: DifferenceOptions,
     looks: Looks = None,
-    profile: options.Profile = None,
-    settings: options.Set = None,
-    data_hash: options.DataHash = None,
+    named: ModelOptions,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: FormatOption = "text",
@@ -59,16 +56,22 @@ def gate(
     0: better or tie, 3: worse, 4: more seeds, or no signal (its runs did not train), 2: your mistake. Without --column
     the dev set decides.
     """
-    terms = Terms(margin=margin, family=level, looks=_numbers(looks))
+    terms = difference.terms(_numbers(looks))
     opened = ledgers.existing_ledger(ledger, storage)
-    models = read_models([candidate, against], opened, profile, options.settings(settings), data_hash)
-    _require_seeds(models)
-    wanted = words(column) or _dev(*models)
-    common = gather(models[0], models[1], opened, wanted, spans=options.spans(scale), cosines=False)
+    left, right = models = named.read_two(candidate, against, opened)
+    if without := [model.name for model in models if model.folder is not None]:
+        what = f"no seeds: model={without[0]} is a folder, and a gate is about seeds"
+        raise ConfigError([f"{what}; name runs of the ledger, or use cse compare"])
+    wanted = difference.columns()
+    if wanted is None:  # the dev set that picked the checkpoints of both
+        if left.dev != right.dev:
+            raise ConfigError([f"unlike dev sets: candidate {left.dev}, reference {right.dev}; give --column"])
+        wanted = [str(left.dev)]
+    common = gather(left, right, opened, wanted, spans=difference.spans(), cosines=False)
     columns = compare_by_seeds(common.columns, terms)
     word, more = verdict_of(columns)
     if form == "json":
-        print(json.dumps(_as_dict(models, terms, columns, word, more, common), indent=1, allow_nan=False))
+        print(json.dumps(_list_facts(models, terms, columns, word, more, common), indent=1, allow_nan=False))
     else:
         apart = common.difference_line()
         print("\n".join([line(word, more, columns, common.others()), *([apart] if apart else [])]))
@@ -84,20 +87,6 @@ def _numbers(looks: str | None) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _require_seeds(models: Sequence[Model]) -> None:
-    without = [model.name for model in models if model.folder is not None]
-    if without:
-        line = f"no seeds: model={without[0]} is a folder, and a gate is about seeds"
-        raise ConfigError([f"{line}; name runs of the ledger, or use cse compare"])
-
-
-def _dev(left: Model, right: Model) -> list[str]:
-    """The dev set that picked the checkpoints of both. ConfigError for unlike sets."""
-    if left.dev != right.dev:
-        raise ConfigError([f"unlike dev sets: candidate {left.dev}, reference {right.dev}; give --column"])
-    return [str(left.dev)]
-
-
 def line(word: GateWord, more: int | None, columns: list[ColumnComparison], others: str = "") -> str:
     """`better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0)`, with the seeds that it lacks."""
     lacking = "" if word != "more-seeds" else f" {more}" if more is not None else f" over {MOST_SEEDS_NEEDED}"
@@ -106,11 +95,11 @@ def line(word: GateWord, more: int | None, columns: list[ColumnComparison], othe
 
 def _column(column: ColumnComparison) -> str:
     interval = "no interval" if column.interval is None else interval_text(column.interval, column.digits)
-    difference = f"{round(column.difference, column.digits) + 0.0:+.{column.digits}f}"
+    difference = sign_number(column.difference, column.digits)
     return f"{column.column} {difference} ({interval}: {column.word}, {column.reason})"
 
 
-def _as_dict(
+def _list_facts(
     models: Sequence[Model],
     terms: Terms,
     columns: list[ColumnComparison],

@@ -12,7 +12,7 @@ from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import SweepArguments, add_sweep_arguments
+from cse.cli.sweep_options import SweepArguments
 from cse.doctor import checks
 from cse.doctor.checks import Finding, needs, stops
 from cse.doctor.nodes import cluster
@@ -46,14 +46,15 @@ RepairOption = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --repair: put it right.")]
 
 
-@add_sweep_arguments
+@arguments.add_arguments
 def doctor(
-    given: SweepArguments,
     space: Space = None,
     probe: Probe = False,
     form: FormatOption = "text",
     repair: RepairOption = False,
     yes: Yes = False,
+    *,
+    given: SweepArguments,
 ) -> int:
     """Check what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if repair:
@@ -83,7 +84,7 @@ def repair_ledger(given: SweepArguments, yes: bool) -> int:
 
 def examine(given: SweepArguments, space: str | None) -> list[Finding]:
     """Every check of this machine, then of the cluster where an address is given."""
-    resolved = None if space is None else _resolved(given, space)
+    resolved = None if space is None else _resolve(given, space)
     options, (paths, absent) = given.unchecked_options(), _paths(given, resolved)
     url = ledgers.ledger_url(given.ledger)
     findings = [*checks.try_check("versions", checks.check_versions), *checks.try_check("token", checks.check_token)]
@@ -112,11 +113,11 @@ def run_probe(given: SweepArguments, space: str) -> list[Finding]:
     """One short run of the space here."""
     examples = arguments.settings(given.settings).get("train.examples")
     few = int(str(examples)) if examples else None
-    resolved = _resolved(given, space)
+    resolved = _resolve(given, space)
     return probing.probe(resolved, _paths(given, resolved)[0], given.unchecked_options(), few)
 
 
-def _resolved(given: SweepArguments, space: str) -> ResolvedSpace:
+def _resolve(given: SweepArguments, space: str) -> ResolvedSpace:
     return resolve(load_space(space), given.profile, arguments.settings(given.settings))
 
 
