@@ -29,25 +29,21 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     """A command as a function, `frames`: `frames.runs(ledger, sweep)`, `curves` and `scores`, or the version."""
     if name == "__version__":
-        value: Any = _version()
+        try:
+            value: Any = importlib.metadata.version("cse-search")
+        except importlib.metadata.PackageNotFoundError:  # a checkout on PYTHONPATH that was never installed
+            value = "unknown"
     elif name in COMMANDS:
-        value = _guarded("cse.cli.notebook", name)
+        value = _guard("cse.cli.notebook", name)
     elif name == "frames":
-        value = SimpleNamespace(**{part: _guarded("analysis.frames", part) for part in FRAMES})
+        value = SimpleNamespace(**{part: _guard("analysis.frames", part) for part in FRAMES})
     else:
         raise AttributeError(f"module 'cse' has no attribute '{name}'")
     globals()[name] = value
     return value
 
 
-def _version() -> str:
-    try:
-        return importlib.metadata.version("cse-search")
-    except importlib.metadata.PackageNotFoundError:  # a checkout on PYTHONPATH that was never installed
-        return "unknown"
-
-
-def _guarded(module: str, name: str) -> Any:
+def _guard(module: str, name: str) -> Any:
     """A function of ours that finds our packages also where a person's own have their names."""
     with _our_packages():
         function = getattr(importlib.import_module(module), name)
@@ -69,7 +65,7 @@ def _our_packages() -> Iterator[None]:
     """In here `import analysis` gives ours; behind it a person's own package is again what it was."""
     home = str(Path(__file__).resolve().parent.parent)
     foreign = [name for name in PACKAGES if _is_foreign(name, home)]
-    theirs = _taken(foreign)
+    theirs = _take_out(foreign)
     sys.modules.update(_ours)
     if foreign:
         sys.path.insert(0, home)
@@ -78,12 +74,12 @@ def _our_packages() -> Iterator[None]:
     finally:
         if foreign:
             sys.path.remove(home)
-            _ours.update(_taken(foreign))
+            _ours.update(_take_out(foreign))
             sys.modules.update(theirs)
             importlib.invalidate_caches()
 
 
-def _taken(packages: list[str]) -> dict[str, ModuleType]:
+def _take_out(packages: list[str]) -> dict[str, ModuleType]:
     names = [name for name in sys.modules if name.partition(".")[0] in packages]
     return {name: sys.modules.pop(name) for name in names}
 

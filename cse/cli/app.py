@@ -66,7 +66,7 @@ class Commands(TyperGroup):
             return None
         module = load(f"cse.{file.parts[-3]}.{file.parent.name}.{file.stem}")
         single = _typer()
-        single.command(cmd_name)(_returning(getattr(module, file.stem)))
+        single.command(cmd_name)(_exit_with_code(getattr(module, file.stem)))
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -106,7 +106,7 @@ def options(
     """Nothing: `main` reads --debug wherever it stands."""
 
 
-def _returning(command: Callable[..., int | None]) -> Callable[..., None]:
+def _exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
     """Typer drops what a command returns; its exit code leaves by `typer.Exit`."""
 
     @functools.wraps(command)

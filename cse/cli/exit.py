@@ -51,7 +51,7 @@ def tell(line: str) -> None:
 def verdict(error: Exception) -> tuple[int, list[str]]:
     """The exit code and the lines for an error."""
     if isinstance(error, OSError):
-        return _of_the_system(error)
+        return _explain_os_error(error)
     if is_out_of_memory(error):
         return SOME_FAILED, [f"out of memory: {first_line(error)}; {MEMORY_ADVICE}"]
     if isinstance(error, RuntimeError) and _modules(error)[-1:] == ["pathlib"]:  # a circle of links, an unknown ~user
@@ -93,7 +93,7 @@ def _modules(error: Exception) -> list[str]:
     return [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
 
 
-def _of_the_system(error: OSError) -> tuple[int, list[str]]:
+def _explain_os_error(error: OSError) -> tuple[int, list[str]]:
     where = f"file={error.filename}" if error.filename else "file=unknown"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SOME_FAILED, [

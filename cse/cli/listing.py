@@ -29,7 +29,7 @@ def align_rows(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) 
     its widest entry.
     """
     names = list(rows[0])
-    entries = [[_shown(row[name]) for name in names] for row in rows]
+    entries = [[_write_entry(row[name]) for name in names] for row in rows]
     right = [all(isinstance(row[name], int | float) or row[name] is None for row in rows) for name in names]
     columns = screen.width()
     if columns is not None:
@@ -41,7 +41,7 @@ def align_rows(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) 
     return "\n".join("  ".join(line).rstrip() for line in pad_columns([names, *entries], right))
 
 
-def _shown(value: Any) -> str:
+def _write_entry(value: Any) -> str:
     if value is None:
         return "-"
     return number(value) if isinstance(value, float) else str(value)

@@ -129,7 +129,7 @@ def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownT
         else:
             outcome = experiments.run_search(request, ledger)
         untrained.ensure(request.resolved, ledger, request.paths)
-        return _shown(build.build(request.resolved, ledger, paths=request.paths), outcome)
+        return _show_table(build.build(request.resolved, ledger, paths=request.paths), outcome)
 
 
 def table(
@@ -147,7 +147,7 @@ def table(
     options.use_plugins(plugins)
     opened = ledgers.existing_ledger(ledger, storage)
     resolved = space_first(str(space), opened, profile, set or {})
-    return _shown(build.build(resolved, opened, range(seeds) if seeds else None, data_hash=data_hash))
+    return _show_table(build.build(resolved, opened, range(seeds) if seeds else None, data_hash=data_hash))
 
 
 def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list[ShownReproduction]:
@@ -181,7 +181,7 @@ def load_model(
     return models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
 
 
-def _shown(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:
+def _show_table(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:
     return ShownTable(render(made, "md"), render(made, "html"), made, outcome)
 
 

@@ -35,7 +35,10 @@ def text(plan: Plan) -> str:
         lacking = group_by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], INPUTS_NAMED)
     lacking += [*plan.changed(), *plan.stale()]
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
-    said = [*_totals(plan), *_published(plan), *lacking, plan.rates.source()]
+    (_, total), *states = count_published(plan).items()
+    shown = ", ".join(f"{number} {state}" for state, number in states if number)
+    published = [f"published numbers: {total}, of them {shown}"] if total else []
+    said = [*_totals(plan), *published, *lacking, plan.rates.source()]
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
 
 
@@ -68,12 +71,6 @@ def count_published(plan: Plan) -> dict[str, int]:
         for space, lacks in both
         for value in list_printed(space.resolved, lacks, plan.unscorable, space.unevaluated)
     )
-
-
-def _published(plan: Plan) -> list[str]:
-    total, *states = count_published(plan).items()
-    shown = ", ".join(f"{number} {state}" for state, number in states if number)
-    return [f"published numbers: {total[1]}, of them {shown}"] if total[1] else []
 
 
 def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
@@ -109,23 +106,23 @@ def _totals(plan: Plan) -> list[str]:
             more = f", {lacking} lack{'s' if lacking == 1 else ''} an input" if lacking else ""
             many = f"{number_of(totals['cells'], 'cell')}, {number_of(totals['runs'], 'run')}"
             each = product(totals) if len(spaces) == 1 else many
-            unique = f"{totals['unique']} unique" + (f" ({_shared(totals)})" if len(spaces) > 1 else "")
+            unique = f"{totals['unique']} unique" + (f" ({_tell_shared(totals)})" if len(spaces) > 1 else "")
             sentence = f"{each}, {unique}: {totals[RunState.DONE]} done, {totals['to_run']} to run"
             lines.append(f"{what if plan.tables else ''}{sentence}{more}")
-            lines.append(_left(plan, spaces))
+            lines.append(_tell_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]
     if 1 < len(training) < len(plan.tables):
         totals = counts(training)
-        lines.append(f"over training tables: {totals['runs']} runs, {totals['unique']} unique ({_shared(totals)})")
+        lines.append(f"over training tables: {totals['runs']} runs, {totals['unique']} unique ({_tell_shared(totals)})")
     return lines
 
 
-def _shared(counts: dict[str, int]) -> str:
+def _tell_shared(counts: dict[str, int]) -> str:
     """The part of the runs that sharing saves."""
     return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
 
 
-def _left(plan: Plan, spaces: list[SpacePlan]) -> str:
+def _tell_left(plan: Plan, spaces: list[SpacePlan]) -> str:
     """Cost of what is not done, and of the part of it that lacks no input."""
     every, here = plan.cost(spaces), plan.cost(spaces, incomplete=False)
     both = [every] if every == here else [every, here]

@@ -114,7 +114,7 @@ def fit_table(
 
 def _line(entries: Sequence[Entry], widths: Sequence[int], right: Sequence[bool]) -> str:
     """A line of a table, over as many lines as its highest entry. Rich's own tables take 1 ms a line, this a tenth."""
-    columns = [_wrapped(entry, width) for entry, width in zip(entries, widths, strict=True)]
+    columns = [_wrap(entry, width) for entry, width in zip(entries, widths, strict=True)]
     lines = []
     for number in range(max(map(len, columns))):
         parts = [column[number] if number < len(column) else ("", 0) for column in columns]
@@ -124,10 +124,10 @@ def _line(entries: Sequence[Entry], widths: Sequence[int], right: Sequence[bool]
     return "\n".join(lines)
 
 
-def _wrapped(entry: Entry, width: int) -> list[tuple[str, int]]:
+def _wrap(entry: Entry, width: int) -> list[tuple[str, int]]:
     """The lines of an entry and their lengths; words stay whole."""
     if not isinstance(entry, str):
-        return list(_painted(entry.markup, width))
+        return list(_paint(entry.markup, width))
     if len(entry) <= width and "\n" not in entry:
         return [(entry, len(entry))]
     parts = [textwrap.wrap(part, width, break_long_words=False, break_on_hyphens=False) for part in entry.split("\n")]
@@ -135,7 +135,7 @@ def _wrapped(entry: Entry, width: int) -> list[tuple[str, int]]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _painted(markup: str, width: int) -> tuple[tuple[str, int], ...]:
+def _paint(markup: str, width: int) -> tuple[tuple[str, int], ...]:
     from rich.console import Console
 
     lines = parse_markup(markup).wrap(Console(width=width), width)

@@ -1,7 +1,7 @@
 """A results table as a person at a terminal reads it, and as Markdown in a file or a pipe."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,7 +53,12 @@ def show_table(table: Table, verdicts: Verdicts | None = None, ordering: Sequenc
     header, body = grid(table, TERMINAL)
     keys = text_columns(table) + 1
     if screen.least_width(header[:keys], [line[:keys] for line in body]) > columns / 2:
-        header, body, keys = _one_name(table, header, body, keys)
+        # Many axes as one column of `axis=value` words; rows of the paper alone have their name there already.
+        ours = [escape(label(row.key, table.named)) for row in table.rows]
+        named = [*ours, *(line[0] for line in body[len(ours) :])]
+        header = ["row", *header[keys - 1 :]]
+        body = [[name, *line[keys - 1 :]] for name, line in zip(named, body, strict=True)]
+        keys = 2
     parts = [screen.bold(title(table)), screen.prose(difference_line(table)), _part(header, body, keys, columns)]
     if table.baselines:
         parts.append(_part(*baseline_grid(table, TERMINAL), 1, columns))
@@ -63,13 +68,6 @@ def show_table(table: Table, verdicts: Verdicts | None = None, ordering: Sequenc
     lines = order_lines(table, ordering or ())
     parts += [screen.bold("Order of the rows"), list_lines(lines)] if lines else []
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _one_name(table: Table, header: list[str], body: list[list[str]], keys: int) -> tuple[Any, Any, int]:
-    """Many axes as one column of `axis=value` words; rows of the paper alone have their name there already."""
-    ours = [escape(label(row.key, table.named)) for row in table.rows]
-    names = [*ours, *(line[0] for line in body[len(ours) :])]
-    return ["row", *header[keys - 1 :]], [[name, *line[keys - 1 :]] for name, line in zip(names, body, strict=True)], 2
 
 
 def _part(header: list[str], body: list[list[str]], keys: int, columns: int) -> str:

@@ -115,11 +115,11 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
     JSON has every field and the details of every score.
     """
     if form == "json":
-        return json.dumps([_as_dict(score) for score in scores], indent=1)
+        return json.dumps([_list_facts(score) for score in scores], indent=1)
     protocols = [_protocol(score) for score in scores]
     shared = {name: value for name, value in protocols[0].items() if all(p[name] == value for p in protocols)}
     rows = [
-        {"suite": score.suite, "metric": score.metric, "value": _shown(score)}
+        {"suite": score.suite, "metric": score.metric, "value": _write_value(score)}
         | {name: value for name, value in protocol.items() if name not in shared}
         for score, protocol in zip(scores, protocols, strict=True)
     ]
@@ -137,7 +137,7 @@ def markdown(rows: Sequence[dict[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
 
 
-def _as_dict(score: Score) -> dict[str, object]:
+def _list_facts(score: Score) -> dict[str, object]:
     return {
         "suite": score.suite,
         "metric": score.metric,
@@ -158,7 +158,7 @@ def list_without_value(scores: Sequence[Score]) -> list[str]:
     return [f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored]
 
 
-def _shown(score: Score) -> str:
+def _write_value(score: Score) -> str:
     if math.isnan(score.value):
         return "no score"
     return f"{score.value:.3f}" if score.metric in FINE else f"{score.value:.2f}"

@@ -39,9 +39,9 @@ def pretrain(
             ["missing data: pretraining needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"]
         )
     dev = load_pairs("sts_dev", paths) if paths.senteval else None  # its score against tokens seen stands in the card
-    folder = pretraining.pretrain(config, text, to.resolve(), dev=dev, progress=_tell)
+
+    def tell(point: Json) -> None:
+        print(json.dumps(point), flush=True)
+
+    folder = pretraining.pretrain(config, text, to.resolve(), dev=dev, progress=tell)
     print(f"wrote {folder}; use it: --set train.encoder={folder}")
-
-
-def _tell(point: Json) -> None:
-    print(json.dumps(point), flush=True)

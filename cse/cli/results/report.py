@@ -1,11 +1,11 @@
 """`cse report`: one HTML page of a space or a sweep."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from analysis.ledger import Ledger, SweepRow
+from analysis.ledger import Ledger
 from analysis.report.facts import folder_name
 from analysis.study.study import Study
 from analysis.tables.labels import some
@@ -16,6 +16,7 @@ from cse.tables.study import compare_with_paper, read_space, read_sweep
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve, unlike_paper
+from search_spaces.space import Space
 
 with deferred(__name__):
     from analysis.report import page
@@ -49,7 +50,7 @@ def report(
     screen.note(f"reading and drawing {name}")
     opened = ledgers.existing_ledger(ledger, storage)
     folder = ledgers.notes_folder(ledgers.ledger_url(ledger), ledgers.storage_folder(storage))
-    sweep = _sweep(name, opened)
+    sweep = None if _is_space(name) else sweep_of(name, opened)
     if sweep is not None and opened is not None:
         resolved, study, made = read_sweep(sweep, opened, ledger, data_hash)
     else:
@@ -64,12 +65,7 @@ def report(
     print(page.write_report(made_of, target, figures=figures))
 
 
-def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
-    """The sweep of this very name, unless a shipped ID or a file has it."""
-    return None if _is_space(name) else sweep_of(name, ledger)
-
-
-def _space(name: str, ledger: Ledger | None) -> Any:
+def _space(name: str, ledger: Ledger | None) -> Space:
     """The space; ConfigError with the nearest of all IDs and sweeps."""
     names = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
     if not _is_space(name):
@@ -78,6 +74,7 @@ def _space(name: str, ledger: Ledger | None) -> Any:
 
 
 def _is_space(name: str) -> bool:
+    """Whether a shipped ID or a file has this name, also where a sweep has it."""
     return Path(name).is_file() or name.lower() in map(str.lower, catalog())
 
 

@@ -9,7 +9,7 @@ import typer
 
 from analysis.progress.follower import Follower
 from analysis.progress.plain import short, whole
-from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
+from analysis.progress.sweeps import SweepDetail, SweepProgress
 from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
@@ -78,10 +78,10 @@ def long_block(sweep: SweepDetail) -> str:
     """A sweep with the runs that run and those that failed."""
     shown = RunState.RUNNING, RunState.FAILED
     running, failed = ([run for run in sweep.runs if run.row.state == state] for state in shown)
-    lines = [
-        block(sweep.progress),
-        *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:RUNS_LISTED]),
-    ]
+    lines = [block(sweep.progress)]
+    for run in running[:RUNS_LISTED]:
+        score = "" if run.row.best is None else f"  best {run.row.best:.2f}"
+        lines.append(f"  {run.row.share:4.0%}  {run.label}{score}")
     for run in failed[:RUNS_LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
         if run.folder:
@@ -104,7 +104,3 @@ def bar(share: float) -> str:
     """A share as a bar of BAR characters; full only at the very end."""
     filled = STATUS_BAR if share >= 1 else int(share * STATUS_BAR)
     return "█" * filled + "░" * (STATUS_BAR - filled)
-
-
-def _score(run: RunProgress) -> str:
-    return "" if run.row.best is None else f"  best {run.row.best:.2f}"
