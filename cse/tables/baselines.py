@@ -58,14 +58,14 @@ def read_stored(
     named = distinct(setups)
     parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
     for setup in named:
-        of_column = {column: _of_content(entries, key_of(setup, column)) for column in columns}
+        of_column = {column: _find_rows(entries, key_of(setup, column)) for column in columns}
         for name in dict.fromkeys(name for rows in of_column.values() for name in rows):
             cells = {column: rows[name] for column, rows in of_column.items() if name in rows}
             parts.setdefault(name, []).append((setup, cells))
     return [row for name, cells in parts.items() for row in _rows(name, cells, named)]
 
 
-def _of_content(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float]:
+def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float]:
     """The rows of an encoder: of a path, those of what it holds, whatever path that had when they were computed."""
     suite, encoder, corpus, length = key
     digest = encoder_hash(encoder) if encoder.startswith("/") else None

@@ -66,7 +66,7 @@ def list_printed(
         for column in row.cells:
             absent = scored.get(paper.stored(column))
             why = paper.unscored.get(column, NO_SUITE) if absent is None else ""
-            state, reason = _of_value(label is None, why, lacking.get(label or "", absent or ""), TRAINED)
+            state, reason = _find_state(label is None, why, lacking.get(label or "", absent or ""), TRAINED)
             yield PrintedValue(space.id, label or cell_name(row.key), column, state, reason)
     models = resolved.evaluated()
     for reference in paper.references:
@@ -76,7 +76,7 @@ def list_printed(
             if reference.evaluated:
                 why = "" if column in suites else paper.unscored.get(column, NO_SUITE)
                 lacks = unevaluated.get(reference.label, unscorable.get(suites.get(column, ""), ""))
-                state, reason = _of_value(models[reference.label] is None, why, lacks, WITHOUT_TRAINING)
+                state, reason = _find_state(models[reference.label] is None, why, lacks, WITHOUT_TRAINING)
             yield PrintedValue(space.id, reference.label, column, state, reason)
 
 
@@ -104,7 +104,7 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
     return next((cell.label or cell_name(cell.key) for cell in fitting), None)
 
 
-def _of_value(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
+def _find_state(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
     """The state of a value that could be ours, and why it is not; `state` is that of one which is."""
     if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"

@@ -54,19 +54,16 @@ def _links(signature: str, ledger: Ledger) -> dict[str, tuple[Settings, list[str
 
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
-    """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep."""
+    """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep or a space."""
     if Path(name).is_dir():
         return Path(name).resolve()
-    row = (find_run(name, ledger) or _best_of_sweep(name, ledger)) if ledger else None
+    row = find_run(name, ledger) if ledger else None
+    if row is None and ledger is not None:
+        named = sweeps_named(name, ledger.sweeps())
+        row = best_of(run for sweep in named for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE]))
     if row is None:
         raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return require_files(row, ledger)
-
-
-def _best_of_sweep(name: str, ledger: Ledger) -> RunRow | None:
-    """The best run of the sweep of this name, else of the sweeps of the space with this ID or file."""
-    named = sweeps_named(name, ledger.sweeps())
-    return best_of(run for sweep in named for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE]))
 
 
 def require_files(row: RunRow, ledger: Ledger | None) -> Path:
@@ -153,7 +150,7 @@ def space_or_sweep(
     """The space of a sweep as it was run, or else that of an ID or file; profile and settings given here win."""
     sweep = sweep_of(name, ledger)
     if sweep is not None and sweep.spec.file:
-        return _as_run(sweep, profile, settings)
+        return _resolve_as_run(sweep, profile, settings)
     if find_foreign_sweep(name, ledger) is not None:
         raise ConfigError([f"no space: sweep={name} came from another tool; cse table, report and best take it"])
     try:
@@ -184,7 +181,7 @@ def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
     """The space that a sweep ran; None where its file is gone or does not fit any more."""
     try:
-        return _as_run(sweep, None, {})
+        return _resolve_as_run(sweep, None, {})
     except (KeyError, ConfigError):
         return None
 
@@ -201,9 +198,12 @@ def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
         raise ConfigError([f"{line}; give the file in place of the sweep, or --plugins"])
 
 
-def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
+def _resolve_as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
     given = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
-    made = resolve(_space_of(sweep), profile or _profile_of(sweep), given, absolute=True)
+    chosen: Profile | str | None = profile or sweep.spec.profile
+    if not profile and (written := sweep.spec.profile_yaml) is not None:
+        chosen = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"))
+    made = resolve(_space_of(sweep), chosen, given, absolute=True)
     held = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
     return replace(made, held=held)
 
@@ -218,8 +218,3 @@ def _space_of(sweep: SweepRow) -> Space:
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     _require_trusted((written or read_yaml(file)).get("plugins"), file, sweep)
     return load_space(file) if written is None else parse_written(written, file)
-
-
-def _profile_of(sweep: SweepRow) -> Profile | str | None:
-    written, name = sweep.spec.profile_yaml, sweep.spec.profile
-    return parse_profile(written, Path(f"{name}.yaml")) if written is not None else name

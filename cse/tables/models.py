@@ -103,17 +103,17 @@ def _single(
     if path.is_dir() or (path.is_file() and path.suffix not in (".yaml", ".yml")):
         folder = path.resolve()
         row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
-        return _of_run(name, row) if row is not None else Model(name, name, folder=folder)
+        return _read_run(name, row) if row is not None else Model(name, name, folder=folder)
     row = find_run(name, ledger) if ledger else None
     if row is not None:
-        return _of_run(name, row)
+        return _read_run(name, row)
     named = _space_and_cell(name, ledger)
     if named is None:
         valid = [*catalog(), *(sweep.id for sweep in ledger.sweeps())] if ledger else list(catalog())
         how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), or a model's folder"
         raise ConfigError([f"unknown model: model={name}; {how}; {nearest(name.partition(':')[0], valid)}"])
     space, cell = named
-    return _of_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
+    return _read_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
 
 
 def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
@@ -127,13 +127,13 @@ def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
     return None
 
 
-def _of_run(name: str, row: RunRow) -> Model:
+def _read_run(name: str, row: RunRow) -> Model:
     if row.state != RunState.DONE:
         raise ConfigError([f"nothing finished: model={name} is {row.state}; let cse run go on"])
     return Model(name, f"run {row.signature[:NAME_DIGITS]}", (row,))
 
 
-def _of_cell(
+def _read_cell(
     name: str, resolved: ResolvedSpace, cell_words: str, ledger: Ledger | None, data_hash: str | None
 ) -> Model:
     rows = ledger.runs() if ledger else []

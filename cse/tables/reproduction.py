@@ -62,8 +62,11 @@ class Reproduction:
 
     def basis(self) -> list[str]:
         """What the table stands on: its scale, its cost, what is missing, how to repeat it."""
-        scale = [self._scale(), *self._looks()] if self.table.rows else []
-        return [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
+        lines = [self._scale()] if self.table.rows else []
+        if self.table.rows and self.terms.looks:
+            at = ", ".join(map(str, self.terms.looks))
+            lines.append(f"Looks: after {at} seeds of every row that is not decided yet; the first word stays")
+        return [*lines, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
 
     def as_dict(self) -> dict[str, object]:
         """The same for programs."""
@@ -98,12 +101,6 @@ class Reproduction:
             return "Scale: the paper's own settings; the text of --train-file is taken to be the paper's"
         shown = ", ".join(self.unlike[:ROWS_NAMED]) + (" and others" if len(self.unlike) > ROWS_NAMED else "")
         return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
-
-    def _looks(self) -> list[str]:
-        if not self.terms.looks:
-            return []
-        at = ", ".join(map(str, self.terms.looks))
-        return [f"Looks: after {at} seeds of every row that is not decided yet; the first word stays"]
 
     def lacking(self) -> list[str]:
         """Lines on missing runs and cells that lack an input; none for a whole table."""

@@ -88,15 +88,15 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
         row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
     spec = ledger.sweep_spec(sweep)
-    shown = _shown([cell for cell, _ in by_cell.values()], spec.imported is not None)
+    shown = _drop_constant([cell for cell, _ in by_cell.values()], spec.imported is not None)
     entries = zip(shown, by_cell.values(), strict=True)
     rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
     if spec.asked is not None and len(rows) >= LEAST_CELLS and not apart and len(links) <= MOST_CELLS:
-        rows = _bounded(rows, _stopped(ledger, sweep))
+        rows = _bound(rows, _read_stopped(ledger, sweep))
     return sorted(rows, key=lambda row: -row.rank)
 
 
-def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
+def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
     """Cell and best dev score of each run that a scheduler stopped."""
     best = {
         run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED]) if run.best is not None
@@ -104,7 +104,7 @@ def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
     return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
 
 
-def _bounded(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
+def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
     """The rows, each with the bound of its first run, which is that of all of its runs."""
     seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
     bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
@@ -112,7 +112,7 @@ def _bounded(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]
     return [replace(row, lower_bound=bounds[first]) for row, first in zip(rows, firsts, strict=True)]
 
 
-def _shown(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
+def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
     """The cells; of imported runs, which have every setting of theirs, what varies."""
     if not imported or len(cells) == 1:
         return cells

@@ -36,10 +36,10 @@ def read_space(
     """A space's study: the runs that answer its cells, all on one data set, and the cells that no run answers."""
     matches, notes = match_on(resolved, ledger.runs(), seeds, data_hash=data_hash)
     planned = [matched.planned for matched in matches]
-    made = _noted(build.build_planned(resolved, ledger, planned), notes)
+    made = _add_notes(build.build_planned(resolved, ledger, planned), notes)
     space = resolved.space
     command = _command(str(space.file), resolved.profile.name, resolved.given(), seeds or space.seeds, url)
-    lacking = _unanswered(resolved, planned, seeds or space.seeds)
+    lacking = _list_unanswered(resolved, planned, seeds or space.seeds)
     study = read_study(
         ledger,
         [*planned, *lacking],
@@ -52,7 +52,7 @@ def read_space(
     return study, made
 
 
-def _unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequence[int]) -> list[Planned]:
+def _list_unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequence[int]) -> list[Planned]:
     """(cell, seed) without a run, for a space whose cells are all run; they have no signature yet."""
     if resolved.size() is None or resolved.space.sampled:
         return []
@@ -80,7 +80,7 @@ def read_sweep(
     keys = [cells.full_key(resolved, link.cell) if resolved else {a: link.cell.get(a) for a in axes} for link in links]
     planned = [(key, link.signature, link.seed) for key, link in zip(keys, links, strict=True)]
     made = build.build_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
-    made = _noted(made, data.notes())
+    made = _add_notes(made, data.notes())
     spec = sweep.spec
     command = _command(spec.file or sweep.id, spec.profile, spec.settings, spec.seeds, url)
     named = [*axes, cells.PART]
@@ -97,10 +97,10 @@ def compare_with_paper(
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return _judged(resolved, study, made, ledger)[0], orderings(made, read_kept_cosines(made, ledger, planned))
+    return _judge(resolved, study, made, ledger)[0], orderings(made, read_kept_cosines(made, ledger, planned))
 
 
-def _judged(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> tuple[Verdicts, float | None]:
+def _judge(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> tuple[Verdicts, float | None]:
     """The verdicts, and the seconds of a run."""
     cost = sum_cost(study)
     terms = read_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
@@ -115,13 +115,13 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
     resolved, study, made = read_sweep(sweep, ledger, url)
     if resolved is None or not made.spec.published:
         return {}
-    verdicts, seconds = _judged(resolved, study, made, ledger)
+    verdicts, seconds = _judge(resolved, study, made, ledger)
     undecided = [(at, verdict) for at, verdict in verdicts.items() if verdict.word == "undecided"]
     more = min((verdict.more_seeds for _, verdict in undecided if verdict.more_seeds), default=None)
     seeds = max((entry.n for row in made.rows for entry in row.entries.values()), default=0)
     return {
         "headline": headline(made, verdicts, same_scale=not unlike_paper(resolved), seconds=seconds),
-        "command": _for_seeds(sweep, seeds, seeds + (more or 1), url) if undecided else "",
+        "command": _spell_more_seeds(sweep, seeds, seeds + (more or 1), url) if undecided else "",
         "open": [
             {"row": label(made.rows[at].key), "column": column, "reason": said.reason, "more_seeds": said.more_seeds}
             for (at, column), said in undecided
@@ -129,7 +129,7 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
     }
 
 
-def _for_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
+def _spell_more_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
     """What trains more seeds of a table that has `seeds`; empty where its declared looks have all been taken."""
     spec, terms = sweep.spec, read_terms(sweep.spec)
     if terms.looks and seeds >= terms.looks[-1]:
@@ -147,7 +147,7 @@ def spell_terms(terms: Terms) -> list[str]:
     return [*looks, *(("--margin", f"{terms.margin:g}") if terms.margin != Terms().margin else ())]
 
 
-def _noted(made: Table, notes: Sequence[str]) -> Table:
+def _add_notes(made: Table, notes: Sequence[str]) -> Table:
     return replace(made, notes=[*made.notes, *notes])
 
 

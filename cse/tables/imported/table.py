@@ -30,7 +30,7 @@ def plan_imported(
     planned: list[Planned] = [(full_key(resolved, keys[run.signature] or {}), run.signature, run.seed) for run in rows]
     note = f"{len(rows)} of {len(keys)} runs imported from {spec.imported}: {dev} is its `{spec.score}`"
     metric = metric_of_spec(spec, rows)
-    shown = [metric.measured(_with_dev(run, dev)) for run in rows]
+    shown = [metric.measured(replace(run, config={**run.config, DEV: dev}, settings="")) for run in rows]
     notes = [f"{note}, measured there by a protocol of its own."] if rows else []
     return planned, shown, notes, {dev: metric.scale}
 
@@ -40,7 +40,3 @@ def _key(resolved: ResolvedSpace, settings: Mapping[str, Scalar]) -> dict[str, S
     flat = {**resolved.fixed, **settings}
     key = {axis: flat[axis] for axis, domain in resolved.axes.items() if axis in flat and domain.active(flat)}
     return key if resolved.contains(key) else None
-
-
-def _with_dev(run: RunRow, dev: str) -> RunRow:
-    return replace(run, config={**run.config, DEV: dev}, settings="")
