@@ -75,7 +75,8 @@ def ablation(origin: Origin, folder: Path) -> Ablation:
     none of them is in the configuration.
     """
     method = str(origin.flat["method"])
-    changes = {name: component.changes(origin.flat) for name, component in _components(origin, method).items()}
+    components = origin.components or (load_space(method).components if method in catalog() else {})
+    changes = {name: component.changes(origin.flat) for name, component in components.items()}
     present = {name: settings for name, settings in changes.items() if settings}
     if not present:
         what = f"{', '.join(changes)} are off" if changes else "its space declares none"
@@ -85,12 +86,6 @@ def ablation(origin: Origin, folder: Path) -> Ablation:
     if space is None:
         raise ConfigError(problems)
     return Ablation(space, tuple(name for name in changes if name not in present), raw)
-
-
-def _components(origin: Origin, method: str) -> Mapping[str, Component]:
-    if origin.components:
-        return origin.components
-    return load_space(method).components if method in catalog() else {}
 
 
 def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]]) -> dict[str, object]:
@@ -157,7 +152,7 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
 def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
     """A flat configuration, what to call it, and the sweep it was chosen in."""
     if Path(what).is_dir():
-        return _of_folder(Path(what), ledger)
+        return _read_folder(Path(what), ledger)
     sweep = sweep_of(what, ledger)
     if ledger and sweep is not None:
         return require_finished(ledger, what)[0].best_run.config, what, sweep
@@ -167,7 +162,7 @@ def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str
     return row.config, row.signature[:12], None
 
 
-def _of_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
+def _read_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
     run = RunFolder.around(folder).path
     row = row_of(run, ledger) if ledger else None
     if row is not None:

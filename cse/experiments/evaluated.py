@@ -35,10 +35,10 @@ def score_models(spaces: Iterable[ResolvedSpace], ledger: Ledger, paths: DataPat
     A model or a suite that lacks an input is left out, and the table's reasons are returned.
     """
     scorer = _Scorer(ledger, paths, tell)
-    return [_of_table(resolved, scorer) for resolved in spaces]
+    return [_score_table(resolved, scorer) for resolved in spaces]
 
 
-def _of_table(resolved: ResolvedSpace, scorer: "_Scorer") -> Reasons:
+def _score_table(resolved: ResolvedSpace, scorer: "_Scorer") -> Reasons:
     paper, reasons = resolved.space.paper, dict[str, list[str]]()
     models = resolved.evaluated()
     for row in paper.references if paper else ():
@@ -81,7 +81,8 @@ class _Scorer:
             self.data[suite] = data_hash(suite, self.paths)
         place = word_vectors_file(name, self.paths) if model.vectors else locate(name)
         weights = file_hash(place) if model.vectors else content_hash(place)
-        inputs = (name, weights, pooler, self.data[suite])
+        data = self.data[suite]
+        inputs = (name, weights, pooler, data)
         have = {
             s.suite for s in self.ledger.untrained_scores() if (s.model, s.model_hash, s.pooler, s.data_hash) == inputs
         }
@@ -89,21 +90,19 @@ class _Scorer:
             return
         self.tell(f"scoring without training: {name}, {pooler}, on {suite}")
         if code_of("", [suite]):
-            scores = call_apart(_evaluated, place, model.pooler, suite, self.paths)
+            scores = call_apart(_evaluate, place, model.pooler, suite, self.paths)
         else:
-            scores = evaluate(self._open(model, place), self.paths, [suite], {})
-        self.ledger.store_untrained([_stored(score, *inputs) for score in scores])
+            if self.opened is None or self.opened[0] != model:
+                self.opened = model, open_model(place, pooler=model.pooler)
+            scores = evaluate(self.opened[1], self.paths, [suite], {})
+        values = [score.value if np.isfinite(score.value) else None for score in scores]
+        self.ledger.store_untrained(
+            [
+                UntrainedScore(name, weights, pooler, score.column, data, value, score.protocol)
+                for score, value in zip(scores, values, strict=True)
+            ]
+        )
 
-    def _open(self, model: Evaluated, place: Path) -> TextModel:
-        if self.opened is None or self.opened[0] != model:
-            self.opened = model, open_model(place, pooler=model.pooler)
-        return self.opened[1]
 
-
-def _evaluated(place: Path, pooler: str | None, suite: str, paths: DataPaths) -> list[Score]:
+def _evaluate(place: Path, pooler: str | None, suite: str, paths: DataPaths) -> list[Score]:
     return evaluate(open_model(place, pooler=pooler), paths, [suite], {})
-
-
-def _stored(score: Score, model: str, weights: str, pooler: str, data: str) -> UntrainedScore:
-    value = score.value if np.isfinite(score.value) else None
-    return UntrainedScore(model, weights, pooler, score.column, data, value, score.protocol)

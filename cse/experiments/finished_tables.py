@@ -41,13 +41,13 @@ class FinishedTables:
 
     def whole(self, place: int) -> None:
         """This table's runs have ended."""
-        self._thread.submit(self._made, place)
+        self._thread.submit(self._make, place)
 
     def missed(self) -> list[int]:
         """The tables that were not given, or not with all their scores; to be asked after the end."""
         return [place for place in range(len(self._runs)) if place not in self._given]
 
-    def _made(self, place: int) -> None:
+    def _make(self, place: int) -> None:
         self._given.add(place)
         try:
             self._give(place)

@@ -119,7 +119,7 @@ class LookSource(RunSource):
         table = self._tables[place]
         table.awaited -= self._ended
         while not table.awaited:
-            runs = self._recorded(table, table.next_runs(self._ledger))
+            runs = self._record(table, table.next_runs(self._ledger))
             if not runs:
                 self._open.discard(place)
                 self._whole(place, table.now)
@@ -130,7 +130,7 @@ class LookSource(RunSource):
             self.totals.update(run.sweep for run in fresh)
             table.awaited = {run.signature for run in runs} - self._ended
 
-    def _recorded(self, table: TableLooks, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    def _record(self, table: TableLooks, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
         """The runs as those of the table's sweep, which the ledger then knows."""
         named = [dataclasses.replace(run, sweep=sweep_name(table.request.resolved)) for run in runs]
         if named:

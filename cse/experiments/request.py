@@ -108,7 +108,7 @@ def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = Tru
         runs += sweep_runs
     done = frozenset(signature for space in planned.spaces for signature in space.done)
     incomplete = [cell for space in planned.spaces for cell in space.incomplete]
-    lacking = _unscored(ledger, done, wanted, first.paths)
+    lacking = _find_unscored(ledger, done, wanted, first.paths)
     return Work(planned.spaces, unique(runs), done, lacking, incomplete, wanted, planned.unscorable)
 
 
@@ -125,7 +125,7 @@ def check_code(request: Request, changed: Sequence[str]) -> None:
         raise ConfigError(list(changed))
 
 
-def _unscored(
+def _find_unscored(
     ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]], paths: DataPaths
 ) -> frozenset[str]:
     have: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
@@ -156,7 +156,7 @@ def record(
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,
         **request.terms.declared(),
-        **_written(request.resolved),
+        **_list_written(request.resolved),
     }
     name = sweep_name(request.resolved)
     before = ledger.sweep_spec(name).inputs
@@ -166,7 +166,7 @@ def record(
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
 
 
-def _written(resolved: ResolvedSpace) -> dict[str, object]:
+def _list_written(resolved: ResolvedSpace) -> dict[str, object]:
     """What the person's own files say, by which the sweep is known wherever they are by now."""
     written = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
     if resolved.space.file.resolve().is_relative_to(find_folder()):

@@ -18,7 +18,8 @@ RETRAIN_REASON = "its files were gone, it is trained again"
 
 def find_without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
     """The finished runs of a space, on the inputs and by the code at hand, that have no best checkpoint any more."""
-    planned = {run.signature: run for run in _finished(request, ledger) if _of_this_code(run)}
+    finished = _list_finished(request, ledger)
+    planned = {run.signature: run for run in finished if run.identity.get(CODE) == own_digest(run.run.method)}
     rows = {row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=planned)}
     return [planned[name] for name, row in rows.items() if not has_files(row)]
 
@@ -57,15 +58,15 @@ def differing(before: Sequence[RunRow], ledger: Ledger) -> list[str]:
     ]
 
 
-def _finished(request: Request, ledger: Ledger) -> Iterator[PlannedRun]:
+def _list_finished(request: Request, ledger: Ledger) -> Iterator[PlannedRun]:
     (space,) = plan_of([request], ledger).spaces
     sweep = sweep_name(request.resolved)
     yield from (PlannedRun(**{**vars(run), "sweep": sweep}) for run in space.runs if run.signature in space.done)
     if space.is_search:
-        yield from _found(request, ledger, sweep)
+        yield from _list_found(request, ledger, sweep)
 
 
-def _found(request: Request, ledger: Ledger, sweep: str) -> Iterator[PlannedRun]:
+def _list_found(request: Request, ledger: Ledger, sweep: str) -> Iterator[PlannedRun]:
     """The finished runs of a search."""
 
     def hashes(run: RunConfig) -> dict[str, str | int]:
@@ -76,7 +77,3 @@ def _found(request: Request, ledger: Ledger, sweep: str) -> Iterator[PlannedRun]
         for cell in matcher.cells(row) if row.seed in request.seeds else ():
             (run,) = runs_of(request.resolved, cell, [row.seed], hashes(cell.run(row.seed)))
             yield PlannedRun(**{**vars(run), "sweep": sweep})
-
-
-def _of_this_code(run: PlannedRun) -> bool:
-    return run.identity.get(CODE) == own_digest(run.run.method)

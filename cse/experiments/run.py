@@ -74,7 +74,8 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
     sweeps: dict[str, str] = {}
-    num_samples = _cells_of_search(resolved) * len(request.seeds)
+    limits = (resolved.size(), resolved.space.search.num_samples if resolved.space.search else None)
+    num_samples = min(count for count in limits if count is not None) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         planned = runs_of(resolved, cell, seeds, identify(cell.run(0)))
@@ -124,12 +125,6 @@ def _source_of(
         return source
     account = Account(request.budget, methods_of(resolved), rows, functools.partial(whole_length, matcher))
     return BudgetSource(source, account, Feed(ledger, matcher, at).rows)
-
-
-def _cells_of_search(resolved: ResolvedSpace) -> int:
-    """Cells that a search visits at most."""
-    num_samples = resolved.space.search.num_samples if resolved.space.search else None
-    return min(count for count in (resolved.size(), num_samples) if count is not None)
 
 
 def _asha(resolved: ResolvedSpace, identify: Identify) -> AshaOptions | None:
