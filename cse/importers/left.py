@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.tables.labels import some
 from cse.importers import ForeignRun
 
 NAMES_SHOWN = 8
@@ -39,10 +40,5 @@ class Left:
         runs = [f"{sum(self.unfinished.values())} not finished ({self.states()})"] if self.unfinished else []
         runs += [f"{unscored} without {score}"] if unscored else []
         lines = [f"left out: runs: {', '.join(runs)}; import again when they have ended"] if runs else []
-        lines += [f"left out: texts: {_listed(self.rest)}; {TAKES}"] if self.rest else []
-        return lines + ([f"kept as metrics: {_listed(self.metrics)}; {TAKES}"] if self.metrics else [])
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(names[:NAMES_SHOWN]) + more
+        lines += [f"left out: texts: {some(self.rest, NAMES_SHOWN)}; {TAKES}"] if self.rest else []
+        return lines + ([f"kept as metrics: {some(self.metrics, NAMES_SHOWN)}; {TAKES}"] if self.metrics else [])

@@ -53,14 +53,14 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     if not finished:
         states = f" ({left.states()})" if left.unfinished else ""
         raise ConfigError([f"no finished runs: source={taking.source}{states}; name another source or --study"])
-    renamed = [_renamed(run, taking.names) for run in require_names(finished, taking.names)]
+    renamed = [_rename(run, taking.names) for run in require_names(finished, taking.names)]
     scored = [run for run in renamed if math.isfinite(run.metrics.get(taking.score, math.nan))]
     if not scored:
         raise ConfigError([_no_score(renamed, taking)])
     _require_foreign(taking.sweep, ledger)
     metric = declare_metric(taking.score, taking.better, taking.span, [run.metrics[taking.score] for run in scored])
     rows = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
-    told_apart = _told_apart([_kept(run, taking, rows) for run in scored], taking)
+    told_apart = _require_unlike([_keep_id(run, taking, rows) for run in scored], taking)
     records = sorted((_record(run, taking, metric) for run in told_apart), key=lambda record: record["signature"])
     cells = {_signature(run.id, taking): _cell(run, taking) for run in told_apart}
     hashed = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()
@@ -107,7 +107,7 @@ def _no_score(runs: Sequence[ForeignRun], taking: Taking) -> str:
     return f"no such score: score={taking.score}; {nearest(taking.score, have)}"
 
 
-def _kept(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -> ForeignRun:
+def _keep_id(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -> ForeignRun:
     """The run under the ID that it has in the ledger, with the settings that an earlier import brought."""
     there = rows.get(_signature(run.id, taking))
     if there is None and run.earlier_id and (there := rows.get(_signature(run.earlier_id, taking))) is not None:
@@ -118,7 +118,7 @@ def _kept(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -> Foreig
     return replace(run, settings={**before, **run.settings})
 
 
-def _told_apart(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[ForeignRun]:
+def _require_unlike(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[ForeignRun]:
     """The runs; ConfigError where two have one ID: which of them is which would be a guess at the next import."""
     often = Counter(run.id for run in runs)
     alike = next((name for name, count in often.items() if count > 1), None)
@@ -135,7 +135,7 @@ def _require_foreign(sweep: str, ledger: Ledger) -> None:
         raise ConfigError([f"a sweep of ours: --as {sweep} has runs that were trained here; give another name"])
 
 
-def _renamed(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:
+def _rename(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:
     """The run with what `names` names as settings, whatever it was taken for."""
     settings = {names.get(name, name): value for name, value in run.settings.items()}
     others: Mapping[str, Scalar] = {**run.metrics, **run.rest}

@@ -58,12 +58,9 @@ def sqlite_file(source: str) -> Path | None:
 def require_table(path: Path, table: str, what: str) -> None:
     """ConfigError where a SQLite file is absent or lacks the table: a tool would make it, and find nothing there."""
     if path.is_file():
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(_read_only(path)) as connection:
+        read_only = f"{path.resolve().as_uri()}?mode=ro"
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(read_only, uri=True)) as connection:
             if connection.execute("select 1 from sqlite_master where name = ?", (table,)).fetchone():
                 return
         raise ConfigError([f"no {what}: source={path} has no table {table}; name {what}'s own database"])
     raise ConfigError([f"no such file: source={path}; name {what}'s database"])
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)

@@ -1,6 +1,5 @@
 """`cse import`: runs of a bundle, or of another tool, into a ledger."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +85,10 @@ def import_(
     """Take the runs of a bundle, or finished runs of another tool, over into a ledger."""
     if source is None:
         of_tools = {"--as": name, "--score": score, "--study": study, "--rename": rename, "--negate": negate}
-        _require_no_options(what, {**of_tools, "--better": better, "--scale": scale})
+        unread = [name for name, value in {**of_tools, "--better": better, "--scale": scale}.items() if value]
+        if unread and what not in TOOLS:
+            line = f"options of a tool: {', '.join(unread)} with the bundle {what}"
+            raise ConfigError([f"{line}; leave them out, or name a tool first"])
         _import_bundle(Path(what), ledger)
         return
     if what not in TOOLS:
@@ -107,13 +109,6 @@ def import_(
         merged, left_out, metric = take(runs, taking, opened)
     print(f"{count_merged(merged)} as {name}  (ledger {opened.url})\n{describe_metric(metric)}")
     exit.say(left_out)
-
-
-def _require_no_options(what: str, options: Mapping[str, object]) -> None:
-    """ConfigError for options that nothing reads."""
-    given = ", ".join(option for option, value in options.items() if value)
-    if given and what not in TOOLS:
-        raise ConfigError([f"options of a tool: {given} with the bundle {what}; leave them out, or name a tool first"])
 
 
 def _sense(score: str, negate: bool, better: str | None, minimised: bool) -> Sense | None:

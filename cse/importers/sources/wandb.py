@@ -37,13 +37,13 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     if path.is_file():
         remedy = "export it again: .csv with a header, or .json with a list of runs"
         with reading("unreadable table", f"source={path}", remedy):
-            return _from_rows(_rows(path))
+            return _read_table(_rows(path))
     if path.suffix or source.count("/") != 1:
         raise ConfigError(
             [f"no such file: source={source}; name a folder of offline runs, a .csv, a .json or ENTITY/PROJECT"]
         )
     with reading("no project", f"source={source}", "give wandb login, or name a file that you exported"):
-        return [_from_api(run) for run in package("wandb").Api().runs(source)]
+        return [_read_api_run(run) for run in package("wandb").Api().runs(source)]
 
 
 def _offline(folder: Path) -> list[ForeignRun]:
@@ -110,26 +110,26 @@ def _rows(path: Path) -> list[Json]:
     return [dict(zip(header, fields, strict=True)) for _, fields in table]
 
 
-def _from_rows(rows: Sequence[Json]) -> list[ForeignRun]:
+def _read_table(rows: Sequence[Json]) -> list[ForeignRun]:
     """The runs of a table. A row without an ID is the run of that name and time of creation.
 
     Rows of one name, or of none, are told apart by their settings.
     """
-    named = [_named(row) for row in rows]
+    named = [_name_run(row) for row in rows]
     often = Counter(named)
-    return [_from_row(row, name, often[name] > 1 or name == NAMELESS) for row, name in zip(rows, named, strict=True)]
+    return [_read_row(row, name, often[name] > 1 or name == NAMELESS) for row, name in zip(rows, named, strict=True)]
 
 
 NAMELESS = json.dumps([None, None])
 
 
-def _named(row: Json) -> str:
+def _name_run(row: Json) -> str:
     facts = _facts(row)
     created = (str(facts[name]) for name in ("created", "created_at", "createdat") if facts.get(name))
     return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
 
 
-def _from_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
+def _read_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
     """A run of a table; `by_settings`: its name is not its alone."""
     facts = _facts(row)
     nested = "config" in facts and "summary" in facts
@@ -178,7 +178,7 @@ def _mapping(value: Any) -> Json:
     return value
 
 
-def _from_api(run: Any) -> ForeignRun:
+def _read_api_run(run: Any) -> ForeignRun:
     summary = dict(run.summary_metrics)
     return ForeignRun(
         id="/".join(run.path),
