@@ -108,11 +108,8 @@ class Axis:
         """(value, its text, whether a narrow screen goes without it)."""
         most, digits = int(0.9 * self.limit / self.step), max(0, -math.floor(math.log10(self.step)))
         numbers = [(n, self.step * n) for n in range(-most, most + 1)]
-        return [(number, _signed(number, digits), most > 1 and n % 2 == 1) for n, number in numbers]
-
-
-def _signed(number: float, digits: int) -> str:
-    return f"{number:+.{digits}f}".replace("-", "−") if number else "0"
+        texts = [f"{number:+.{digits}f}".replace("-", "−") if number else "0" for _, number in numbers]
+        return [(number, text, most > 1 and n % 2 == 1) for (n, number), text in zip(numbers, texts, strict=True)]
 
 
 def forest(marks: Sequence[Mark], heads: tuple[str, str, str], band: float | None, key: str) -> markupsafe.Markup:

@@ -48,7 +48,7 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Shee
     paper = space.paper
     layout = _layout(space)
     scales = list(_scales(space, swept, ledger))
-    lacking, blocked = _lacking(space)
+    lacking, blocked = _find_lacking(space)
     return Sheet(
         id=space.id,
         title=space.title,
@@ -62,7 +62,7 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Shee
         state=_state(space, scales, blocked),
         layout=layout,
         unrun=judge(layout, same_scale=True),
-        printed=_printed(space),
+        printed=_list_printed(space),
         names=_names(space),
         scales=scales,
         lacking=lacking,
@@ -79,7 +79,7 @@ def _layout(space: Space) -> Table:
     return replace(table, rows=[row for row in table.rows if identify(row.key) in printed])
 
 
-def _printed(space: Space) -> list[RowId]:
+def _list_printed(space: Space) -> list[RowId]:
     """The paper's rows; none for a search."""
     if space.paper is None or space.search is not None:
         return []
@@ -98,10 +98,13 @@ def _names(space: Space) -> dict[RowId, str]:
 def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
     """Those with a value of ours, the one that decides most values first; of two with the same runs the first stays."""
     # With the shipped profiles: a run of one table may be a run of another, whose sweep nobody has started.
-    by_name = {_scale_name(resolved): resolved for resolved in (*(resolve(space, name) for name in profiles()), *swept)}
+    by_name = {}
+    for resolved in (*(resolve(space, name) for name in profiles()), *swept):
+        given = [setting(key, value) for key, value in sorted(resolved.overrides.items())]
+        by_name[", ".join([resolved.profile.name, *given])] = resolved
     pages = [(name, resolved, _page(resolved, ledger)) for name, resolved in by_name.items()]
     scales = [
-        (_signatures(page), _scale(name, resolved, page))
+        (frozenset(run.signature for _, run in page.study.finished), _scale(name, resolved, page))
         for name, resolved, page in pages
         if page.study.finished or page.table.untrained
     ]
@@ -111,15 +114,6 @@ def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Ite
         if not any(signatures <= other for other in kept) or not signatures:
             kept.append(signatures)
             yield scale
-
-
-def _signatures(page: Reproduction) -> frozenset[str]:
-    return frozenset(run.signature for _, run in page.study.finished)
-
-
-def _scale_name(resolved: ResolvedSpace) -> str:
-    given = [setting(key, value) for key, value in sorted(resolved.overrides.items())]
-    return ", ".join([resolved.profile.name, *given])
 
 
 def _page(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
@@ -176,7 +170,7 @@ def _commands(resolved: ResolvedSpace, members: Sequence[Member]) -> Mapping[Row
     return commands
 
 
-def _lacking(space: Space) -> tuple[list[str], bool]:
+def _find_lacking(space: Space) -> tuple[list[str], bool]:
     """What cells lack where only the data are at hand that every user has; whether no cell is left to train."""
     (planned,) = plan([space], None, None, None, DataPaths()).spaces
     reasons = dict.fromkeys(why for cell in planned.incomplete for why in cell.reasons)

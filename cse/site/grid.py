@@ -78,7 +78,7 @@ def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | N
         if sheet.names:
             keys = [sheet.row_name(table.rows[index])] if index < ours else keys[:1]
         entries = [
-            _judged(value, verdicts.get((index, column)), index, column, scale) for column, value in line.items()
+            _add_verdict(value, verdicts.get((index, column)), index, column, scale) for column, value in line.items()
         ]
         rows.append(SheetRow(keys, printed[texts], entries, index < ours))
     return SheetTable(
@@ -91,18 +91,14 @@ def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | N
     )
 
 
-def _judged(value: Value, verdict: Verdict | None, row: int, column: str, scale: Scale | None) -> Value:
+def _add_verdict(value: Value, verdict: Verdict | None, row: int, column: str, scale: Scale | None) -> Value:
     """With what is said of it, and where it leads."""
     if value.ours and scale is not None and row < len(scale.table.rows):
         value = replace(value, anchor=anchor(scale.name, row, column))
     if verdict is None:
         return value
-    differs = _from_reference(verdict, scale)
+    differs = ""
+    if scale is not None and not scale.same and verdict.interval is not None:
+        ours = sum(verdict.interval) / 2
+        differs = f"{ours:+.2f} from ○, paper {verdict.published:+.6g}".replace("-", "−")
     return replace(value, verdict=verdict.word, tone=tone(verdict.word), from_reference=differs)
-
-
-def _from_reference(verdict: Verdict, scale: Scale | None) -> str:
-    if scale is None or scale.same or verdict.interval is None:
-        return ""
-    ours = sum(verdict.interval) / 2
-    return f"{ours:+.2f} from ○, paper {verdict.published:+.6g}".replace("-", "−")

@@ -45,7 +45,12 @@ def _forest(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
 def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict) -> Mark:
     name = sheet.row_name(scale.table.rows[index])
     low, high = verdict.interval or (0.0, 0.0)
-    paper, shift = (0.0, verdict.published) if scale.same else (verdict.published, 0.0)
+    paper, shift = 0.0, verdict.published
+    note: str = verdict.word
+    if not scale.same:
+        paper, shift = verdict.published, 0.0
+        needs = re.search(r"needs (over )?(\d+) seeds", verdict.reason)
+        note = f"{'> ' if needs[1] else ''}{needs[2]}" if needs else ""
     return Mark(
         name=name,
         anchor=anchor(scale.name, index, column),
@@ -54,15 +59,9 @@ def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict)
         paper=paper,
         ours=(low + high) / 2 - shift if verdict.interval else None,
         interval=(low - shift, high - shift) if verdict.interval else None,
-        note=verdict.word if scale.same else _needed(verdict.reason),
+        note=note,
         said=f"{name}: {verdict.word}; {verdict.reason}",
     )
-
-
-def _needed(reason: str) -> str:
-    """How many seeds would show the paper's difference; empty where that is not said."""
-    needs = re.search(r"needs (over )?(\d+) seeds", reason)
-    return f"{'> ' if needs[1] else ''}{needs[2]}" if needs else ""
 
 
 def _bump(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:

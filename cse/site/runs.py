@@ -101,13 +101,9 @@ def _seeds(scale: Scale, row: Row, members: Sequence[Member]) -> Grid:
 def _facts(scale: Scale, run: RunRow) -> list[str]:
     counts = [DASH if number is None else f"{number:,}" for number in (run.best_examples, run.examples)]
     minutes = DASH if run.seconds is None else f"{run.seconds / 60:.1f}"
-    return [*counts, minutes, _commit(scale, run), run.signature[:NAME_DIGITS]]
-
-
-def _commit(scale: Scale, run: RunRow) -> str:
     details = [a.details for a in scale.study.attempts.get(run.signature, ()) if a.attempt == run.attempt]
     commit = next((str(each["commit"]) for each in details if each.get("commit")), "")
-    return commit[:NAME_DIGITS] or DASH
+    return [*counts, minutes, commit[:NAME_DIGITS] or DASH, run.signature[:NAME_DIGITS]]
 
 
 def _curves(scale: Scale, members: Sequence[Member]) -> markupsafe.Markup | None:

@@ -74,7 +74,11 @@ class PaperCards:
 
 def wall(site: Site) -> str:
     """index.html; equal sites give equal text."""
-    papers = [_paper(read(text, sheets[0].source), sheets) for text, sheets in site.papers.items()]
+    papers = []
+    for text, sheets in site.papers.items():
+        cite = read(text, sheets[0].source)
+        id = slug(cite.name)
+        papers.append(PaperCards(id, cite, [_card(sheet, id) for sheet in sheets]))
     script = own("cse/site/wall.js")
     return fill(
         "cse/site/wall.html",
@@ -134,11 +138,6 @@ def _choices(site: Site, cites: Sequence[Citation]) -> Mapping[str, Mapping[str,
     }
 
 
-def _paper(cite: Citation, sheets: Sequence[Sheet]) -> PaperCards:
-    id = slug(cite.name)
-    return PaperCards(id, cite, [_card(sheet, id) for sheet in sheets])
-
-
 def _card(sheet: Sheet, paper: str) -> Card:
     facts = {
         "paper": paper,
@@ -151,20 +150,16 @@ def _card(sheet: Sheet, paper: str) -> Card:
     others = [f"{scale.name} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
     scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown]
     more = f" and {len(sheet.lacking) - 1} more" if len(sheet.lacking) > 1 else ""
+    name = read(sheet.citation, sheet.source).name if sheet.citation else ""
+    title = sheet.title.removeprefix(f"{name}: ")
     return Card(
         sheet,
-        _title(sheet),
+        title[:1].upper() + title[1:],
         facts,
         scales or [CardScale(_strip(sheet, sheet.layout, sheet.verdicts))],
         some(others, 1) if others else "",
         f"{sheet.lacking[0].partition(';')[0]}{more}" if sheet.lacking else "",
     )
-
-
-def _title(sheet: Sheet) -> str:
-    name = read(sheet.citation, sheet.source).name if sheet.citation else ""
-    short = sheet.title.removeprefix(f"{name}: ")
-    return short[:1].upper() + short[1:]
 
 
 def _badges(sheet: Sheet, scale: Scale) -> list[Badge]:

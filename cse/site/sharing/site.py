@@ -33,11 +33,14 @@ def site(to: To, files: Files = None, ledger: ledgers.LedgerUrl = None) -> None:
     """Write a static site of all published tables with verdicts, curves and commands, from bundles or a ledger."""
     _check(to, files or [], ledger)
     screen.note("reading runs and comparing tables")
-    with _opened(files or [], ledger) as (opened, sources):
+    with _open(files or [], ledger) as (opened, sources):
         made = gallery.gather(opened, sources)
-        written = [_write(to / name, text) for name, text in pages.files(made)]
+        written = 0
+        for name, text in pages.files(made):
+            replace_file(to / name, functools.partial(Path.write_bytes, data=text.encode()))
+            written += 1
     run = sum(bool(sheet.scales) for sheet in made.published)
-    print(f"wrote {to / 'index.html'}: {run} of {len(made.published)} tables with runs; {len(written)} files")
+    print(f"wrote {to / 'index.html'}: {run} of {len(made.published)} tables with runs; {written} files")
 
 
 def _check(to: Path, files: list[Path], ledger: str | None) -> None:
@@ -54,7 +57,7 @@ def _check(to: Path, files: list[Path], ledger: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str]]]:
+def _open(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and what it is called on the pages; bundles are taken over into one that is gone afterwards."""
     if not files:
         opened = ledgers.existing_ledger(url)
@@ -69,8 +72,3 @@ def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[s
                 bundle = Bundle(file)
                 opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
             yield opened, sorted(file.name for file in files)
-
-
-def _write(path: Path, text: str) -> Path:
-    replace_file(path, functools.partial(Path.write_bytes, data=text.encode()))
-    return path
