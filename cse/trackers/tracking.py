@@ -128,18 +128,15 @@ class TrackerFollower:
             with self._news:
                 self._news.wait_for(lambda: self._changed or self._closing)
                 chosen, self._changed, closing = list(self._changed), {}, self._closing
-            behind = self._send_all([name for name in chosen if not self._sent[name].ended])
+            names = [name for name in chosen if not self._sent[name].ended]
+            runs = self._try(self._runs, names)
+            behind = names if runs is None else [run.signature for run in runs if not self._try(self._send, run)]
             if closing:
-                self._tried(self.tracker.close)
+                self._try(self.tracker.close)
                 return
             with self._news:
                 self._changed = self._changed | dict.fromkeys(behind)
                 self._news.wait_for(lambda: self._closing, TRACKER_AGAIN_S if behind else TRACKER_PERIOD_S)
-
-    def _send_all(self, signatures: Sequence[str]) -> Sequence[str]:
-        """Send how these runs stand; those that could not be sent."""
-        runs = self._tried(self._runs, signatures)
-        return signatures if runs is None else [run.signature for run in runs if not self._tried(self._send, run)]
 
     def _runs(self, signatures: Sequence[str]) -> list[TrackedRun]:
         with contextlib.closing(Ledger.open(self.ledger, create=False)) as ledger:
@@ -174,7 +171,7 @@ class TrackerFollower:
         sent.examples = max([sent.examples, *(examples for examples, _ in run.points)])
         return True
 
-    def _tried(self, action: Callable[..., Any], *given: object) -> Any:
+    def _try(self, action: Callable[..., Any], *given: object) -> Any:
         """What it returns; None after an error, of which the first is said."""
         self._busy_since = time.monotonic()
         try:

@@ -61,7 +61,11 @@ class Tracker:
 
     def _open(self, run: TrackedRun) -> set[int]:
         """Begin the run, or go on with it; the examples of the points that it has."""
-        experiment = self._experiments.get(run.sweep) or self._experiment(run.sweep)
+        experiment: str | None = self._experiments.get(run.sweep)
+        if experiment is None:
+            stored = self._client.get_experiment_by_name(run.sweep)
+            experiment = stored.experiment_id if stored else self._client.create_experiment(run.sweep)
+            self._experiments[run.sweep] = experiment
         same = self._client.search_runs([experiment], f"tags.`{SIGNATURE_TAG}` = '{run.signature}'", max_results=1)
         if same:
             self._ids[run.signature] = mine = same[0].info.run_id
@@ -75,12 +79,6 @@ class Tracker:
             self._client.log_batch(mine, params=params[start : start + 100])
         self._ids[run.signature] = mine
         return set()
-
-    def _experiment(self, sweep: str) -> str:
-        same = self._client.get_experiment_by_name(sweep)
-        name: str = same.experiment_id if same else self._client.create_experiment(sweep)
-        self._experiments[sweep] = name
-        return name
 
 
 def _metrics(points: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[Metric]:

@@ -21,7 +21,7 @@ class Tracker:
         self._writers: dict[str, SummaryWriter] = {}
 
     def send(self, run: TrackedRun) -> None:
-        writer = self._writers.get(run.signature) or self._opened(run)
+        writer = self._writers.get(run.signature) or self._open(run)
         for examples, metrics in run.points:
             for name, value in metrics.items():
                 writer.add_scalar(name, value, examples)
@@ -39,7 +39,7 @@ class Tracker:
         for writer in self._writers.values():
             writer.close()
 
-    def _opened(self, run: TrackedRun) -> SummaryWriter:
+    def _open(self, run: TrackedRun) -> SummaryWriter:
         folder = self._folder / _name(run.sweep) / _name(f"{run.name} {run.signature[:8]}")
         writer = self._writers[run.signature] = SummaryWriter(str(folder))
         if run.whole:  # what an earlier call of the command wrote comes again: TensorBoard drops it at a new session

@@ -28,7 +28,7 @@ class Tracker:
             vars(module)["_emit_nonfatal_warning"] = lambda text, *rest, **options: self._problems.append(str(text))
 
     def send(self, run: TrackedRun) -> None:
-        shown = self._runs.get(run.signature) or self._opened(run)
+        shown = self._runs.get(run.signature) or self._open(run)
         for examples, metrics in run.points:
             shown.log(dict(metrics), step=examples)
         if run.ended:
@@ -44,7 +44,7 @@ class Tracker:
         for shown in self._runs.values():
             shown.finish()
 
-    def _opened(self, run: TrackedRun) -> Any:
+    def _open(self, run: TrackedRun) -> Any:
         # In a context of its own, since a second `init` in one context ends the first one's run.
         shown = self._runs[run.signature] = contextvars.copy_context().run(
             trackio.init,

@@ -40,7 +40,7 @@ class Tracker:
             raise ConfigError(["no login: track=wandb; give wandb login or WANDB_API_KEY, or set WANDB_MODE=offline"])
 
     def send(self, run: TrackedRun) -> None:
-        shown = self._runs.get(run.signature) or self._opened(run)
+        shown = self._runs.get(run.signature) or self._open(run)
         there = shown.summary.get("examples") or 0 if run.whole else 0
         for examples, metrics in run.points:
             if examples > there:
@@ -55,7 +55,7 @@ class Tracker:
         for shown in self._runs.values():
             shown.finish()
 
-    def _opened(self, run: TrackedRun) -> Any:
+    def _open(self, run: TrackedRun) -> Any:
         shown = self._runs[run.signature] = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             group=run.sweep[:128],
