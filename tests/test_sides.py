@@ -69,7 +69,7 @@ def test_without_a_side_the_rest_works_and_all_other_tests_are_found(side: str, 
     assert not COMMANDS[side] & listed and {"plan", "run", "table"} <= listed
     assert "2 runs" in called(folder, "-m", "cse", "plan", "mine.yaml")
     assert "train.learning_rate" in called(folder, "-m", "cse", "table", "mine.yaml")
-    found = called(folder, "-m", "pytest", "--collect-only", "-q", "--ignore", "tests/docs")
+    found = called(folder, "-m", "pytest", "--collect-only", "-q")
     assert f"tests/cse/{side}/" not in found and "tests/cse/cli/test_app.py::" in found
 
 
