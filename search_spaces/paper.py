@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Strict
 
+from cse_train.evaluate.metric_names import needs_direction
 from cse_train.evaluate.suites import registry
 from cse_train.fields import Json, Scalar
 from cse_train.methods.options import PlainPooler
@@ -202,7 +203,9 @@ def read_paper(raw: Json) -> tuple[Paper | None, list[str]]:
     if wrong:
         sound = [_drop_evaluated(row) for row in listed]
         return None, wrong + read(Paper, {**raw, "references": sound}, "paper.")[1]
-    return read(Paper, raw, "paper.")
+    paper, problems = read(Paper, raw, "paper.")
+    silent = [name for name in paper.columns if needs_direction(name)] if paper and "best" not in raw else []
+    return paper, problems + [f"no direction: paper.columns={name}; give best: min, or best: max" for name in silent]
 
 
 def _drop_evaluated(row: Any) -> Any:

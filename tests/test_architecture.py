@@ -70,8 +70,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.backbone cse_train.modules cse_train.methods cse_train.evaluate",
     # what may vary
     "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config "
-    "cse_train.methods "
-    "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites cse_train.plugins",
+    "cse_train.methods cse_train.plugins "
+    "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.metric_names cse_train.evaluate.suites",
     # from the ledger to a page
     "analysis": "",
     "analysis.run_state": "",

@@ -186,6 +186,14 @@ def test_a_row_holds_plain_values(tmp_path, rows, line):
     assert problem.startswith(line)
 
 
+@pytest.mark.parametrize("column", ["dev_loss", "perplexity"])
+def test_a_printed_column_of_which_less_is_better_needs_its_direction(tmp_path: Path, column: str) -> None:
+    paper = f"paper: {{citation: c, table: t, source: s, metric: m, columns: [dev, {column}]"
+    line = f"no direction: paper.columns={column}; give best: min, or best: max"
+    assert problems(tmp_path, GOOD + paper + "}\n") == [line]
+    assert load_space(write(tmp_path, GOOD + paper + ", best: min}\n")).paper.best == "min"
+
+
 def test_published_rows_are_cells(tmp_path):
     paper = (
         "paper: {citation: c, table: t, source: s, metric: m, columns: [dev], rows: "
