@@ -11,4 +11,5 @@ __all__ = [
     "transformers_io",
     "weight_files",
     "word_vectors",
+    "words",
 ]

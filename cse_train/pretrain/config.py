@@ -1,7 +1,7 @@
 """What a pretraining run is."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from transformers import BertConfig
 
@@ -40,6 +40,22 @@ class PretrainConfig:
     """Share of the tokens in linear warm-up."""
     cooldown: Annotated[float, Range(above=0, high=1)] = 0.3
     """Share of the tokens in the linear fall to zero."""
+    embeddings: str = ""
+    """Word vectors from which the word embeddings start: `glove-6b-50d` or a file; empty for a random start."""
+    embedding_std: Annotated[float, Range(above=0)] = 0.06
+    """Standard deviation of the word embeddings that start from vectors."""
+    factorised: bool = False
+    """Whether the word embeddings are trained as vectors [V, D] times a map [D, H], which the weights then multiply."""
+    frozen: Annotated[float, Range(low=0, high=1)] = 0.0
+    """Share of the tokens until which rows that started from vectors stay as they were."""
+    vocabulary: Literal["pieces", "words", "words_and_pieces"] = "pieces"
+    """Tokens: the shared word pieces, whole words of the text, or these and the shared pieces for all others."""
+    words: Annotated[int, Range(low=1)] = 24_000
+    """Whole words at most, the text's most frequent ones."""
+    cls_task: Literal["none", "next_sentence", "sentence_order"] = "none"
+    """What [CLS] is trained on beside: whether B follows A or comes from elsewhere, or which of the two came first."""
+    pair_share: Annotated[float, Range(above=0, high=1)] = 0.5
+    """Share of a short step's rows that are pairs, where `cls_task` asks for them."""
     held_out: Annotated[int, Range(low=1)] = 4000
     """Sentences at the end of the corpus that are never trained on."""
     seed: Annotated[int, Range(low=0)] = 0

@@ -37,6 +37,14 @@ class Corpus:
         keep = np.minimum(self.lengths[rows], longest - 2)
         return [self._wrap(self.flat[s : s + n]) for s, n in zip(self.starts[rows], keep, strict=True)]
 
+    def pair(self, first: int, second: int, longest: int) -> np.ndarray:
+        """Two sentences in one row of at most `longest` tokens, of which each may fill half."""
+        a, b = (
+            self.flat[self.starts[at] : self.starts[at] + min(self.lengths[at], (longest - 3) // 2)]
+            for at in (first, second)
+        )
+        return self._wrap(np.concatenate([a, [self.sep_id], b]))
+
     def run_of_sentences(self, first_token: int, width: int) -> np.ndarray:
         """Consecutive text from `first_token` on: `width` tokens, special tokens included."""
         return self._wrap(self.flat[first_token : first_token + width - 2])
@@ -79,6 +87,21 @@ def text_hash(path: Path) -> str:
     return total.hexdigest()
 
 
+@dataclass(frozen=True)
+class MaskedBatch:
+    """Rows of one step. Shape suffixes: M masked positions, N rows."""
+
+    packed: Packed
+    at_M: Tensor
+    """Slots that are masked."""
+    target_M: Tensor
+    """Their true ids."""
+    tokens: int
+    """Tokens of all rows, special ones included."""
+    follows_N: Tensor | None = None
+    """Of a pair 1 where its second text follows its first, else 0; -1 for a row that is no pair."""
+
+
 @dataclass
 class PretrainingBatches:
     """The endless stream of training batches: one generator for the data order, one for the masks."""
@@ -88,26 +111,42 @@ class PretrainingBatches:
     rng: np.random.Generator
     queue: list[int] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[tuple[Packed, Tensor, Tensor, int]]:
+    def __iter__(self) -> Iterator[MaskedBatch]:
         while True:
-            yield mask_rows(self._rows(), self.corpus, self.config.mask_ratio, self.rng)
+            rows, follows_N = self._rows()
+            yield mask_rows(rows, self.corpus, self.config.mask_ratio, self.rng, follows_N)
 
-    def _rows(self) -> list[np.ndarray]:
+    def _rows(self) -> tuple[list[np.ndarray], Tensor | None]:
         trained = len(self.corpus.starts) - self.config.held_out
         if self.rng.random() < self.config.long_share:
             last = self.corpus.starts[trained] - self.config.max_positions
             firsts = self.rng.integers(0, last, self.config.batch_documents)
-            return [self.corpus.run_of_sentences(at, self.config.max_positions) for at in firsts]
+            return [self.corpus.run_of_sentences(at, self.config.max_positions) for at in firsts], None
         if len(self.queue) < self.config.batch_sentences:
             self.queue = self.rng.permutation(trained).tolist()
         taken, self.queue = self.queue[: self.config.batch_sentences], self.queue[self.config.batch_sentences :]
-        return self.corpus.sentences(np.array(taken), self.config.max_sentence)
+        rows = self.corpus.sentences(np.array(taken), self.config.max_sentence)
+        return (rows, None) if self.config.cls_task == "none" else self._make_pairs(taken, rows, trained)
+
+    def _make_pairs(self, taken: list[int], rows: list[np.ndarray], trained: int) -> tuple[list[np.ndarray], Tensor]:
+        """Rows of which a share are pairs: a sentence and the next one, that one or another, in order or not."""
+        follows_N = torch.full((len(rows),), -1)
+        for row in np.flatnonzero(self.rng.random(len(rows)) < self.config.pair_share):
+            first, second = taken[row], min(taken[row] + 1, trained - 1)
+            if follows := int(self.rng.random() < 0.5):
+                pass
+            elif self.config.cls_task == "next_sentence":
+                second = int(self.rng.integers(trained))
+            else:
+                first, second = second, first
+            rows[row], follows_N[row] = self.corpus.pair(first, second, self.config.max_sentence), follows
+        return rows, follows_N
 
 
 def mask_rows(
-    rows: list[np.ndarray], corpus: Corpus, ratio: float, rng: np.random.Generator
-) -> tuple[Packed, Tensor, Tensor, int]:
-    """Mask and pack rows: (packed, masked slots [M], their true ids [M], tokens in the batch)."""
+    rows: list[np.ndarray], corpus: Corpus, ratio: float, rng: np.random.Generator, follows_N: Tensor | None = None
+) -> MaskedBatch:
+    """Mask and pack rows."""
     original = np.concatenate(rows)
     special = (original == corpus.cls_id) | (original == corpus.sep_id)
     ids, chosen = mask_tokens(
@@ -118,4 +157,4 @@ def mask_rows(
     packed = pack(ids, starts, lengths)
     target = pack(np.where(chosen, original, -1), starts, lengths, pad_id=-1).ids_T
     at_M = torch.nonzero(target >= 0).squeeze(1)
-    return packed, at_M, target[at_M], int(lengths.sum())
+    return MaskedBatch(packed, at_M, target[at_M], int(lengths.sum()), follows_N)

@@ -61,11 +61,11 @@ def _predict(
     batches = []
     with evaluating(model):
         for at in range(0, len(rows), at_once):
-            packed, at_M, target_M, _ = mask_rows(rows[at : at + at_once], corpus, config.mask_ratio, rng)
-            if len(at_M):
-                _, logits = model(packed, at_M, target_M)
-                losses = F.cross_entropy(logits, target_M, reduction="none")
-                batches.append((losses, logits.argmax(1) == target_M, packed.positions_T[at_M]))
+            batch = mask_rows(rows[at : at + at_once], corpus, config.mask_ratio, rng)
+            if len(batch.at_M):
+                _, logits = model(batch)
+                losses = F.cross_entropy(logits, batch.target_M, reduction="none")
+                batches.append((losses, logits.argmax(1) == batch.target_M, batch.packed.positions_T[batch.at_M]))
     all_losses, all_right, all_positions = (torch.cat(parts).numpy() for parts in zip(*batches, strict=True))
     return all_losses, all_right, all_positions
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.evaluate.pairs import Pairs
 from cse_train.fields import ConfigError, Json
@@ -21,6 +20,7 @@ from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenise
 from cse_train.pretrain.evaluation import dev_scores, report_held_out
 from cse_train.pretrain.folder import make_card, write_weights
 from cse_train.pretrain.run import Run
+from cse_train.pretrain.words import read_word_vectors, require_vectors, start_from_vectors, write_tokenizer
 from cse_train.reading import reading
 from cse_train.soundness import check_archive
 from cse_train.text.tokens import tokenizer_hash
@@ -37,16 +37,21 @@ def pretrain(
     progress: Progress = lambda point: None,
     every: int = 2_000_000,
 ) -> Path:
-    """Pretrain with the tokenizer that all shipped encoders share, and leave a folder that `load_backbone` reads.
+    """Pretrain, and leave a folder that `load_backbone` reads.
 
     `out` holds state.pt, written every `every` tokens, from which the same call goes on. With `dev`, the untrained
     poolers are scored there too, without touching the run's random state. Returns the folder. Raises ConfigError when
     the state belongs to another recipe or cannot be read.
     """
-    tokenizer = load_tokenizer(find_weights() / "tokenizer")
-    corpus = tokenise(list(read_lines(text)), tokenizer)
+    require_vectors(config)
+    lines = list(read_lines(text))
+    vectors = read_word_vectors(config.embeddings) if config.embeddings else {}
+    write_tokenizer(config, lines, vectors, out)
+    tokenizer = load_tokenizer(out)
+    corpus = tokenise(lines, tokenizer)
     _check_corpus(corpus, config)
-    run = Run.start(config, corpus)
+    words = start_from_vectors(tokenizer.get_vocab(), vectors, config.embedding_std) if vectors else None
+    run = Run.start(config, corpus, words)
     state_file = out / "state.pt"
     if state_file.exists():
         with reading("unreadable state", state_file, "delete it to begin again"):
@@ -60,6 +65,7 @@ def pretrain(
             run.log[-1]["sts_dev"] = dev_scores(run.model.encoder, tokenizer, dev)
         replace_file(state_file, lambda path: torch.save(run.state(), path))
         progress(run.log[-1])
+    run.model.multiply_words()
     held_out = report_held_out(run.model, corpus, config)
     card = make_card(run, held_out, text_hash=text_hash(text), tokenizer_hash=tokenizer_hash(tokenizer))
     return write_weights(run.model, out, card, tokenizer)
@@ -68,9 +74,10 @@ def pretrain(
 def _check_recipe(stored: Json, config: PretrainConfig, path: Path) -> None:
     """A run may go on with another total; nothing else may change."""
     wanted = asdict(config)
-    changed = [name for name in wanted if name != "tokens" and stored[name] != wanted[name]]
+    before = asdict(PretrainConfig()) | dict(stored)
+    changed = [name for name in wanted if name != "tokens" and before[name] != wanted[name]]
     if changed:
-        pairs = ", ".join(f"{name}={wanted[name]} (was {stored[name]})" for name in changed)
+        pairs = ", ".join(f"{name}={wanted[name]} (was {before[name]})" for name in changed)
         raise ConfigError([f"another recipe: {pairs}; {path} was begun differently, choose another folder"])
 
 

@@ -12,19 +12,22 @@ from transformers import BertConfig
 
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
-from cse_train.encoder.packing import Packed
 from cse_train.fields import Json
 from cse_train.numerics import autocast, multiplies_bf16
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
-from cse_train.pretrain.corpus import Corpus, PretrainingBatches
+from cse_train.pretrain.corpus import Corpus, MaskedBatch, PretrainingBatches
+from cse_train.pretrain.words import FactorisedEmbedding, WordStart
 
 BF16 = "bf16 autocast, fp32 weights"
 
 
 class MaskedLM(nn.Module):
-    """Encoder and tied head; `forward` gives the mean loss over masked positions and the logits [M, vocab]."""
+    """Encoder and tied head; `forward` gives the mean loss over masked positions and the logits [M, vocab].
 
-    def __init__(self, config: BertConfig, generator: torch.Generator) -> None:
+    With `pairs` it has a classifier of [CLS] too, whose loss over the pairs of a batch is added.
+    """
+
+    def __init__(self, config: BertConfig, generator: torch.Generator, *, pairs: bool = False) -> None:
         super().__init__()
         self.encoder = Encoder(config)
         self.head = MaskedLMHead(config)
@@ -32,11 +35,36 @@ class MaskedLM(nn.Module):
         with torch.no_grad():
             self.head.transform.weight.normal_(0.0, config.initializer_range, generator=generator)
             self.head.transform.bias.zero_()
+        width = config.hidden_size
+        self.follows = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1)) if pairs else None
 
-    def forward(self, packed: Packed, at_M: Tensor, target_M: Tensor) -> tuple[Tensor, Tensor]:
-        hidden = self.encoder(packed, tokens=True)
-        logits = self.head(hidden.last_TH[at_M], self.encoder.word.weight)
-        return F.cross_entropy(logits.float(), target_M), logits
+    def forward(self, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
+        hidden = self.encoder(batch.packed, tokens=True)
+        logits = self.head(hidden.last_TH[batch.at_M], self.encoder.word.weight)
+        loss = F.cross_entropy(logits.float(), batch.target_M)
+        if batch.follows_N is not None and (pairs_N := batch.follows_N >= 0).any():
+            assert self.follows is not None
+            logit_N = self.follows(hidden.cls_VNH[0]).squeeze(1)
+            loss = loss + F.binary_cross_entropy_with_logits(logit_N[pairs_N].float(), batch.follows_N[pairs_N].float())
+        return loss, logits
+
+    def start_words(self, start: WordStart, config: PretrainConfig) -> None:
+        """Let word embeddings begin at word vectors, mapped to the encoder's width or as a product with the map."""
+        table, map_DH = self.encoder.word, start.projection_DH(config.width, config.seed)
+        with torch.no_grad():
+            if config.factorised:
+                generator = torch.Generator().manual_seed(config.seed)
+                factor_VD = torch.normal(0.0, 0.02, (table.num_embeddings, len(map_DH)), generator=generator)
+                factor_VD[start.ids_K] = start.vectors_KD
+                self.encoder.word = FactorisedEmbedding(factor_VD, map_DH)  # type: ignore[assignment]  # reads alike
+            else:
+                table.weight[start.ids_K] = start.vectors_KD @ map_DH
+
+    def multiply_words(self) -> None:
+        """Put the table [V, H] in the place of a product."""
+        if isinstance(self.encoder.word, FactorisedEmbedding):
+            table = self.encoder.word.weight.detach()
+            self.encoder.word = nn.Embedding.from_pretrained(table, padding_idx=self.encoder.config.pad_token_id)
 
 
 @dataclass
@@ -50,17 +78,22 @@ class Run:
     tokens: int = 0
     seconds: float = 0.0
     log: list[dict[str, Any]] = field(default_factory=list)
+    start_words: WordStart | None = None
 
     @classmethod
-    def start(cls, config: PretrainConfig, corpus: Corpus) -> "Run":
+    def start(cls, config: PretrainConfig, corpus: Corpus, words: WordStart | None = None) -> "Run":
         """A run at token 0. Seeds torch's global generator, which dropout draws from."""
         torch.manual_seed(config.seed)
-        model = MaskedLM(bert_config(config, corpus.vocab_size), torch.Generator().manual_seed(config.seed))
+        generator = torch.Generator().manual_seed(config.seed)
+        model = MaskedLM(bert_config(config, corpus.vocab_size), generator, pairs=config.cls_task != "none")
+        if words is not None:
+            model.start_words(words, config)
         matrices = [p for p in model.parameters() if p.ndim > 1]
         vectors = [p for p in model.parameters() if p.ndim == 1]
         groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
         optimiser = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
-        return cls(config, model, optimiser, PretrainingBatches(corpus, config, np.random.default_rng(config.seed)))
+        batches = PretrainingBatches(corpus, config, np.random.default_rng(config.seed))
+        return cls(config, model, optimiser, batches, start_words=words)
 
     def state(self) -> Json:
         """Everything `load` needs; readable by `torch.load(weights_only=True)`."""
@@ -89,9 +122,9 @@ class Run:
         """Train to `tokens` tokens, in bf16 autocast where this CPU multiplies in bf16, and note the mean loss."""
         self.model.train()
         begun, losses = time.perf_counter(), []
-        for packed, at_M, target_M, count in self.batches:
-            losses.append(self._step(packed, at_M, target_M))
-            self.tokens += count
+        for batch in self.batches:
+            losses.append(self._step(batch))
+            self.tokens += batch.tokens
             if self.tokens >= tokens:
                 break
         self.seconds += time.perf_counter() - begun
@@ -104,13 +137,26 @@ class Run:
             }
         )
 
-    def _step(self, packed: Packed, at_M: Tensor, target_M: Tensor) -> float:
+    def _step(self, batch: MaskedBatch) -> float:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.tokens + 1)
         with autocast(torch.device("cpu"), "bf16"):
-            loss, _ = self.model(packed, at_M, target_M)
+            loss, _ = self.model(batch)
         loss.backward()
+        frozen = self.start_words if self.tokens < self.config.frozen * self.config.tokens else None
+        rows = self._word_rows()
+        if frozen is not None and rows.grad is not None:
+            rows.grad[frozen.ids_K] = 0.0
+            kept = rows.detach()[frozen.ids_K]
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
+        if frozen is not None:  # weight decay reaches rows without a gradient too
+            with torch.no_grad():
+                rows[frozen.ids_K] = kept
         self.optimiser.zero_grad()
         return float(loss.item())
+
+    def _word_rows(self) -> Tensor:
+        """The parameter [V, D] or [V, H] whose rows are the tokens'."""
+        word = self.model.encoder.word
+        return word.factor_VD if isinstance(word, FactorisedEmbedding) else word.weight

@@ -11,6 +11,7 @@ from cse.cli.loader import deferred
 from cse_train import fields
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError, Json
+from cse_train.text.vector_files import PACKAGED
 
 with deferred(__name__):
     from cse_train.pretrain import pretrain as pretraining
@@ -20,6 +21,10 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="layers, width, tokens, dropout, ...; may be given again."),
 ]
+Embeddings = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Word vectors to start from: glove (the extra of that name) or a file."),
+]
 
 
 def pretrain(
@@ -27,10 +32,13 @@ def pretrain(
     data: options.Data = None,
     train_file: options.TrainFile = None,
     senteval: options.SentEval = None,
+    embeddings: Embeddings = None,
     settings: Set = None,
 ) -> None:
     """Pretrain a miniature encoder by masked LM."""
     given = options.settings(settings)
+    if embeddings is not None:
+        given["embeddings"] = PACKAGED if embeddings in ("glove", PACKAGED) else str(Path(embeddings).resolve())
     paths = options.data_paths(data, train_file, senteval)
     config = fields.make(pretraining.PretrainConfig, given)
     text = paths.wiki

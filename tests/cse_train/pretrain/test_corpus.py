@@ -28,7 +28,7 @@ def small(**changed) -> PretrainConfig:
 @pytest.mark.parametrize("long_share", [0.0, 0.5, 1.0])
 def test_held_out_sentences_are_never_read(corpus, long_share):
     batches = PretrainingBatches(corpus, small(long_share=long_share), np.random.default_rng(1))
-    seen = {int(token) for _ in range(300) for row in batches._rows() for token in row[1:-1]}
+    seen = {int(token) for _ in range(300) for row in batches._rows()[0] for token in row[1:-1]}
     assert max(seen) < 10 + 100
     assert len(seen) > 95
 
@@ -37,13 +37,13 @@ def test_every_sentence_comes_once_an_epoch(corpus):
     batches = PretrainingBatches(corpus, small(long_share=0.0), np.random.default_rng(1))
     per_epoch = 100 // 8
     for _ in range(3):
-        firsts = [int(row[1]) for _ in range(per_epoch) for row in batches._rows()]
+        firsts = [int(row[1]) for _ in range(per_epoch) for row in batches._rows()[0]]
         assert len(set(firsts)) == len(firsts) == per_epoch * 8
 
 
 def test_share_and_width_of_long_steps(corpus):
     batches = PretrainingBatches(corpus, small(long_share=0.16), np.random.default_rng(2))
-    widths = [[len(row) for row in batches._rows()] for _ in range(2000)]
+    widths = [[len(row) for row in batches._rows()[0]] for _ in range(2000)]
     long_steps = [w for w in widths if w == [64, 64]]
     assert abs(len(long_steps) / 2000 - 0.16) < 3 * (0.16 * 0.84 / 2000) ** 0.5
     assert max(max(w) for w in widths if len(w) == 8) <= 31
@@ -57,7 +57,8 @@ def test_long_rows_are_consecutive_text(corpus):
 
 def test_targets_are_the_true_ids_at_the_masked_slots(corpus):
     rows = corpus.sentences(np.arange(60), 64)
-    packed, at_M, target_M, tokens = mask_rows(rows, corpus, 0.2, np.random.default_rng(3))
+    batch = mask_rows(rows, corpus, 0.2, np.random.default_rng(3))
+    packed, at_M, target_M, tokens = batch.packed, batch.at_M, batch.target_M, batch.tokens
     assert tokens == sum(map(len, rows))
     row_T = packed.order_N[packed.row_T()]
     assert target_M.tolist() == [10 + row for row in row_T[at_M].tolist()]
@@ -109,3 +110,24 @@ def test_text_that_is_not_utf8_is_one_line(tmp_path):
     (tmp_path / "a.txt").write_bytes("\xe9t\xe9\n".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"^not UTF-8: .*a\.txt .*; convert it"):
         list(read_lines(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize("task", ["next_sentence", "sentence_order"])
+def test_pairs_are_what_their_labels_say(corpus, task):
+    """Sentence i consists of tokens 10 + i."""
+    batches = PretrainingBatches(corpus, small(long_share=0.0, cls_task=task), np.random.default_rng(1))
+    seen = {-1: 0, 0: 0, 1: 0}
+    for _ in range(200):
+        rows, follows_N = batches._rows()
+        for row, follows in zip(rows, follows_N.tolist(), strict=True):
+            parts = [part.tolist() for part in np.split(row[1:-1], np.flatnonzero(row[1:-1] == 3))]
+            first, second = parts[0][0], (parts[1][1] if len(parts) > 1 else None)
+            seen[follows] += 1
+            assert max(map(len, parts)) <= 31 and max(part[-1] for part in parts) < 110
+            if follows == -1:
+                assert second is None
+            elif follows == 1:
+                assert second == min(first + 1, 109)
+            elif task == "sentence_order":
+                assert first == min(second + 1, 109)
+    assert abs(seen[-1] / 1600 - 0.5) < 0.05 and abs(seen[1] / (seen[0] + seen[1]) - 0.5) < 0.06
