@@ -29,6 +29,18 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 
+class StateColumn(String):
+    """A column of states, which takes a `RunState` as the text that it is.
+
+    Of a value whose class it does not know, SQLAlchemy asks its ORM, which Optuna may be importing in another thread.
+    """
+
+    cache_ok = True
+
+    def coerce_compared_value(self, op: Any, value: Any) -> "StateColumn":
+        return self
+
+
 class now(FunctionElement[float]):
     """The database's clock in seconds since 1970: machines that share a ledger need not agree on the time."""
 
@@ -97,11 +109,11 @@ runs = Table(
     "cse_runs",
     metadata,
     Column("signature", String(64), primary_key=True),
-    Column("state", String(16), nullable=False, index=True),
+    Column("state", StateColumn(16), nullable=False, index=True),
     Column("attempt", Integer, nullable=False),
     Column("owner", String(255), nullable=False),
     Column("lease_until", Float, nullable=False),
-    Column("previous_state", String(16)),
+    Column("previous_state", StateColumn(16)),
     Column("method", String(64), nullable=False),
     Column("seed", Integer, nullable=False),
     Column("config", JSON, nullable=False),
@@ -129,7 +141,7 @@ history = Table(
     Column("id", Integer, primary_key=True),
     Column("signature", ForeignKey("cse_runs.signature"), nullable=False, index=True),
     Column("attempt", Integer, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("state", StateColumn(16), nullable=False),
     Column("owner", String(255), nullable=False),
     Column("at", Float, nullable=False),
     Column("folder", Text),

@@ -7,9 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 from sqlalchemy import update
+from sqlalchemy.sql import sqltypes
 
-from analysis.ledger import LedgerError, schema
+from analysis.ledger import Ledger, LedgerError, schema
 from analysis.ledger.database import connect, network_file_system, parse_url, transaction
+from analysis.run_state import RunState
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -152,3 +154,19 @@ def test_sqlite_syncs_fully_and_waits(tmp_path: Path) -> None:
         }
     engine.dispose()
     assert values == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000}
+
+
+def test_sqlalchemy_never_asks_what_a_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks its ORM, which Optuna may be importing in another thread: a heartbeat died of that."""
+
+    def ask(value: object, *_: object) -> None:
+        assert not isinstance(value, RunState), value
+
+    monkeypatch.setattr(sqltypes.inspection, "inspect", ask)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    claim = ledger.claim("a", {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
+    ledger.running(claim)
+    assert ledger.heartbeat("me") == 1
+    numbers = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
+    ledger.finish(claim, RunState.DONE, **numbers, folder=None)
+    assert [run.state for run in ledger.runs(states=[RunState.DONE])] == [RunState.DONE]
