@@ -15,7 +15,7 @@ from cluster.runtime.code_version import OUR_PACKAGES, package_folder
 from cluster.runtime.ray_internals import version_of
 from cse_train.fields import ConfigError
 
-EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
+EXCLUDED = ("__pycache__", "*.pyc", ".*", "*.db")
 
 
 class Settings(Block):

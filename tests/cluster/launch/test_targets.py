@@ -1,9 +1,11 @@
 """Every rendered file against the validator of what reads it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import yaml
 
 from cluster.launch.config import ClusterConfig, load, settings_of
 from cluster.launch.job import RESOURCES, LaunchJob, ray_version
-from cluster.launch.targets import kuberay, slurm
+from cluster.launch.targets import kuberay, ray_job, slurm
 from cluster.monitor import grafana
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
+from cluster.runtime.code_version import OUR_PACKAGES, package_folder
 
 REPO = Path(__file__).resolve().parents[3]
 DEPLOY = REPO / "cluster" / "launch"
@@ -139,3 +142,21 @@ def test_every_panel_asks_for_metrics_that_are_exported() -> None:
 
 def test_the_published_dashboard_is_the_generated_one() -> None:
     assert grafana.GRAFANA_FILE.read_text(encoding="utf8") == grafana.text(), "run python -m cluster.monitor.grafana"
+
+
+def test_all_of_the_code_travels_to_a_ray_cluster(tmp_path: Path) -> None:
+    """A folder of the packages that is called `results` stayed at home, and no job could start."""
+    with ray_job.code_folder() as code:
+        sent = {path.relative_to(code) for path in code.rglob("*.*") if "__pycache__" not in path.parts}
+        ours = {
+            path.relative_to(package_folder(package).parent)
+            for package in OUR_PACKAGES
+            for path in package_folder(package).rglob("*.*")
+            if "__pycache__" not in path.parts and not path.name.startswith(".")
+        }
+        assert sent == ours and Path("cse_train/results/scores.py") in sent
+        command = [sys.executable, "-m", "cse", "plan", "E7", "--profile", "tiny"]
+        told = subprocess.run(
+            command, cwd=code, env=os.environ | {"PYTHONPATH": str(code)}, capture_output=True, text=True
+        )
+    assert "8 cells" in told.stdout, told.stderr
