@@ -13,6 +13,12 @@ from cse_train.backbone.transformers_io import export_masked_lm
 from cse_train.fields import Json
 from cse_train.pretrain.run import BF16, MaskedLM, Run
 
+VOCABULARIES = {
+    "pieces": "lower-casing WordPiece vocabulary of the shared tokenizer",
+    "words": "lower-casing vocabulary of whole words",
+    "words_and_pieces": "lower-casing WordPiece vocabulary of whole words and the shared tokenizer's pieces",
+}
+
 
 def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrainedTokenizerBase) -> Path:
     """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
@@ -56,12 +62,13 @@ def readme(name: str, card: Json) -> str:
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
     spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
+    start = f"; its word embeddings start from {Path(vectors).name}" if (vectors := recipe.get("embeddings")) else ""
     seen = [band for band in held_out["bands"] if band["predictions"]]
     bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
     return f"""# {name}
 
-A miniature BERT: {size}, lower-casing WordPiece vocabulary of the shared tokenizer.
-Pretrained by masked LM ({spent}).
+A miniature BERT: {size}, {VOCABULARIES[recipe.get("vocabulary", "pieces")]}.
+Pretrained by masked LM ({spent}){start}.
 It exists so that everything runs without a model hub; it is no substitute for BERT-base.
 
 Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]} tokens, and sentence by sentence.

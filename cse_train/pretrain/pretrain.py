@@ -44,6 +44,8 @@ def pretrain(
     the state belongs to another recipe or cannot be read.
     """
     require_vectors(config)
+    state_file = out / "state.pt"
+    state = _read_state(state_file, config) if state_file.exists() else None
     lines = list(read_lines(text))
     vectors = read_word_vectors(config.embeddings) if config.embeddings else {}
     write_tokenizer(config, lines, vectors, out)
@@ -52,12 +54,7 @@ def pretrain(
     _check_corpus(corpus, config)
     words = start_from_vectors(tokenizer.get_vocab(), vectors, config.embedding_std) if vectors else None
     run = Run.start(config, corpus, words)
-    state_file = out / "state.pt"
-    if state_file.exists():
-        with reading("unreadable state", state_file, "delete it to begin again"):
-            check_archive(state_file)
-            state = dict(torch.load(state_file, map_location="cpu", weights_only=True))
-        _check_recipe(state["config"], config, state_file)
+    if state is not None:
         run.load(state)
     while run.tokens < config.tokens:
         run.train_until(min(config.tokens, (run.tokens // every + 1) * every))
@@ -71,14 +68,18 @@ def pretrain(
     return write_weights(run.model, out, card, tokenizer)
 
 
-def _check_recipe(stored: Json, config: PretrainConfig, path: Path) -> None:
+def _read_state(path: Path, config: PretrainConfig) -> Json:
     """A run may go on with another total; nothing else may change."""
+    with reading("unreadable state", path, "delete it to begin again"):
+        check_archive(path)
+        state = dict(torch.load(path, map_location="cpu", weights_only=True))
     wanted = asdict(config)
-    before = asdict(PretrainConfig()) | dict(stored)
+    before = asdict(PretrainConfig()) | state["config"]
     changed = [name for name in wanted if name != "tokens" and before[name] != wanted[name]]
     if changed:
         pairs = ", ".join(f"{name}={wanted[name]} (was {before[name]})" for name in changed)
         raise ConfigError([f"another recipe: {pairs}; {path} was begun differently, choose another folder"])
+    return state
 
 
 def _check_corpus(corpus: Corpus, config: PretrainConfig) -> None:

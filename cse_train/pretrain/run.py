@@ -78,7 +78,7 @@ class Run:
     tokens: int = 0
     seconds: float = 0.0
     log: list[dict[str, Any]] = field(default_factory=list)
-    start_words: WordStart | None = None
+    words: WordStart | None = None
 
     @classmethod
     def start(cls, config: PretrainConfig, corpus: Corpus, words: WordStart | None = None) -> "Run":
@@ -93,7 +93,7 @@ class Run:
         groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
         optimiser = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
         batches = PretrainingBatches(corpus, config, np.random.default_rng(config.seed))
-        return cls(config, model, optimiser, batches, start_words=words)
+        return cls(config, model, optimiser, batches, words=words)
 
     def state(self) -> Json:
         """Everything `load` needs; readable by `torch.load(weights_only=True)`."""
@@ -143,7 +143,7 @@ class Run:
         with autocast(torch.device("cpu"), "bf16"):
             loss, _ = self.model(batch)
         loss.backward()
-        frozen = self.start_words if self.tokens < self.config.frozen * self.config.tokens else None
+        frozen = self.words if self.tokens < self.config.frozen * self.config.tokens else None
         rows = self._word_rows()
         if frozen is not None and rows.grad is not None:
             rows.grad[frozen.ids_K] = 0.0

@@ -37,8 +37,8 @@ def pretrain(
 ) -> None:
     """Pretrain a miniature encoder by masked LM."""
     given = options.settings(settings)
-    if embeddings is not None:
-        given["embeddings"] = PACKAGED if embeddings in ("glove", PACKAGED) else str(Path(embeddings).resolve())
+    if name := embeddings or given.get("embeddings"):
+        given["embeddings"] = PACKAGED if name in ("glove", PACKAGED) else str(Path(str(name)).expanduser().resolve())
     paths = options.data_paths(data, train_file, senteval)
     config = fields.make(pretraining.PretrainConfig, given)
     text = paths.wiki

@@ -20,22 +20,7 @@ from cse_train.pretrain import run
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.pretrain import pretrain
 from cse_train.text.corpora.generated import sentences as generated_sentences
-
-SMALL = PretrainConfig(
-    layers=1,
-    width=16,
-    tokens=9000,
-    batch_sentences=16,
-    batch_documents=2,
-    max_positions=96,
-    held_out=40,
-    long_share=0.3,
-    warmup=0.1,
-)
-
-
-class Stopped(Exception):
-    """Stands for a kill between two state files."""
+from tests.cse_train.pretrain.small import SMALL, Stopped
 
 
 @pytest.fixture(scope="module")

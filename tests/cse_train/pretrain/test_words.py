@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from cse.cli.app import main
 from cse_train import fields
 from cse_train.backbone.backbone import load_backbone
 from cse_train.fields import ConfigError
@@ -16,24 +17,9 @@ from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.pretrain import pretrain
 from cse_train.pretrain.words import read_word_vectors
 from cse_train.text.corpora.generated import sentences as generated_sentences
+from tests.cse_train.pretrain.small import SMALL, Stopped
 
-SMALL = PretrainConfig(
-    layers=1,
-    width=16,
-    tokens=4000,
-    batch_sentences=16,
-    batch_documents=2,
-    max_positions=96,
-    held_out=40,
-    long_share=0.3,
-    warmup=0.1,
-    vocabulary="words",
-)
 SIZE = 6
-
-
-class Stopped(Exception):
-    """Stands for a kill."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +41,9 @@ def vectors(text) -> Path:
 
 
 def changed(vectors: Path, **values) -> PretrainConfig:
-    return PretrainConfig(**{**vars(SMALL), "embeddings": str(vectors), **values})
+    return PretrainConfig(
+        **{**vars(SMALL), "tokens": 4000, "vocabulary": "words", "embeddings": str(vectors), **values}
+    )
 
 
 def embeddings(folder: Path) -> tuple[dict[str, int], torch.Tensor]:
@@ -136,6 +124,24 @@ def test_the_most_frequent_words_are_taken(text, vectors, tmp_path):
     assert len(vocabulary) == 5 + 120 and "and" in vocabulary
     card = json.loads((folder / "card.json").read_text())
     assert card["recipe"]["embeddings"] == str(vectors) and card["recipe"]["words"] == 120
+    told = (folder / "README.md").read_text()
+    assert "vocabulary of whole words." in told and "start from vectors.txt." in told
+
+
+def test_another_recipe_leaves_a_finished_folder_as_it_is(text, vectors, tmp_path):
+    folder = pretrain(changed(vectors, tokens=200), text, tmp_path)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(ConfigError, match=r"^another recipe: vocabulary=pieces \(was words\); "):
+        pretrain(changed(vectors, tokens=200, vocabulary="pieces"), text, tmp_path)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("words", [["--embeddings", "nowhere.txt"], ["--set", "embeddings=nowhere.txt"]])
+def test_the_command_refuses_vectors_that_are_not_there(text, tmp_path, capsys, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(["pretrain", "--to", "out", "--train-file", str(text), *words]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith(f"cse: missing vectors: embeddings={tmp_path}/nowhere.txt; give glove-6b-50d or an existing")
 
 
 @pytest.mark.parametrize(
