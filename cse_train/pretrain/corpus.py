@@ -32,25 +32,55 @@ class Corpus:
     mask_id: int
     vocab_size: int
 
-    def sentences(self, rows: np.ndarray, longest: int) -> list[np.ndarray]:
+    def sentences(self, rows: np.ndarray, longest: int) -> "Rows":
         """Single sentences of at most `longest` tokens, special tokens included."""
-        keep = np.minimum(self.lengths[rows], longest - 2)
-        return [self._wrap(self.flat[s : s + n]) for s, n in zip(self.starts[rows], keep, strict=True)]
+        return self._lay_out(self.starts[rows], np.minimum(self.lengths[rows], longest - 2))
 
-    def pair(self, first: int, second: int, longest: int) -> np.ndarray:
-        """Two sentences in one row of at most `longest` tokens, of which each may fill half."""
-        a, b = (
-            self.flat[self.starts[at] : self.starts[at] + min(self.lengths[at], (longest - 3) // 2)]
-            for at in (first, second)
-        )
-        return self._wrap(np.concatenate([a, [self.sep_id], b]))
+    def pairs(self, firsts: np.ndarray, seconds: np.ndarray, longest: int) -> "Rows":
+        """Rows of at most `longest` tokens of two sentences, each of at most half; second -1: the first one alone."""
+        two = seconds >= 0
+        room = np.where(two, (longest - 3) // 2, longest - 2)
+        parts = np.stack([firsts, np.where(two, seconds, 0)], 1)
+        kept, begins = np.stack([np.ones_like(two), two], 1), np.array([True, False])
+        counts = np.minimum(self.lengths[parts], room[:, None])
+        return self._lay_out(self.starts[parts][kept], counts[kept], np.broadcast_to(begins, kept.shape)[kept])
 
-    def run_of_sentences(self, first_token: int, width: int) -> np.ndarray:
-        """Consecutive text from `first_token` on: `width` tokens, special tokens included."""
-        return self._wrap(self.flat[first_token : first_token + width - 2])
+    def runs(self, first_tokens: np.ndarray, width: int) -> "Rows":
+        """Consecutive text from each of these tokens on: `width` tokens, special tokens included."""
+        return self._lay_out(first_tokens, np.minimum(width - 2, len(self.flat) - first_tokens))
 
-    def _wrap(self, ids: np.ndarray) -> np.ndarray:
-        return np.concatenate([[self.cls_id], ids, [self.sep_id]]).astype(np.int64)
+    def _lay_out(self, starts: np.ndarray, counts: np.ndarray, begins: np.ndarray | None = None) -> "Rows":
+        """[CLS] in front of every part that begins a row, `counts` tokens from `starts` on, [SEP] behind each part."""
+        begins = np.ones(len(starts), dtype=bool) if begins is None else begins
+        sizes = counts + 1 + begins
+        firsts = np.cumsum(sizes) - sizes
+        ids_T = np.empty(sizes.sum(), dtype=np.int64)
+        text_T = np.ones(len(ids_T), dtype=bool)
+        for at, special in ((firsts[begins], self.cls_id), (firsts + sizes - 1, self.sep_id)):
+            ids_T[at], text_T[at] = special, False
+        before = np.cumsum(counts) - counts
+        ids_T[text_T] = self.flat[np.arange(counts.sum()) + np.repeat(starts - before, counts)]
+        return Rows(ids_T, np.add.reduceat(sizes, np.flatnonzero(begins)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Token rows, end to end: ids int64 [T], lengths [N]."""
+
+    ids_T: np.ndarray
+    lengths_N: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.lengths_N)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(np.split(self.ids_T, np.cumsum(self.lengths_N)[:-1]))
+
+    @property
+    def starts_N(self) -> np.ndarray:
+        """Where each row begins."""
+        firsts: np.ndarray = np.cumsum(self.lengths_N) - self.lengths_N
+        return firsts
 
 
 def tokenise(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
@@ -88,6 +118,16 @@ def text_hash(path: Path) -> str:
 
 
 @dataclass(frozen=True)
+class PairLabels:
+    """Shape suffix: P rows of a step that are pairs."""
+
+    at_P: Tensor
+    """These rows."""
+    follows_P: Tensor
+    """Float: 1 where a pair's second text follows its first, else 0."""
+
+
+@dataclass(frozen=True)
 class MaskedBatch:
     """Rows of one step. Shape suffixes: M masked positions, N rows."""
 
@@ -98,8 +138,18 @@ class MaskedBatch:
     """Their true ids."""
     tokens: int
     """Tokens of all rows, special ones included."""
-    follows_N: Tensor | None = None
-    """Of a pair 1 where its second text follows its first, else 0; -1 for a row that is no pair."""
+    pairs: PairLabels | None = None
+
+    def to(self, device: torch.device) -> "MaskedBatch":
+        """The same batch on `device`; a card is not waited for."""
+        if device.type == "cpu":
+            return self
+
+        def moved(tensor: Tensor) -> Tensor:
+            return tensor.pin_memory().to(device, non_blocking=True)
+
+        pairs = self.pairs and PairLabels(moved(self.pairs.at_P), moved(self.pairs.follows_P))
+        return MaskedBatch(self.packed.to(device), moved(self.at_M), moved(self.target_M), self.tokens, pairs)
 
 
 @dataclass
@@ -109,52 +159,53 @@ class PretrainingBatches:
     corpus: Corpus
     config: PretrainConfig
     rng: np.random.Generator
-    queue: list[int] = field(default_factory=list)
+    queue: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __iter__(self) -> Iterator[MaskedBatch]:
         while True:
-            rows, follows_N = self._rows()
-            yield mask_rows(rows, self.corpus, self.config.mask_ratio, self.rng, follows_N)
+            rows, pairs = self._rows()
+            yield mask_rows(rows, self.corpus, self.config.mask_ratio, self.rng, pairs)
 
-    def _rows(self) -> tuple[list[np.ndarray], Tensor | None]:
+    def _rows(self) -> tuple[Rows, PairLabels | None]:
         trained = len(self.corpus.starts) - self.config.held_out
         if self.rng.random() < self.config.long_share:
             last = self.corpus.starts[trained] - self.config.max_positions
             firsts = self.rng.integers(0, last, self.config.batch_documents)
-            return [self.corpus.run_of_sentences(at, self.config.max_positions) for at in firsts], None
+            return self.corpus.runs(firsts, self.config.max_positions), None
         if len(self.queue) < self.config.batch_sentences:
-            self.queue = self.rng.permutation(trained).tolist()
-        taken, self.queue = self.queue[: self.config.batch_sentences], self.queue[self.config.batch_sentences :]
-        rows = self.corpus.sentences(np.array(taken), self.config.max_sentence)
-        return (rows, None) if self.config.cls_task == "none" else self._make_pairs(taken, rows, trained)
+            self.queue = self.rng.permutation(trained)
+        taken, self.queue = np.split(self.queue, [self.config.batch_sentences])
+        if self.config.cls_task == "none":
+            return self.corpus.sentences(taken, self.config.max_sentence), None
+        return self._make_pairs(taken, trained)
 
-    def _make_pairs(self, taken: list[int], rows: list[np.ndarray], trained: int) -> tuple[list[np.ndarray], Tensor]:
+    def _make_pairs(self, taken: np.ndarray, trained: int) -> tuple[Rows, PairLabels | None]:
         """Rows of which a share are pairs: a sentence and the next one, that one or another, in order or not."""
-        follows_N = torch.full((len(rows),), -1)
-        for row in np.flatnonzero(self.rng.random(len(rows)) < self.config.pair_share):
+        firsts, seconds = taken.copy(), np.full(len(taken), -1)
+        at = np.flatnonzero(self.rng.random(len(taken)) < self.config.pair_share)
+        follows = []
+        for row in at:
             first, second = taken[row], min(taken[row] + 1, trained - 1)
-            if follows := int(self.rng.random() < 0.5):
-                pass
-            elif self.config.cls_task == "next_sentence":
-                second = int(self.rng.integers(trained))
-            else:
-                first, second = second, first
-            rows[row], follows_N[row] = self.corpus.pair(first, second, self.config.max_sentence), follows
-        return rows, follows_N
+            follows.append(float(self.rng.random() < 0.5))
+            if not follows[-1]:
+                if self.config.cls_task == "next_sentence":
+                    second = int(self.rng.integers(trained))
+                else:
+                    first, second = second, first
+            firsts[row], seconds[row] = first, second
+        labels = PairLabels(torch.from_numpy(at), torch.tensor(follows)) if follows else None
+        return self.corpus.pairs(firsts, seconds, self.config.max_sentence), labels
 
 
 def mask_rows(
-    rows: list[np.ndarray], corpus: Corpus, ratio: float, rng: np.random.Generator, follows_N: Tensor | None = None
+    rows: Rows, corpus: Corpus, ratio: float, rng: np.random.Generator, pairs: PairLabels | None = None
 ) -> MaskedBatch:
     """Mask and pack rows."""
-    original = np.concatenate(rows)
-    special = (original == corpus.cls_id) | (original == corpus.sep_id)
-    ids, chosen = mask_tokens(
-        original, ~special, ratio=ratio, mask_id=corpus.mask_id, vocab_size=corpus.vocab_size, rng=rng
+    special = (rows.ids_T == corpus.cls_id) | (rows.ids_T == corpus.sep_id)
+    ids_T, chosen_T = mask_tokens(
+        rows.ids_T, ~special, ratio=ratio, mask_id=corpus.mask_id, vocab_size=corpus.vocab_size, rng=rng
     )
-    lengths = np.array([len(r) for r in rows])
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    packed = pack(ids, starts, lengths)
-    target = pack(np.where(chosen, original, -1), starts, lengths, pad_id=-1).ids_T
+    packed = pack(ids_T, rows.starts_N, rows.lengths_N)
+    target = pack(np.where(chosen_T, rows.ids_T, -1), rows.starts_N, rows.lengths_N, pad_id=-1).ids_T
     at_M = torch.nonzero(target >= 0).squeeze(1)
-    return MaskedBatch(packed, at_M, target[at_M], int(lengths.sum()), follows_N)
+    return MaskedBatch(packed, at_M, target[at_M], int(rows.lengths_N.sum()), pairs)

@@ -3,6 +3,7 @@
 Shape suffixes: M masked positions, H width.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,7 @@ from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import make_pooled
 from cse_train.pretrain.config import PretrainConfig
-from cse_train.pretrain.corpus import Corpus, mask_rows
+from cse_train.pretrain.corpus import Corpus, Rows, mask_rows
 from cse_train.pretrain.run import MaskedLM
 
 BANDS = (0, 64, 128, 256, 512)
@@ -35,38 +36,43 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     # Rows of `width` tokens; a shorter rest is left out unless it is all there is.
     begin, width = int(corpus.starts[first]), config.max_positions
     starts = range(begin, max(len(corpus.flat) - width + 3, 1), width - 2) or [begin]
-    runs = [corpus.run_of_sentences(at, width) for at in starts]
-    single = corpus.sentences(np.arange(first, len(corpus.starts)), config.max_sentence)
-    losses, right, positions = _predict(model, runs, corpus, config, EVALUATION_ROWS["documents"])
+    at_once = EVALUATION_ROWS["documents"]
+    runs = [corpus.runs(np.array(starts[at : at + at_once]), width) for at in range(0, len(starts), at_once)]
+    losses, right, positions = _predict(model, runs, corpus, config)
     bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
-    losses, right, _ = _predict(model, single, corpus, config, EVALUATION_ROWS["sentences"])
-    alone = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
-    return dict(_round(report | {"single_sentences": alone}))
+    alone, at_once = np.arange(first, len(corpus.starts)), EVALUATION_ROWS["sentences"]
+    single = [corpus.sentences(alone[at : at + at_once], config.max_sentence) for at in range(0, len(alone), at_once)]
+    losses, right, _ = _predict(model, single, corpus, config)
+    by_itself = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
+    return dict(_round(report | {"single_sentences": by_itself}))
 
 
 def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float]:
     """Spearman x 100 of the untrained poolers on a graded set; leaves mode and random state as they were."""
     evaluator = StsEvaluator(pairs, tokenizer)
     with evaluating(encoder):
-        return {name: round(evaluator(make_pooled(encoder, name)).spearman, 2) for name in DEV_POOLERS}
+        device = next(encoder.parameters()).device
+        return {name: round(evaluator(make_pooled(encoder, name), device).spearman, 2) for name in DEV_POOLERS}
 
 
 @torch.inference_mode()
 def _predict(
-    model: MaskedLM, rows: list[np.ndarray], corpus: Corpus, config: PretrainConfig, at_once: int
+    model: MaskedLM, parts: Sequence[Rows], corpus: Corpus, config: PretrainConfig
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per masked token: loss, whether the first guess is right, position."""
-    rng = np.random.default_rng(config.seed + 1)
-    batches = []
+    rng, device = np.random.default_rng(config.seed + 1), model.head.bias.device
+    found = []
     with evaluating(model):
-        for at in range(0, len(rows), at_once):
-            batch = mask_rows(rows[at : at + at_once], corpus, config.mask_ratio, rng)
+        for rows in parts:
+            batch = mask_rows(rows, corpus, config.mask_ratio, rng)
             if len(batch.at_M):
-                _, logits = model(batch)
-                losses = F.cross_entropy(logits, batch.target_M, reduction="none")
-                batches.append((losses, logits.argmax(1) == batch.target_M, batch.packed.positions_T[batch.at_M]))
-    all_losses, all_right, all_positions = (torch.cat(parts).numpy() for parts in zip(*batches, strict=True))
+                here = batch.to(device)
+                _, logits = model(here)
+                losses = F.cross_entropy(logits, here.target_M, reduction="none")
+                right = logits.argmax(1) == here.target_M
+                found.append((losses.cpu(), right.cpu(), batch.packed.positions_T[batch.at_M]))
+    all_losses, all_right, all_positions = (torch.cat(kind).numpy() for kind in zip(*found, strict=True))
     return all_losses, all_right, all_positions
 
 

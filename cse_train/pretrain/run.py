@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import BertConfig
 
+from cse_train import distributed
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
-from cse_train.fields import Json
+from cse_train.fields import ConfigError, Json
 from cse_train.numerics import autocast, multiplies_bf16
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
 from cse_train.pretrain.corpus import Corpus, MaskedBatch, PretrainingBatches
@@ -42,10 +44,10 @@ class MaskedLM(nn.Module):
         hidden = self.encoder(batch.packed, tokens=True)
         logits = self.head(hidden.last_TH[batch.at_M], self.encoder.word.weight)
         loss = F.cross_entropy(logits.float(), batch.target_M)
-        if batch.follows_N is not None and (pairs_N := batch.follows_N >= 0).any():
+        if batch.pairs is not None:
             assert self.follows is not None
-            logit_N = self.follows(hidden.cls_VNH[0]).squeeze(1)
-            loss = loss + F.binary_cross_entropy_with_logits(logit_N[pairs_N].float(), batch.follows_N[pairs_N].float())
+            logit_P = self.follows(hidden.cls_VNH[0])[batch.pairs.at_P].squeeze(1)
+            loss = loss + F.binary_cross_entropy_with_logits(logit_P.float(), batch.pairs.follows_P)
         return loss, logits
 
     def start_words(self, start: WordStart, config: PretrainConfig) -> None:
@@ -75,6 +77,7 @@ class Run:
     model: MaskedLM
     optimiser: torch.optim.Optimizer
     batches: PretrainingBatches
+    device: torch.device
     tokens: int = 0
     seconds: float = 0.0
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -88,12 +91,14 @@ class Run:
         model = MaskedLM(bert_config(config, corpus.vocab_size), generator, pairs=config.cls_task != "none")
         if words is not None:
             model.start_words(words, config)
+        device = distributed.device()
+        model.to(device)
         matrices = [p for p in model.parameters() if p.ndim > 1]
         vectors = [p for p in model.parameters() if p.ndim == 1]
         groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
         optimiser = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
         batches = PretrainingBatches(corpus, config, np.random.default_rng(config.seed))
-        return cls(config, model, optimiser, batches, words=words)
+        return cls(config, model, optimiser, batches, device, words=words and words.to(device))
 
     def state(self) -> Json:
         """Everything `load` needs; readable by `torch.load(weights_only=True)`."""
@@ -103,7 +108,7 @@ class Run:
             "optimiser": self.optimiser.state_dict(),
             "rng": self.batches.rng.bit_generator.state,
             "queue": torch.tensor(self.batches.queue),
-            "torch_rng": torch.get_rng_state(),
+            "torch_rng": self._get_rng_state(),
             "tokens": self.tokens,
             "seconds": self.seconds,
             "log": self.log,
@@ -114,12 +119,25 @@ class Run:
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.batches.rng.bit_generator.state = state["rng"]
-        self.batches.queue = state["queue"].tolist()
-        torch.set_rng_state(state["torch_rng"])
+        self.batches.queue = state["queue"].numpy()
+        self._set_rng_state(state["torch_rng"])
         self.tokens, self.seconds, self.log = state["tokens"], state["seconds"], state["log"]
 
+    def _get_rng_state(self) -> Tensor:
+        """Of the generator that dropout draws from."""
+        return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
+
+    def _set_rng_state(self, state: Tensor) -> None:
+        """Raises ConfigError for that of another kind of device, whose masks are others."""
+        here = self._get_rng_state()
+        if len(state) != len(here):
+            raise ConfigError([f"another device: the state was not begun on a {self.device.type}; go on where it was"])
+        (partial(torch.cuda.set_rng_state, device=self.device) if self.device.type == "cuda" else torch.set_rng_state)(
+            state
+        )
+
     def train_until(self, tokens: int) -> None:
-        """Train to `tokens` tokens, in bf16 autocast where this CPU multiplies in bf16, and note the mean loss."""
+        """Train to `tokens` tokens, in bf16 autocast where the device multiplies in bf16, and note the mean loss."""
         self.model.train()
         begun, losses = time.perf_counter(), []
         for batch in self.batches:
@@ -127,21 +145,22 @@ class Run:
             self.tokens += batch.tokens
             if self.tokens >= tokens:
                 break
+        loss = float(np.mean([float(value) for value in losses]))  # waits for a card, which no step does
         self.seconds += time.perf_counter() - begun
         self.log.append(
             {
                 "tokens": self.tokens,
                 "seconds": round(self.seconds),
-                "loss": float(np.mean(losses)),
-                "precision": BF16 if multiplies_bf16() else "fp32",
+                "loss": loss,
+                "precision": BF16 if self.device.type != "cpu" or multiplies_bf16() else "fp32",
             }
         )
 
-    def _step(self, batch: MaskedBatch) -> float:
+    def _step(self, batch: MaskedBatch) -> Tensor:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.tokens + 1)
-        with autocast(torch.device("cpu"), "bf16"):
-            loss, _ = self.model(batch)
+        with autocast(self.device, "bf16"):
+            loss, _ = self.model(batch.to(self.device))
         loss.backward()
         frozen = self.words if self.tokens < self.config.frozen * self.config.tokens else None
         rows = self._word_rows()
@@ -154,7 +173,8 @@ class Run:
             with torch.no_grad():
                 rows[frozen.ids_K] = kept
         self.optimiser.zero_grad()
-        return float(loss.item())
+        detached: Tensor = loss.detach()
+        return detached
 
     def _word_rows(self) -> Tensor:
         """The parameter [V, D] or [V, H] whose rows are the tokens'."""

@@ -45,6 +45,10 @@ class WordStart:
         columns = torch.from_numpy(np.linalg.qr(normal)[0]).float()
         return columns.T * (width / size) ** 0.5 if width >= size else columns
 
+    def to(self, device: torch.device) -> "WordStart":
+        """The same with its tensors on `device`."""
+        return WordStart(self.ids_K.to(device), self.vectors_KD.to(device))
+
 
 class FactorisedEmbedding(nn.Module):
     """Stands for the `nn.Embedding` [V, H] of an encoder that is pretrained: a product [V, D] x [D, H]."""

@@ -50,7 +50,7 @@ def test_share_and_width_of_long_steps(corpus):
 
 
 def test_long_rows_are_consecutive_text(corpus):
-    row = corpus.run_of_sentences(17, 64)
+    (row,) = corpus.runs(np.array([17]), 64)
     assert (row[0], row[-1], len(row)) == (2, 3, 64)
     assert row[1:-1].tolist() == corpus.flat[17:79].tolist()
 
@@ -118,8 +118,9 @@ def test_pairs_are_what_their_labels_say(corpus, task):
     batches = PretrainingBatches(corpus, small(long_share=0.0, cls_task=task), np.random.default_rng(1))
     seen = {-1: 0, 0: 0, 1: 0}
     for _ in range(200):
-        rows, follows_N = batches._rows()
-        for row, follows in zip(rows, follows_N.tolist(), strict=True):
+        rows, pairs = batches._rows()
+        of_pairs = dict(zip(pairs.at_P.tolist(), pairs.follows_P.tolist(), strict=True)) if pairs else {}
+        for row, follows in ((row, int(of_pairs.get(number, -1))) for number, row in enumerate(rows)):
             parts = [part.tolist() for part in np.split(row[1:-1], np.flatnonzero(row[1:-1] == 3))]
             first, second = parts[0][0], (parts[1][1] if len(parts) > 1 else None)
             seen[follows] += 1
