@@ -207,5 +207,5 @@ def mask_rows(
     )
     packed = pack(ids_T, rows.starts_N, rows.lengths_N)
     target = pack(np.where(chosen_T, rows.ids_T, -1), rows.starts_N, rows.lengths_N, pad_id=-1).ids_T
-    at_M = torch.nonzero(target >= 0).squeeze(1)
+    at_M = torch.from_numpy(np.flatnonzero(target.numpy() >= 0))
     return MaskedBatch(packed, at_M, target[at_M], int(rows.lengths_N.sum()), pairs)
