@@ -24,9 +24,21 @@ def rank() -> int:
     return dist.get_rank() if size() > 1 else 0
 
 
+def has_card() -> bool:
+    """Whether this rank's device is a card; takes no memory on it."""
+    return torch.cuda.is_available()
+
+
 def device() -> torch.device:
     """This rank's: the current CUDA device where there is one."""
-    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+    return torch.device("cuda", torch.cuda.current_device()) if has_card() else torch.device("cpu")
+
+
+def copy_to(values: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device; a card takes it from pinned memory, while the host goes on."""
+    if torch.device(device).type == "cuda" and values.device.type == "cpu":
+        values = values.pin_memory()
+    return values.to(device, non_blocking=True)
 
 
 class _Gather(torch.autograd.Function):

@@ -135,6 +135,18 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16" and able)
 
 
+def is_card(device: torch.device) -> bool:
+    """Whether the encoder goes a card's way there: torch's fused attention, and weights that are cast together."""
+    return device.type != "cpu"
+
+
+def cast_dtype(device: torch.device) -> torch.dtype | None:
+    """What autocast multiplies in on a card; None where it is off, and on a CPU."""
+    if not is_card(device) or not torch.amp.is_autocast_available(device.type):
+        return None
+    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
+
+
 Product = Callable[[Tensor, Tensor], Tensor]
 
 

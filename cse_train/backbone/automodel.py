@@ -6,6 +6,7 @@ Each length group goes through the model as one padded batch, so `Hidden` has th
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cse_train.encoder.encoder import Hidden
@@ -39,12 +40,14 @@ class AutoModelEncoder(nn.Module):
         for group, ids in packed.split(packed.ids_T[:, None]):
             lengths = packed.lengths_N[first : first + group.rows]
             first += group.rows
-            groups.append(self._group(ids.squeeze(2), lengths, views, tokens or layers))
-        states = list(zip(*groups, strict=True))
-        cls_VNH = packed.unsort([block[:, 0] for block in states[-1]], views)
+            states = self._group(ids.squeeze(2)[:, : group.needed], lengths, views, tokens or layers)
+            behind = (0, 0, 0, group.rounded)
+            groups.append(tuple(F.pad(state, behind) for state in states) if group.rounded else states)
+        by_layer = list(zip(*groups, strict=True))
+        cls_VNH = packed.unsort([block[:, 0] for block in by_layer[-1]], views)
         if not (tokens or layers):
             return Hidden(packed, views, cls_VNH)
-        wanted = states if layers else (states[0], states[1], states[-1])
+        wanted = by_layer if layers else (by_layer[0], by_layer[1], by_layer[-1])
         every = tuple(torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks]) for blocks in wanted)
         return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
 

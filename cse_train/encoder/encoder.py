@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 
+from cse_train import numerics
 from cse_train.encoder.dropout import dropout
+from cse_train.encoder.fused_attention import Masks, attention_kernels, attention_masks
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import Packed
-from cse_train.numerics import bf16_products
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -136,7 +137,8 @@ class Encoder(nn.Module):
         `front_output_NPH` likewise for that of each sequence's first P slots (CMLM's).
         Raises ValueError for a sequence that is longer than the position embeddings.
         """
-        with bf16_products(packed.ids_T.device):
+        device = packed.ids_T.device
+        with numerics.bf16_products(device), attention_kernels(device):
             shift = prompts.length if prompts is not None and prompts.shift else 0
             if cls_output_NH is not None:
                 front_output_NPH = cls_output_NH.unsqueeze(1)
@@ -147,27 +149,38 @@ class Encoder(nn.Module):
                 x_TH = x_TH * kept_TH
             states = [x_TH]
             rows, deep = views * packed.rows, len(self.layers) - 1
+            masks = self._masks(packed, views, prompts.length if prompts else 0)
             for index, layer in enumerate(self.layers[:-1]):
-                x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None)
+                x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None, masks)
                 if index == 0 or layers:
                     states.append(x_TH)
             last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
             if not (tokens or layers):
                 assert isinstance(last, Layer)
-                cls = last.forward_cls(x_TH, packed, views, prefix)
+                cls = last.forward_cls(x_TH, packed, views, prefix, masks)
                 cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
                 return Hidden(packed, views, cls_VNH)
-            last_TH = last(x_TH, packed, views, prefix)
+            last_TH = last(x_TH, packed, views, prefix, masks)
             cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
             states.append(last_TH)
             every = tuple(states) if layers else ()
             return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], every, self.skipped)
 
+    def _masks(self, packed: Packed, views: int, prompts: int) -> Masks | None:
+        """What attention adds to its scores on a card, the same for all layers; on a CPU each layer reads the pack."""
+        device = packed.ids_T.device
+        if not numerics.is_card(device):
+            return None
+        return attention_masks(packed, views, prompts, numerics.cast_dtype(device) or self.position.weight.dtype)
+
     def _check_length(self, packed: Packed, shift: int) -> None:
-        longest = max(group.width for group in packed.groups)
-        room = self.config.max_position_embeddings - self.position_offset - shift
+        longest, room = max(group.needed for group in packed.groups), self._room(shift)
         if longest > room:
             raise ValueError(f"encoder: length={longest} exceeds its {room} positions; lower train.max_seq_length")
+
+    def _room(self, shift: int) -> int:
+        """Positions for a sequence behind `shift` prompts."""
+        return int(self.config.max_position_embeddings) - self.position_offset - shift
 
     def _embed(
         self, packed: Packed, views: int, shift: int, cls_word_H: Tensor | None, front_output_NPH: Tensor | None
@@ -175,7 +188,10 @@ class Encoder(nn.Module):
         words_TH = self.word(packed.ids_T)
         if cls_word_H is not None:
             words_TH = torch.where((packed.positions_T == 0)[:, None], cls_word_H, words_TH)
-        x = words_TH + self.position(packed.positions_T + self.position_offset + shift)
+        places_T = packed.positions_T + self.position_offset + shift
+        if max(group.width for group in packed.groups) > self._room(shift):  # of padding, which has no position there
+            places_T = places_T.clamp(max=self.config.max_position_embeddings - 1)
+        x = words_TH + self.position(places_T)
         x = self.embedding_norm(x + self.token_type.weight[0])
         if views > 1:
             x = torch.cat([t for block in x.split([g.slots for g in packed.groups]) for t in [block] * views])

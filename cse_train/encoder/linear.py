@@ -14,10 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cse_train.encoder.cast_weights import Affine
 from cse_train.numerics import CAST, ROUNDED, TORCH, onednn_mode, product_path
 
 
-def linear(x_TI: Tensor, layer: nn.Linear) -> Tensor:
+def linear(x_TI: Tensor, layer: nn.Linear | Affine) -> Tensor:
     """`layer(x_TI)`; bf16 on the path CAST, whatever the rows are."""
     path = product_path(x_TI)
     if path == TORCH:
@@ -26,7 +27,7 @@ def linear(x_TI: Tensor, layer: nn.Linear) -> Tensor:
     return result
 
 
-def linear_gelu(x_TI: Tensor, layer: nn.Linear) -> Tensor:
+def linear_gelu(x_TI: Tensor, layer: nn.Linear | Affine) -> Tensor:
     """`F.gelu(layer(x_TI))`, in one pass where no gradient wants what lies between."""
     path = product_path(x_TI)
     if torch.is_grad_enabled() or path == TORCH:

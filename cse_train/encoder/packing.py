@@ -5,12 +5,20 @@ Shape suffixes: N sequences, T packed token slots (padding inside a group includ
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from cse_train import distributed
+
+GROUPS = 8
+"""Length groups of a pack at most."""
+GROUP_ON_CARD = 64
+"""Rows of a group at least on a card, where each group costs kernels of its own and padding little."""
+WIDTH_ON_CARD = 8
+"""Widths are multiples there, so that few shapes recur; the kernels like it too."""
 MASKED = torch.finfo(torch.float32).min
 
 
@@ -22,11 +30,18 @@ class LengthGroup:
     width: int
     bias: Tensor | None
     """Additive attention bias [rows, 1, 1, width], 0 or a very negative number; None when nothing is padded."""
+    rounded: int = 0
+    """Slots by which the width was rounded up: no row of the group reads them."""
 
     @property
     def slots(self) -> int:
         """Token slots of one view."""
         return self.rows * self.width
+
+    @property
+    def needed(self) -> int:
+        """Slots of a row that its positions must have room for."""
+        return self.width - self.rounded
 
     def bias_of(self, views: int) -> Tensor | None:
         """The bias for the rows of all views."""
@@ -34,8 +49,8 @@ class LengthGroup:
 
     def to(self, device: torch.device | str) -> "LengthGroup":
         """The same group with its bias on `device`."""
-        bias = None if self.bias is None else self.bias.to(device, non_blocking=True)
-        return LengthGroup(self.rows, self.width, bias)
+        bias = None if self.bias is None else distributed.copy_to(self.bias, device)
+        return replace(self, bias=bias)
 
 
 @dataclass(frozen=True)
@@ -58,13 +73,14 @@ class Packed:
     def to(self, device: torch.device | str) -> "Packed":
         """The same batch with its tensors on `device`."""
         tensors = (self.ids_T, self.positions_T, self.order_N, self.lengths_N)
-        ids_T, positions_T, order_N, lengths_N = (t.to(device, non_blocking=True) for t in tensors)
+        ids_T, positions_T, order_N, lengths_N = (distributed.copy_to(t, device) for t in tensors)
         return Packed(ids_T, positions_T, tuple(g.to(device) for g in self.groups), order_N, lengths_N)
 
     def split(self, packed_TH: Tensor, views: int = 1) -> Iterator[tuple[LengthGroup, Tensor]]:
         """Yield each group with its block [views * rows, width, H]; views lie one after the other inside a group."""
         sizes = [views * g.slots for g in self.groups]
-        for group, block in zip(self.groups, packed_TH.split(sizes), strict=True):
+        blocks = packed_TH.split(sizes) if len(sizes) > 1 else (packed_TH,)  # its gradient would be a copy
+        for group, block in zip(self.groups, blocks, strict=True):
             yield group, block.view(views * group.rows, group.width, -1)
 
     def unsort(self, per_row: Sequence[Tensor], views: int) -> Tensor:
@@ -90,7 +106,8 @@ class Packed:
         """Int64 [T]: the packed row that each slot belongs to."""
         device = self.ids_T.device
         widths = torch.cat([torch.full((g.rows,), g.width, device=device) for g in self.groups])
-        return torch.arange(self.rows, device=device).repeat_interleave(widths)
+        rows_N = torch.arange(self.rows, device=device)
+        return rows_N.repeat_interleave(widths, output_size=len(self.ids_T))  # else the host waits for their sum
 
     def attended_T(self) -> Tensor:
         """Bool [T]: True where a slot holds a real token."""
@@ -103,13 +120,14 @@ def pack(
     lengths: np.ndarray,
     *,
     pad_id: int = 0,
-    groups: int = 8,
+    groups: int | None = None,
     width: int | None = None,
 ) -> Packed:
     """Gather N rows `flat[starts[i] : starts[i] + lengths[i]]` into at most `groups` groups of similar length.
 
-    The groups have equally many rows: oneDNN compiles each shape once, and these recur. `width` makes every group that
-    wide, for a loss that counts the padding. Raises ValueError for an empty batch, an empty row, or a row that is
+    The groups have equally many rows: oneDNN compiles each shape once, and these recur. `groups=None` takes as many as
+    pay on this rank's device, on a card with their widths rounded up. `width` makes every group that wide, for a loss
+    that counts the padding. Raises ValueError for an empty batch, an empty row, or a row that is
     longer than `width`.
     """
     if len(starts) == 0 or lengths.min() < 1:
@@ -118,19 +136,22 @@ def pack(
         raise ValueError(f"pack: a row of {lengths.max()} tokens is longer than width={width}")
     order = np.argsort(lengths, kind="stable")
     starts_N, lengths_N = starts[order], lengths[order]
-    sizes = [len(rows) for rows in np.array_split(order, min(groups, len(order)))]
-    widths = lengths_N[np.cumsum(sizes) - 1] if width is None else np.full(len(sizes), width)
+    rounding = WIDTH_ON_CARD if groups is None and width is None and distributed.has_card() else 1
+    sizes = [len(rows) for rows in np.array_split(order, min(groups or count_groups(len(order)), len(order)))]
+    longest = lengths_N[np.cumsum(sizes) - 1] if width is None else np.full(len(sizes), width)
+    widths = -(-longest // rounding) * rounding
     width_N = np.repeat(widths, sizes)
     positions_T = np.arange(width_N.sum()) - np.repeat(np.cumsum(width_N) - width_N, width_N)
     real_T = positions_T < np.repeat(lengths_N, width_N)
     at_T = np.minimum(np.repeat(starts_N, width_N) + positions_T, len(flat) - 1)
     bias_T = np.where(real_T, np.float32(0), np.float32(MASKED))
     made, first = [], 0
-    for rows, wide in zip(sizes, widths.tolist(), strict=True):
+    for rows, wide, needed in zip(sizes, widths.tolist(), longest.tolist(), strict=True):
         at = slice(first, first + rows * wide)
         first = at.stop
         padded = not real_T[at].all()
-        made.append(LengthGroup(rows, wide, torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None))
+        bias = torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None
+        made.append(LengthGroup(rows, wide, bias, wide - needed))
     return Packed(
         ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id).astype(np.int64)),
         positions_T=torch.from_numpy(positions_T),
@@ -140,8 +161,17 @@ def pack(
     )
 
 
+def count_groups(rows: int) -> int:
+    """The length groups that pay on this rank's device."""
+    return max(1, min(GROUPS, rows // GROUP_ON_CARD)) if distributed.has_card() else GROUPS
+
+
 def pack_lists(
-    sequences: Sequence[Sequence[int] | np.ndarray], *, pad_id: int = 0, groups: int = 8, width: int | None = None
+    sequences: Sequence[Sequence[int] | np.ndarray],
+    *,
+    pad_id: int = 0,
+    groups: int | None = None,
+    width: int | None = None,
 ) -> Packed:
     """`pack` for sequences that are not in a token store."""
     lengths = np.array([len(s) for s in sequences])

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_train.backbone.backbone import Backbone
+from cse_train.distributed import copy_to
 from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
 from cse_train.plugins.options import Options, misspelt
@@ -31,7 +32,7 @@ class Batch:
 
     def to(self, device: torch.device | str) -> "Batch":
         inputs = {name: packed.to(device) for name, packed in self.inputs.items()}
-        return Batch(inputs, self.examples, {name: t.to(device) for name, t in self.tensors.items()})
+        return Batch(inputs, self.examples, {name: copy_to(t, device) for name, t in self.tensors.items()})
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,7 @@ class _Functions(TorchFunctionMode):
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
     """Where a library asks for the kind of device: owner, name, and what it is on the card."""
     yield distributed, "device", lambda: CARD
+    yield distributed, "has_card", lambda: True
     optimiser = importlib.import_module("torch.optim.optimizer")
     yield optimiser, "_get_fused_kernels_supported_devices", lambda: ["cpu", CARD.type]
     yield torch, "autocast", _autocast(torch.autocast)

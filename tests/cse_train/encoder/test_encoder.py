@@ -7,9 +7,10 @@ import torch
 import torch.nn.functional as F
 
 from cse_train.backbone.transformers_io import encoder_from_transformers, encoder_to_transformers
+from cse_train.encoder.attention import attend_packed
 from cse_train.encoder.dropout import dropout
 from cse_train.encoder.encoder import Encoder, find_unsupported
-from cse_train.encoder.layer import Layer
+from cse_train.encoder.fused_attention import attend_fused
 from cse_train.encoder.packing import pack_lists
 
 
@@ -104,18 +105,21 @@ def test_views_differ_in_train_and_are_equal_in_eval(pair, sentences, tokens):
     assert (first - second).abs().amax(1).min() > 1e-3
 
 
-def test_attention_dropout_acts_on_the_probabilities(config_of):
+@pytest.mark.parametrize("way", ["CPU", "card"])
+def test_attention_dropout_acts_on_the_probabilities(way):
     """T5: values = identity makes the attention output the dropped probabilities themselves."""
     rate, width = 0.4, 64
-    config = config_of("bert", 1, attention_probs_dropout_prob=rate, hidden_dropout_prob=0.0)
-    layer = Layer(config).train()
     packed = pack_lists([list(range(width))] * 8, groups=1)
-    query = torch.zeros(8, 4, width, 8)
-    eye = torch.eye(width).expand(8, 4, width, width)
-    dropped = layer._attend(query, query, eye, packed.groups[0], 1)
+    eye = torch.eye(width).repeat(8, 4)
+    qkv = torch.cat([torch.zeros(8 * width, 2 * 4 * width), eye], 1)
+    ways = {
+        "CPU": lambda rate: attend_packed(qkv, packed, 1, 4, rate),
+        "card": lambda rate: attend_fused(qkv, packed, 1, 4, rate, [None], None),
+    }
+    dropped, kept = ways[way](rate), ways[way](0.0)
     assert abs((dropped == 0).float().mean() - rate) < 0.01
-    torch.testing.assert_close(dropped[dropped > 0], torch.full_like(dropped[dropped > 0], 1 / width / (1 - rate)))
-    kept = layer.eval()._attend(query, query, eye, packed.groups[0], 1)
+    share = 1 / width / (1 - rate)
+    torch.testing.assert_close(dropped[dropped > 0], torch.full_like(dropped[dropped > 0], share), rtol=1e-4, atol=0)
     torch.testing.assert_close(kept, torch.full_like(kept, 1 / width))
 
 

@@ -1,0 +1,100 @@
+"""Self-attention of length groups by torch's fused kernels, on a card: no score and no mask of dropout is stored.
+
+Shape suffixes: N rows (sequences in all views, packed order), T packed slots, R rows of a group, M queries of a row, W
+slots of a row, A heads, H hidden size, D head size, P prompts.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from cse_train.encoder.attention import KeysValues
+from cse_train.encoder.packing import Packed
+
+Parts = tuple[Tensor, ...]
+"""Query [R, M, H], key and value [R, W, H] of a group."""
+Masks = Sequence[Tensor | None]
+"""What is added to the scores of each group, [R, 1, 1, P + W]; None where nothing is padded."""
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""Without cuDNN's, which plans anew for each shape."""
+MASK_ALIGNMENT = 8
+"""The rows of a mask begin at multiples of so many numbers, else each call would copy it."""
+
+
+def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
+    """What the attention inside the block may be computed by."""
+    return sdpa_kernel(KERNELS) if device.type == "cuda" else nullcontext()
+
+
+def attention_masks(packed: Packed, views: int, prompts: int, dtype: torch.dtype) -> list[Tensor | None]:
+    """The masks of all layers, in the dtype in which attention is computed; prompts are never masked."""
+    masks: list[Tensor | None] = []
+    for group in packed.groups:
+        bias = group.bias_of(views)
+        if bias is not None:  # bf16 rounds fp32's smallest number to -inf: each row has a token that is not masked
+            width = prompts + group.width
+            bias = F.pad(bias, (prompts, -width % MASK_ALIGNMENT)).to(dtype)[..., :width]
+        masks.append(bias)
+    return masks
+
+
+def attend_fused(
+    qkv_T3H: Tensor, packed: Packed, views: int, heads: int, rate: float, masks: Masks, prompts: KeysValues | None
+) -> Tensor:
+    """The mixed heads [T, H], as `attend_packed` gives them."""
+    blocks = (block.unflatten(2, (3, -1)).unbind(2) for _, block in packed.split(qkv_T3H, views))
+    return _joined(blocks, packed, views, heads, rate, masks, prompts)
+
+
+def attend_fused_cls(
+    query_NH: Tensor,
+    kv_T2H: Tensor,
+    packed: Packed,
+    views: int,
+    heads: int,
+    rate: float,
+    masks: Masks,
+    prompts: KeysValues | None,
+) -> Tensor:
+    """The mixed heads [N, H] of one query a row over keys and values of all its slots."""
+    queries = query_NH.unsqueeze(1).split([views * group.rows for group in packed.groups])
+    keys_values = (block.unflatten(2, (2, -1)).unbind(2) for _, block in packed.split(kv_T2H, views))
+    blocks = ((query, *two) for query, two in zip(queries, keys_values, strict=True))
+    return _joined(blocks, packed, views, heads, rate, masks, prompts)
+
+
+def _joined(
+    blocks: Iterator[Parts],
+    packed: Packed,
+    views: int,
+    heads: int,
+    rate: float,
+    masks: Masks,
+    prompts: KeysValues | None,
+) -> Tensor:
+    """[all R * M, H]."""
+    groups = zip(blocks, masks, _by_group(prompts, packed, views), strict=True)
+    mixed = [_attend(parts, heads, rate, mask, prefix) for parts, mask, prefix in groups]
+    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def _attend(parts: Parts, heads: int, rate: float, mask: Tensor | None, prefix: KeysValues | None) -> Tensor:
+    """[R * M, H]; `prefix` stands in front of keys and values. Heads are views: without prompts nothing is copied."""
+    query, key, value = (part.unflatten(2, (heads, -1)).transpose(1, 2) for part in parts)
+    if prefix is not None:
+        pairs = zip(prefix, (key, value), strict=True)
+        key, value = (torch.cat([first.to(rest.dtype), rest], 2) for first, rest in pairs)
+    mixed_RAMD = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+    return mixed_RAMD.transpose(1, 2).flatten(2).flatten(0, 1)
+
+
+def _by_group(prompts: KeysValues | None, packed: Packed, views: int) -> list[KeysValues | None]:
+    """The rows of a layer's prompts that belong to each group."""
+    if prompts is None:
+        return [None] * len(packed.groups)
+    sizes = [views * group.rows for group in packed.groups]
+    return list(zip(*(part.split(sizes) for part in prompts), strict=True))
