@@ -64,6 +64,8 @@ class Packed:
     """`order_N[i]` is the batch row that packed row i holds."""
     lengths_N: Tensor
     """Length of each packed row, special tokens included."""
+    host_lengths_N: Tensor
+    """The same in main memory, so that nothing has to wait for a card to know them."""
 
     @property
     def rows(self) -> int:
@@ -74,7 +76,8 @@ class Packed:
         """The same batch with its tensors on `device`."""
         tensors = (self.ids_T, self.positions_T, self.order_N, self.lengths_N)
         ids_T, positions_T, order_N, lengths_N = (distributed.copy_to(t, device) for t in tensors)
-        return Packed(ids_T, positions_T, tuple(g.to(device) for g in self.groups), order_N, lengths_N)
+        groups = tuple(group.to(device) for group in self.groups)
+        return Packed(ids_T, positions_T, groups, order_N, lengths_N, self.host_lengths_N)
 
     def split(self, packed_TH: Tensor, views: int = 1) -> Iterator[tuple[LengthGroup, Tensor]]:
         """Yield each group with its block [views * rows, width, H]; views lie one after the other inside a group."""
@@ -112,6 +115,14 @@ class Packed:
     def attended_T(self) -> Tensor:
         """Bool [T]: True where a slot holds a real token."""
         return self.positions_T < self.lengths_N[self.row_T()]
+
+    def attended_M(self) -> Tensor:
+        """Int64 [M]: the slots of real tokens, which a boolean mask on a card would have the host wait for."""
+        lengths = self.host_lengths_N.numpy()
+        widths = np.repeat([group.width for group in self.groups], [group.rows for group in self.groups])
+        skipped = np.cumsum(widths - lengths) - (widths - lengths)
+        at = np.arange(lengths.sum()) + np.repeat(skipped, lengths)
+        return distributed.copy_to(torch.from_numpy(at), self.ids_T.device)
 
 
 def pack(
@@ -152,12 +163,14 @@ def pack(
         padded = not real_T[at].all()
         bias = torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None
         made.append(LengthGroup(rows, wide, bias, wide - needed))
+    host_lengths_N = torch.from_numpy(lengths_N.astype(np.int64))
     return Packed(
         ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id).astype(np.int64)),
         positions_T=torch.from_numpy(positions_T),
         groups=tuple(made),
         order_N=torch.from_numpy(order),
-        lengths_N=torch.from_numpy(lengths_N.astype(np.int64)),
+        lengths_N=host_lengths_N,
+        host_lengths_N=host_lengths_N,
     )
 
 

@@ -72,7 +72,14 @@ class Generator(nn.Module):
         pieces = (logits_SV[:, : self.vocabulary] for logits_SV in logits)
         if not self.sample:
             return torch.cat([piece_SV.argmax(-1) for piece_SV in pieces])
-        return torch.cat([torch.multinomial(piece_SV.float().softmax(-1), 1).squeeze(1) for piece_SV in pieces])
+        return torch.cat([_draw(piece_SV.float().softmax(-1)) for piece_SV in pieces])
+
+
+def _draw(probability_SV: Tensor) -> Tensor:
+    """One id [S] of each distribution, on a card as `torch.multinomial` draws it, whose checks the host waits for."""
+    if probability_SV.device.type == "cpu":
+        return torch.multinomial(probability_SV, 1).squeeze(1)
+    return (probability_SV / torch.empty_like(probability_SV).exponential_()).argmax(-1)
 
 
 class PackedMaskedLM(nn.Module):
