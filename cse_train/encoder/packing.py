@@ -4,6 +4,7 @@ Sorting happens inside the batch, so which sentences meet in a batch never chang
 Shape suffixes: N sequences, T packed token slots (padding inside a group included), V dropout views.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -94,13 +95,14 @@ class Packed:
 
     def unpacked(self, values_T: Tensor) -> list[np.ndarray]:
         """What stands in each sequence's slots, in batch order, without the padding."""
-        blocks = (row.cpu().numpy() for _, block in self.split(values_T[:, None]) for row in block.squeeze(2))
-        cut = [row[:length] for row, length in zip(blocks, self.lengths_N.tolist(), strict=True)]
+        here_T1 = values_T.cpu()[:, None]
+        blocks = (row.numpy() for _, block in self.split(here_T1) for row in block.squeeze(2))
+        cut = [row[:length] for row, length in zip(blocks, self.host_lengths_N.tolist(), strict=True)]
         return [cut[i] for i in self.order_N.argsort().tolist()]
 
     def first_VN(self, views: int = 1) -> Tensor:
         """Int64 [V * N]: the slot of each packed row's position 0, all views of a group together."""
-        ends = np.cumsum([views * group.slots for group in self.groups]).tolist()
+        ends = list(itertools.accumulate(views * group.slots for group in self.groups))  # torch.compile follows it
         device = self.ids_T.device
         starts = zip(self.groups, ends, strict=True)
         return torch.cat([torch.arange(e - views * g.slots, e, g.width, device=device) for g, e in starts])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from cse_train import numerics
 from cse_train.backbone.backbone import Backbone, load_backbone, require_same_vocabulary
 from cse_train.backbone.folders import weight_files
 from cse_train.backbone.weight_files import require_safe
@@ -77,9 +78,9 @@ class Generator(nn.Module):
 
 def _draw(probability_SV: Tensor) -> Tensor:
     """One id [S] of each distribution, on a card as `torch.multinomial` draws it, whose checks the host waits for."""
-    if probability_SV.device.type == "cpu":
-        return torch.multinomial(probability_SV, 1).squeeze(1)
-    return (probability_SV / torch.empty_like(probability_SV).exponential_()).argmax(-1)
+    if numerics.is_card(probability_SV.device):
+        return (probability_SV / torch.empty_like(probability_SV).exponential_()).argmax(-1)
+    return torch.multinomial(probability_SV, 1).squeeze(1)
 
 
 class PackedMaskedLM(nn.Module):

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_train import numerics
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack
@@ -125,6 +126,6 @@ def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict
 
 def _mean_where(values_G: Tensor, chosen_G: Tensor) -> Tensor:
     """The mean of the chosen ones; the host would have to wait for a card to know how many they are."""
-    if values_G.device.type == "cpu":
-        return values_G[chosen_G].mean()
-    return torch.where(chosen_G, values_G, 0.0).sum() / chosen_G.sum()
+    if numerics.is_card(values_G.device):
+        return torch.where(chosen_G, values_G, 0.0).sum() / chosen_G.sum()
+    return values_G[chosen_G].mean()
