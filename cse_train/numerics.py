@@ -136,7 +136,7 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 
 
 def is_card(device: torch.device) -> bool:
-    """Whether the encoder goes a card's way there: torch's fused attention, and weights that are cast together."""
+    """Whether code for cards runs there: fewer kernels, as torch's fused attention, and no wait for a number."""
     return device.type != "cpu"
 
 

@@ -4,6 +4,7 @@ Sorting happens inside the batch, so which sentences meet in a batch never chang
 Shape suffixes: N sequences, T packed token slots (padding inside a group included), V dropout views.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -64,6 +65,8 @@ class Packed:
     """`order_N[i]` is the batch row that packed row i holds."""
     lengths_N: Tensor
     """Length of each packed row, special tokens included."""
+    host_lengths_N: Tensor
+    """The same in main memory, so that nothing has to wait for a card to know them."""
 
     @property
     def rows(self) -> int:
@@ -74,7 +77,8 @@ class Packed:
         """The same batch with its tensors on `device`."""
         tensors = (self.ids_T, self.positions_T, self.order_N, self.lengths_N)
         ids_T, positions_T, order_N, lengths_N = (distributed.copy_to(t, device) for t in tensors)
-        return Packed(ids_T, positions_T, tuple(g.to(device) for g in self.groups), order_N, lengths_N)
+        groups = tuple(group.to(device) for group in self.groups)
+        return Packed(ids_T, positions_T, groups, order_N, lengths_N, self.host_lengths_N)
 
     def split(self, packed_TH: Tensor, views: int = 1) -> Iterator[tuple[LengthGroup, Tensor]]:
         """Yield each group with its block [views * rows, width, H]; views lie one after the other inside a group."""
@@ -91,13 +95,14 @@ class Packed:
 
     def unpacked(self, values_T: Tensor) -> list[np.ndarray]:
         """What stands in each sequence's slots, in batch order, without the padding."""
-        blocks = (row.cpu().numpy() for _, block in self.split(values_T[:, None]) for row in block.squeeze(2))
-        cut = [row[:length] for row, length in zip(blocks, self.lengths_N.tolist(), strict=True)]
+        here_T1 = values_T.cpu()[:, None]
+        blocks = (row.numpy() for _, block in self.split(here_T1) for row in block.squeeze(2))
+        cut = [row[:length] for row, length in zip(blocks, self.host_lengths_N.tolist(), strict=True)]
         return [cut[i] for i in self.order_N.argsort().tolist()]
 
     def first_VN(self, views: int = 1) -> Tensor:
         """Int64 [V * N]: the slot of each packed row's position 0, all views of a group together."""
-        ends = np.cumsum([views * group.slots for group in self.groups]).tolist()
+        ends = list(itertools.accumulate(views * group.slots for group in self.groups))  # torch.compile follows it
         device = self.ids_T.device
         starts = zip(self.groups, ends, strict=True)
         return torch.cat([torch.arange(e - views * g.slots, e, g.width, device=device) for g, e in starts])
@@ -112,6 +117,14 @@ class Packed:
     def attended_T(self) -> Tensor:
         """Bool [T]: True where a slot holds a real token."""
         return self.positions_T < self.lengths_N[self.row_T()]
+
+    def attended_M(self) -> Tensor:
+        """Int64 [M]: the slots of real tokens, which a boolean mask on a card would have the host wait for."""
+        lengths = self.host_lengths_N.numpy()
+        widths = np.repeat([group.width for group in self.groups], [group.rows for group in self.groups])
+        skipped = np.cumsum(widths - lengths) - (widths - lengths)
+        at = np.arange(lengths.sum()) + np.repeat(skipped, lengths)
+        return distributed.copy_to(torch.from_numpy(at), self.ids_T.device)
 
 
 def pack(
@@ -152,12 +165,14 @@ def pack(
         padded = not real_T[at].all()
         bias = torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None
         made.append(LengthGroup(rows, wide, bias, wide - needed))
+    host_lengths_N = torch.from_numpy(lengths_N.astype(np.int64))
     return Packed(
         ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id).astype(np.int64)),
         positions_T=torch.from_numpy(positions_T),
         groups=tuple(made),
         order_N=torch.from_numpy(order),
-        lengths_N=torch.from_numpy(lengths_N.astype(np.int64)),
+        lengths_N=host_lengths_N,
+        host_lengths_N=host_lengths_N,
     )
 
 

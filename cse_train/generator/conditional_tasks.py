@@ -64,7 +64,7 @@ class ConditionalMaskedLM(ConditionalTask):
         self.head = copy.deepcopy(head)
 
     def forward(self, edited: Edited, condition_NH: Tensor) -> Result:
-        at_M = edited.chosen_T.nonzero().squeeze(1)
+        at_M = edited.chosen_M
         logits_MV = self.head(self.hidden(edited.packed, condition_NH)[at_M], self.encoder.word.weight)
         loss = mean_over_ranks(*masked_lm(logits_MV, edited.source_T[at_M]))
         return loss, {"loss_mlm": loss.detach()}
@@ -79,7 +79,7 @@ class CorrectiveLM(ConditionalTask):
         self.copy = nn.Linear(encoder.width, 1)
 
     def forward(self, edited: Edited, condition_NH: Tensor) -> Result:
-        at_M = edited.packed.attended_T().nonzero().squeeze(1)
+        at_M = edited.packed.attended_M()
         hidden_MH = self.hidden(edited.packed, condition_NH)[at_M]
         logits_MV, copy_M = self.head(hidden_MH, self.encoder.word.weight), self.copy(hidden_MH).squeeze(1)
         ids_M, source_M = edited.packed.ids_T[at_M], edited.source_T[at_M]

@@ -23,8 +23,8 @@ class Edited:
     """The original ids; [MASK] where a token was inserted."""
     replaced_T: Tensor
     """Bool: differs from the original, was inserted, or follows a deleted token."""
-    chosen_T: Tensor
-    """Bool: chosen by masking."""
+    chosen_M: Tensor
+    """Int64: the slots that are chosen by masking."""
 
     def replaced_fraction(self) -> Tensor:
         """Share of the real tokens."""
@@ -34,14 +34,18 @@ class Edited:
 def pack_edits(edits: Sequence[Edit], *, pad_id: int, width: int | None = None) -> tuple[Packed, dict[str, Tensor]]:
     """What the generator reads, and in the same slots "source_T", "edited_T" and "chosen_T" (`Edit`).
 
-    "inner_M" are the slots of real tokens behind each sentence's first.
+    "edited_M" and "chosen_M" are the slots where these are true, "inner_M" those of real tokens behind each first.
     """
     masked = pack_lists([edit.masked_L for edit in edits], pad_id=pad_id, width=width)
+    edited_T = pack_lists([edit.edited_L for edit in edits], width=width).ids_T.bool()
+    chosen_T = pack_lists([edit.chosen_L for edit in edits], width=width).ids_T.bool()
     return masked, {
         "inner_M": (masked.attended_T() & (masked.positions_T > 0)).nonzero().squeeze(1),
         "source_T": pack_lists([edit.source_L for edit in edits], pad_id=pad_id, width=width).ids_T,
-        "edited_T": pack_lists([edit.edited_L for edit in edits], width=width).ids_T.bool(),
-        "chosen_T": pack_lists([edit.chosen_L for edit in edits], width=width).ids_T.bool(),
+        "edited_T": edited_T,
+        "edited_M": edited_T.nonzero().squeeze(1),
+        "chosen_T": chosen_T,
+        "chosen_M": chosen_T.nonzero().squeeze(1),
     }
 
 
@@ -58,9 +62,9 @@ def fill(generator: Generator | None, masked: Packed, tensors: Mapping[str, Tens
     if generator is not None and generator.sample and not only_edited:
         ids_T = generator.predict(masked)
     elif generator is not None:
-        at_M = edited_T.nonzero().squeeze(1) if only_edited else tensors["inner_M"]
+        at_M = tensors["edited_M" if only_edited else "inner_M"]
         ids_T = source_T.index_copy(0, at_M, generator.predict(masked, at_M))
     ids_T = torch.where(first_T, source_T, ids_T)
     replaced_T = attended_T & (edited_T | (ids_T != source_T))
     filled = replace(masked, ids_T=torch.where(attended_T, ids_T, 0))
-    return Edited(filled, source_T, replaced_T, tensors["chosen_T"])
+    return Edited(filled, source_T, replaced_T, tensors["chosen_M"])

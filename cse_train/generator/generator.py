@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from cse_train import numerics
 from cse_train.backbone.backbone import Backbone, load_backbone, require_same_vocabulary
 from cse_train.backbone.folders import weight_files
 from cse_train.backbone.weight_files import require_safe
@@ -72,7 +73,14 @@ class Generator(nn.Module):
         pieces = (logits_SV[:, : self.vocabulary] for logits_SV in logits)
         if not self.sample:
             return torch.cat([piece_SV.argmax(-1) for piece_SV in pieces])
-        return torch.cat([torch.multinomial(piece_SV.float().softmax(-1), 1).squeeze(1) for piece_SV in pieces])
+        return torch.cat([_draw(piece_SV.float().softmax(-1)) for piece_SV in pieces])
+
+
+def _draw(probability_SV: Tensor) -> Tensor:
+    """One id [S] of each distribution, on a card as `torch.multinomial` draws it, whose checks the host waits for."""
+    if numerics.is_card(probability_SV.device):
+        return (probability_SV / torch.empty_like(probability_SV).exponential_()).argmax(-1)
+    return torch.multinomial(probability_SV, 1).squeeze(1)
 
 
 class PackedMaskedLM(nn.Module):

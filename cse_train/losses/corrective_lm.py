@@ -19,4 +19,4 @@ def corrective_lm(logits_TV: Tensor, copy_T: Tensor, edited_T: Tensor, source_T:
     predicted_T = -F.cross_entropy(logits_TV.float(), source_T, reduction="none") + F.logsigmoid(-copy_T.float())
     copied_T = torch.logaddexp(predicted_T, F.logsigmoid(copy_T.float()))
     total = -torch.where(edited_T == source_T, copied_T, predicted_T).sum()
-    return total, source_T.new_tensor(len(source_T))
+    return total, source_T.new_full((), len(source_T))

@@ -13,6 +13,11 @@ EPSILON = 1e-8
 """Norms are floored at this, as `nn.CosineSimilarity` does."""
 
 
+def normalise(rows_BD: Tensor) -> Tensor:
+    """Unit vectors in fp64."""
+    return F.normalize(rows_BD.double(), dim=-1, eps=EPSILON)
+
+
 def cosines(left_BD: Tensor, right_ND: Tensor) -> Tensor:
     """Cosine similarities [B, N] in fp64, inside autocast too (reference_spec T29).
 
@@ -20,8 +25,7 @@ def cosines(left_BD: Tensor, right_ND: Tensor) -> Tensor:
     half of the step's distance from its exact gradient came from here.
     """
     with torch.autocast(left_BD.device.type, enabled=False):
-        left = F.normalize(left_BD.double(), dim=-1, eps=EPSILON)
-        return left @ F.normalize(right_ND.double(), dim=-1, eps=EPSILON).T
+        return normalise(left_BD) @ normalise(right_ND).T
 
 
 def info_nce(

@@ -22,4 +22,4 @@ def jensen_shannon(tokens_TD: Tensor, sentences_GD: Tensor, own_T: Tensor) -> tu
         positive = F.softplus(-scores_TG.gather(1, own_T1)).sum()
         negative = F.softplus(scores_TG).scatter(1, own_T1, 0.0).sum() / (len(sentences_GD) - 1)
         total = positive + negative - 2 * len(own_T) * F.softplus(scores_TG.new_zeros(()))
-        return total, own_T.new_tensor(len(own_T))
+        return total, own_T.new_full((), len(own_T))

@@ -51,7 +51,8 @@ def _without_first(logits_BB: Tensor) -> Tensor:
 def _many_guides(sentences_BD: Tensor, guides_BKD: Tensor, temperature: float) -> Tensor:
     rows = len(sentences_BD)
     logits_BBK = cosines(sentences_BD, guides_BKD.flatten(0, 1)).view(rows, rows, -1) / temperature
-    itself = torch.eye(rows, dtype=torch.bool, device=logits_BBK.device)
-    own_BK = logits_BBK[itself]
-    others_B1 = logits_BBK[~itself].view(rows, -1).logsumexp(1, keepdim=True)
+    itself_B = torch.arange(rows, device=logits_BBK.device)
+    own_BK = logits_BBK[itself_B, itself_B]
+    others_BB = itself_B[:-1] + (itself_B[:-1] >= itself_B[:, None])  # a mask's size is not known without waiting
+    others_B1 = logits_BBK[itself_B[:, None], others_BB].flatten(1).logsumexp(1, keepdim=True)
     return (torch.logaddexp(own_BK, others_B1) - own_BK).mean().float()

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cse_train import numerics
 from cse_train.backbone.backbone import Backbone
-from cse_train.distributed import all_gather_rows
+from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.losses.contrastive_tension import contrastive_tension
@@ -86,7 +87,7 @@ class ContrastiveTension(Method[Config]):
         first_AH = self._first(batch.inputs["first"])
         first_BH, second_BH = first_AH[batch.tensors["anchor_B"]], self.encode(batch.inputs["second"])
         loss = contrastive_tension(first_BH, second_BH, batch.tensors["same_B"])
-        joined = map(all_gather_rows, (first_BH, second_BH, batch.tensors["same_B"]))
+        joined = (gather_with_grad(rows.detach()) for rows in (first_BH, second_BH, batch.tensors["same_B"]))
         return StepOutput(loss, {"loss": loss.detach(), **pair_statistics(*joined)})
 
     def encode(self, packed: Packed) -> Tensor:
@@ -118,6 +119,13 @@ class ContrastiveTension(Method[Config]):
 def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict[str, Tensor]:
     """What `view_statistics` says of two views: here a row's views meet in positive pairs alone."""
     cosine_G = cosines(first_GH, second_GH).diagonal().float()
-    positive, negative = cosine_G[same_G].mean(), cosine_G[~same_G].mean()
+    positive, negative = (_mean_where(cosine_G, chosen_G) for chosen_G in (same_G, ~same_G))
     spread = view_statistics(second_GH, second_GH)
     return {**spread, "positive_cosine": positive, "negative_cosine": negative, "alignment": 2 - 2 * positive}
+
+
+def _mean_where(values_G: Tensor, chosen_G: Tensor) -> Tensor:
+    """The mean of the chosen ones; the host would have to wait for a card to know how many they are."""
+    if numerics.is_card(values_G.device):
+        return torch.where(chosen_G, values_G, 0.0).sum() / chosen_G.sum()
+    return values_G[chosen_G].mean()

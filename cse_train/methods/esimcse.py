@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone
-from cse_train.distributed import all_gather_rows, gather_with_grad
+from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
@@ -97,7 +97,7 @@ class ESimCSE(Method[Config]):
         negatives = self.queue.rows_MD if len(self.queue) else None
         loss = info_nce(anchors_GH, positives_GH, negatives, temperature=self.config.temperature)
         metrics = {"loss_contrastive": loss.detach(), **view_statistics(anchors_GH, positives_GH)}
-        metrics["queue_rows"] = loss.new_tensor(len(self.queue))
+        metrics["queue_rows"] = loss.new_full((), len(self.queue))
         if self.momentum is not None:
             self._enqueue(batch.inputs["anchors"])
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
@@ -110,7 +110,7 @@ class ESimCSE(Method[Config]):
     def _enqueue(self, anchors: Packed) -> None:
         assert self.momentum is not None
         embedded_BH = self.pooler(self.momentum(anchors, tokens=self.pooler.needs_tokens))[0]
-        self.queue.enqueue(all_gather_rows(embedded_BH) if self.config.queue_scope == "gathered" else embedded_BH)
+        self.queue.enqueue(gather_with_grad(embedded_BH) if self.config.queue_scope == "gathered" else embedded_BH)
 
 
 def _check(config: Config) -> None:

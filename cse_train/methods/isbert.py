@@ -1,6 +1,7 @@
 """IS-BERT (Zhang et al., EMNLP 2020): a sentence vector that tells the n-grams of its sentence from all others.
 
-Shape suffixes: N sequences, G sequences of all ranks, T packed slots, R rows of a group, W slots of a row, H width.
+Shape suffixes: N sequences, G sequences of all ranks, T packed slots, M those of real
+tokens, R rows of a group, W slots of a row, H width.
 """
 
 from dataclasses import dataclass
@@ -78,9 +79,9 @@ class ISBERT(Method[Config]):
         before = rank() * len(sentences_NH)
         after = (size() - 1) * len(sentences_NH) - before
         sentences_GH = all_reduce_sum_with_grad(F.pad(sentences_NH, (0, 0, before, after)))
-        attended_T = packed.attended_T()
-        own_T = packed.order_N[packed.row_T()][attended_T] + before
-        loss = mean_over_ranks(*jensen_shannon(ngrams_TH[attended_T], sentences_GH, own_T))
+        at_M = packed.attended_M()
+        own_M = packed.order_N[packed.row_T()[at_M]] + before
+        loss = mean_over_ranks(*jensen_shannon(ngrams_TH[at_M], sentences_GH, own_M))
         cls_NH = ngrams_TH[packed.first_VN()]
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(cls_NH, sentences_NH[packed.order_N])})
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from cse_train.backbone.backbone import Backbone, own_encoder
-from cse_train.distributed import gather_with_grad
+from cse_train.distributed import copy_to, gather_with_grad
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import LengthGroup, Packed, pack_lists
 from cse_train.fields import ConfigError
@@ -124,9 +124,10 @@ class PromptBERT(Method[Config]):
         vectors_NH = self._read_mask(packed, template)
         if not denoised:
             return vectors_NH
-        lengths_U, which_N = torch.unique(packed.lengths_N - template.length, return_inverse=True)
-        alone_UH = self._read_mask(template_alone(template, lengths_U, self.first_position), template)
-        return vectors_NH - torch.empty_like(vectors_NH).index_copy(0, packed.order_N, alone_UH[which_N])
+        lengths_U, which_N = torch.unique(packed.host_lengths_N - template.length, return_inverse=True)
+        alone = template_alone(template, lengths_U, self.first_position).to(vectors_NH.device)
+        alone_NH = self._read_mask(alone, template)[copy_to(which_N, vectors_NH.device)]
+        return vectors_NH - torch.empty_like(vectors_NH).index_copy(0, packed.order_N, alone_NH)
 
     def _read_mask(self, packed: Packed, template: Template) -> Tensor:
         last_TH = self.encoder(packed, tokens=True).last_TH
@@ -138,15 +139,14 @@ class PromptBERT(Method[Config]):
 def template_alone(template: Template, lengths_U: Tensor, first: int = 0) -> Packed:
     """The template without a sentence, once for each length of one that it leaves out of its positions.
 
-    `first` is its first token's position, counted from where a text begins.
+    All in main memory. `first` is its first token's position, counted from where a text begins.
     """
-    device, rows = lengths_U.device, len(lengths_U)
-    ids_L = torch.tensor([*template.before, *template.after], device=device)
-    place_L = torch.arange(template.length, device=device)
+    rows, place_L = len(lengths_U), torch.arange(template.length)
+    ids_L = torch.tensor([*template.before, *template.after])
     positions_UL = first + place_L + (place_L >= len(template.before)) * lengths_U[:, None]
-    order_U, length_U = torch.arange(rows, device=device), torch.full((rows,), template.length, device=device)
+    order_U, length_U = torch.arange(rows), torch.full((rows,), template.length)
     group = LengthGroup(rows, template.length, None)
-    return Packed(ids_L.repeat(rows), positions_UL.flatten(), (group,), order_U, length_U)
+    return Packed(ids_L.repeat(rows), positions_UL.flatten(), (group,), order_U, length_U, length_U)
 
 
 def _room(encoder: Encoder, template: Template) -> int:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from cse_train.losses.info_nce import cosines
+from cse_train.losses.info_nce import normalise
 
 
 @torch.no_grad()
@@ -12,7 +12,9 @@ def view_statistics(anchors_BD: Tensor, positives_BD: Tensor) -> dict[str, Tenso
 
     alignment = mean |a - p|^2, uniformity = log mean over i < j of exp(-2 |a_i - a_j|^2), both on unit vectors.
     """
-    similar, spread = cosines(anchors_BD, positives_BD), cosines(anchors_BD, anchors_BD)
+    with torch.autocast(anchors_BD.device.type, enabled=False):
+        anchors, positives = normalise(anchors_BD), normalise(positives_BD)
+        similar, spread = anchors @ positives.T, anchors @ anchors.T
     rows = len(similar)
     positive = similar.diagonal().mean()
     negative = (similar.sum() - similar.diagonal().sum()) / max(1, rows * (rows - 1))

@@ -84,8 +84,12 @@ class Window:
 
     def add(self, metrics: dict[str, Tensor]) -> None:
         self.steps += 1
-        for name, value in metrics.items():
-            self.sums[name] = self.sums[name] + value if name in self.sums else value.detach().clone()
+        values = {name: value.detach() for name, value in metrics.items()}
+        if self.sums.keys() == values.keys():
+            torch._foreach_add_(list(self.sums.values()), [values[name] for name in self.sums])
+            return
+        for name, value in values.items():
+            self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
 
     def means(self) -> dict[str, float]:
         """Means over steps and ranks; empties the window."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
+from cse_train import distributed
 from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.backbone import load_backbone, own_encoder
 from cse_train.backbone.folders import content_hash
@@ -45,6 +46,20 @@ def test_a_decoder_attends_causally_as_in_transformers(made, kind, is_decoder):
         encoder = load_backbone(str(folder)).encoder.eval()
         one, two = encoder(pack_lists([[2, 7, 9, 3], [2, 7, 8, 3]], groups=1)).cls_VNH[0]
     assert torch.equal(one, two) == is_decoder, "position 0 of a causal encoder sees itself alone"
+
+
+@pytest.mark.parametrize("kind", ["electra", "distilbert"])
+def test_widths_that_a_card_rounds_up_need_no_positions(made, monkeypatch, kind):
+    """Seven tokens in eight slots, of an encoder that has seven positions."""
+    encoder = load_backbone(str(made(kind, max_position_embeddings=7))).encoder.eval()
+    with torch.no_grad():
+        exact = [encoder(pack_lists(SENTENCES, groups=1), tokens=True) for _ in range(2)]
+        monkeypatch.setattr(distributed, "has_card", lambda: True)
+        rounded = encoder(pack_lists(SENTENCES), views=2, tokens=True)
+    assert [group.width for group in rounded.packed.groups] == [8]
+    for one, other in zip(exact, rounded.mean_VNH(rounded.last_TH), strict=True):
+        torch.testing.assert_close(other, one.mean_VNH(one.last_TH)[0])
+    torch.testing.assert_close(rounded.cls_VNH[1], exact[0].cls_VNH[0])
 
 
 def test_a_decoder_is_another_encoder_for_signatures(made):

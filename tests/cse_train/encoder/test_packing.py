@@ -32,6 +32,13 @@ def test_groups_save_padding_and_mark_what_is_left(sentences):
         assert torch.equal(biases == 0, packed.attended_T())
 
 
+@pytest.mark.parametrize("groups", [1, 3, 50])
+def test_the_slots_of_real_tokens_are_known_on_the_host(sentences, groups):
+    for packed in (pack_lists(sentences, groups=groups), pack_lists(sentences, groups=groups, width=37)):
+        assert torch.equal(packed.attended_M(), packed.attended_T().nonzero().squeeze(1))
+        assert torch.equal(packed.host_lengths_N, packed.lengths_N)
+
+
 def test_equal_lengths_need_no_bias():
     assert all(group.bias is None for group in pack_lists([[1, 2, 3]] * 8).groups)
 

@@ -7,6 +7,7 @@ import torch
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM, BertModel, DistilBertConfig
 from transformers import DistilBertForMaskedLM as DistilBert
 
+from cse_train import numerics
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
@@ -68,7 +69,9 @@ def test_distilbert_goes_through_transformers_and_keeps_to_the_vocabulary(backbo
     assert in_order(packed, generator.predict(packed)) == expected
 
 
-def test_sampling_follows_the_probabilities_and_torch_seed(backbone, sentences) -> None:
+@pytest.mark.parametrize("card", [False, True])
+def test_sampling_follows_the_probabilities_and_torch_seed(backbone, sentences, monkeypatch, card: bool) -> None:
+    monkeypatch.setattr(numerics, "is_card", lambda device: card)
     generator = Generator(SHIPPED, backbone, dropout=False, sample=True)
     packed = pack_lists([sentences[0]] * 400)
     torch.manual_seed(1)
