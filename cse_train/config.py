@@ -83,8 +83,9 @@ class TrainConfig:
     or none; null takes the folder's default, as that library does. Its tokens count among max_seq_length's."""
     evaluations: Annotated[int, Range(low=1)] = 125
     """Dev evaluations, evenly spaced in examples; hold it equal across cells, because a best-of-N grows with N."""
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """Arithmetic of the encoder; the loss and the evaluation are always fp32."""
+    precision: Literal["auto", "fp32", "tf32", "bf16", "fp16"] = "fp32"
+    """Arithmetic of the encoder; the loss and the evaluation are always fp32. auto is bf16 on a card that computes it,
+    and else fp32; tf32 is fp32 on a CPU; fp16, whose loss is scaled, is for cards without bf16."""
     seed: Annotated[int, Range(low=0)] = 0
     """Seed of data order, dropout, augmentation and new weights, each drawn from a generator of its own."""
 

@@ -8,6 +8,7 @@ second, and kept in the cache folder: all processes of a machine take the same, 
 
 import ctypes
 import functools
+import inspect
 import json
 import platform
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,13 +46,35 @@ def onednn_mode(precision: str) -> Iterator[None]:
 
 
 @contextmanager
+def tf32(allowed: bool) -> Iterator[None]:
+    """Whether a card may round fp32 tensors to TF32 inside the block, in its products and in cuDNN's layers.
+
+    Torch lets cuDNN do so by default: every Conv1d and LSTM. These names are in torch 2.11 and later, whose newer ones
+    (`fp32_precision`) may not be mixed with them.
+    """
+    owners: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [owner.allow_tf32 for owner in owners]
+    try:
+        for owner in owners:
+            owner.allow_tf32 = allowed
+        yield
+    finally:
+        for owner, value in zip(owners, before, strict=True):
+            owner.allow_tf32 = value
+
+
+@contextmanager
 def fast_fp32() -> Iterator[bool]:
-    """Use oneDNN's matrix products inside the block where they are exact and no slower; yields whether it does."""
-    if fp32_path() == TORCH:
-        yield False
-        return
-    with onednn_mode("bf16"):
-        yield True
+    """fp32 inside the block, on a card without TF32; a CPU's products by oneDNN where these are exact and no slower.
+
+    Yields whether they are oneDNN's.
+    """
+    with tf32(False):
+        if fp32_path() == TORCH:
+            yield False
+            return
+        with onednn_mode("bf16"):
+            yield True
 
 
 @cache
@@ -131,8 +155,27 @@ def multiplies_bf16() -> bool:
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """What `train.precision` asks for, inside the block; a CPU without products in bf16 computes in fp32."""
-    able = device.type != "cpu" or multiplies_bf16()
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16" and able)
+    computed = precision_of(device, precision)
+    dtype = torch.float16 if computed == "fp16" else torch.bfloat16
+    return torch.autocast(device.type, dtype, enabled=computed in ("bf16", "fp16"))
+
+
+def precision_of(device: torch.device, precision: str) -> str:
+    """What a device computes where `train.precision` asks for this: fp32 where it does not have it."""
+    if device.type == "cpu":
+        able = precision == "bf16" and multiplies_bf16()
+    else:
+        able = precision != "tf32" or has_bf16(device)  # both came with Ampere
+    return precision if able else "fp32"
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether a card multiplies in bf16: one before Ampere, such as T4 and V100, emulates it slowly. False of a CPU."""
+    if device.type != "cuda":
+        return False
+    if "including_emulation" in inspect.signature(torch.cuda.is_bf16_supported).parameters:
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def is_card(device: torch.device) -> bool:

@@ -81,6 +81,14 @@ def note_cost(connection: Connection, claim: Claim, examples: int | None, second
     connection.execute(_COST, {**about, "examples": examples, "seconds": seconds})
 
 
+def note_details(connection: Connection, claim: Claim, details: Mapping[str, object]) -> None:
+    """Add what only showed while an attempt was trained to what it was begun with."""
+    table = schema.provenance
+    of = and_(table.c.signature == claim.signature, table.c.attempt == claim.attempt)
+    begun = connection.execute(select(table.c.details).where(of)).scalar_one_or_none()
+    connection.execute(update(table).where(of).values(details={**(begun or {}), **details}))
+
+
 def _named(claim: Claim) -> dict[str, object]:
     return {name: getattr(claim, column) for name, column in _OF.items()}
 

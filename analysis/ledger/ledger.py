@@ -196,10 +196,11 @@ class Ledger:
         folder: str | Path | None,
         reason: str | None = None,
         points: Sequence[Point] = (),
+        details: Mapping[str, object] | None = None,
     ) -> None:
         """Ends the attempt as done, stopped, failed or lost, with its last points, as `add_points` takes them.
 
-        Raises LostClaim; the same end said twice is none.
+        `details`: what its provenance does not say yet. Raises LostClaim; the same end said twice is none.
         """
         assert state in NOT_HELD, state
         reached = dict(zip(PROGRESS_FIELDS, (examples, best, best_examples, seconds), strict=True))
@@ -216,6 +217,8 @@ class Ledger:
             self._store_curve(connection, claim, points)
             claims.note(connection, claim, state, folder=folder, reason=reason)
             claims.note_cost(connection, claim, examples, seconds)
+            if details:
+                claims.note_details(connection, claim, details)
         self._noted = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:

@@ -13,6 +13,8 @@ from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json, Protocol, Scalar, Settings
 
 SEED = "train.seed"
+ARITHMETIC = "train.precision"
+"""The setting that may leave to the device in what a run is computed; its attempts' details say in what it was."""
 SEED_TEXT = re.compile(rf'"{re.escape(SEED)}": ?(0|[1-9][0-9]*)(?=[,}}])')
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from analysis.run_state import RunState
 from analysis.statistics.basics import Spread, mean_and_sd, pool_spreads, welch
 from analysis.tables.labels import choose_axes
+from analysis.tables.results import require_one_precision
 from analysis.tables.spec import (
     Key,
     MetricScale,
@@ -161,8 +162,9 @@ def aggregate(
     `idle`: signatures of runs that never beat their first evaluation or their encoder without training. A published
     table of which half the runs are idle is without signal, and so is one whose entries all lie within the median seed
     sd of `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different
-    protocols or one seed has two values.
+    protocols, one seed has two values, or `train.precision` came to several things.
     """
+    require_one_precision(results, spec.id)
     values = _values(spec, results)
     of_idle = _values(spec, [result for result in results if result.signature in idle])
     printed = {identify(row["key"]): row["cells"] for row in spec.published}

@@ -1,10 +1,13 @@
 """From ledger rows to the values that `aggregate` reads: one per (cell, seed, column)."""
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from analysis.ledger import Ledger, RunRow, ScoreRow
+from analysis.ledger.rows import ARITHMETIC
 from analysis.run_state import UNCLAIMED, RunState, Standing
-from analysis.tables.spec import Key, RunValue, identify
+from analysis.tables.spec import Key, RunValue, TableError, identify
 from cse_train.results import Protocol, Scalar
 
 BEST_COLUMN = "best"
@@ -54,6 +57,7 @@ def results_of(
     scored = {suite for _, suite in scores}
     suites = {column: (names or {}).get(column, column) for column in columns}
     stands = {column: stands_behind(rows, suite) for column, suite in suites.items()}
+    computed = _find_computed(ledger, runs_by_signature.values())
     values: list[RunValue] = []
     for place, (key, signature, seed) in enumerate(rows):
         run = runs_by_signature.get(signature)
@@ -62,8 +66,30 @@ def results_of(
         for column in (column for column in columns if stands[column][place]):
             suite = suites[column]
             value, protocol = _cell(run, suite, scores.get((signature, suite)), suite in scored)
-            values.append(RunValue(row, seed, column, value, protocol, signature, state))
+            values.append(RunValue(row, seed, column, value, protocol, signature, state, computed.get(signature)))
     return values
+
+
+def _find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[str, str]]:
+    """Signature -> what was asked for and computed, of runs whose device decides."""
+    asked = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
+    attempts = ledger.provenance([signature for signature, value in asked.items() if value != "fp32"])
+    newest = {signature: rows[-1].details.get(ARITHMETIC) for signature, rows in attempts.items()}
+    return {signature: (asked[signature], str(value)) for signature, value in newest.items() if value}
+
+
+def require_one_precision(results: Iterable[RunValue], table: str) -> None:
+    """Raise TableError where runs of one setting were computed in several ways, as `auto` is on a card and a CPU."""
+    runs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for result in results:
+        if result.computed and math.isfinite(result.value):
+            asked, computed = result.computed
+            runs[asked][computed].add(result.signature)
+    for asked, ways in runs.items():
+        if len(ways) > 1:
+            counted = " and ".join(f"{way} ({len(signatures)})" for way, signatures in sorted(ways.items()))
+            line = f"one precision: {ARITHMETIC}={asked} was {counted} in the runs of {table}"
+            raise TableError(f"{line}; train them on one kind of device, or give {ARITHMETIC} a value of its own")
 
 
 def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, Protocol | None]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
+from analysis.ledger.rows import ARITHMETIC
 from analysis.run_folder import RunFolder
 from analysis.run_state import WITH_RESULT, RunState
 from cluster.plan.plan import PlannedRun
@@ -209,6 +210,7 @@ class Recorder:
             folder=folder,
             reason=reason,
             points=claimed.unrecorded,
+            details=_find_details(claimed, reached),
         )
         return best
 
@@ -241,6 +243,12 @@ class Recorder:
         failure = Failure(signature=planned.signature, reason=reason, log=log)
         self.outcome = replace(self.outcome, failures=(*self.outcome.failures, failure))
         self.report(EventKind.FAILED, planned, state=RunState.FAILED, reason=reason, log=log)
+
+
+def _find_details(claimed: ClaimedRun, reached: Outcome | Point | None) -> dict[str, object]:
+    """In what a run was computed, where that hangs on the device: everything but fp32 does."""
+    hangs = claimed.planned.run.train.precision != "fp32" and reached is not None and reached.precision
+    return {ARITHMETIC: reached.precision} if hangs and reached else {}
 
 
 def _log(claimed: ClaimedRun) -> str:

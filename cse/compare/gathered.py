@@ -23,7 +23,9 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
 
 SIDE_NAMES = ("A", "B")
-OF_MODEL = ("pooler", "max_length")
+COMPUTED_IN = "computed in"
+"""Stands with the protocol of runs whose arithmetic their device decided."""
+OF_MODEL = ("pooler", "max_length", COMPUTED_IN)
 """Protocol fields that belong to a model: two models may differ in them, and a line says so."""
 NO_SPANS: Mapping[str, float] = MappingProxyType({})
 FOLDER_SEEDS = {"A": -1, "B": -2}
@@ -182,6 +184,8 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
         if np.isfinite(result.value):
             name, column = result.signature, result.column
             protocol = dev[name] if names[column] == BEST_COLUMN else newest.get((name, column), NOTHING_KNOWN)
+            if result.computed:
+                protocol = Protocol.read({**protocol.facts, COMPUTED_IN: result.computed[1]})
             values[column][result.seed] = result.value, protocol
     return values
 

@@ -18,6 +18,8 @@ class Point:
     best_examples: int
     replayed: bool = False
     """True when a resumed run reports again what an earlier attempt reached."""
+    precision: str = ""
+    """The arithmetic that the device computed; empty for a point of a version that did not say it."""
 
 
 @dataclass(frozen=True)
@@ -31,3 +33,5 @@ class Outcome:
     best_examples: int
     seconds: float
     points: tuple[Point, ...]
+    precision: str = ""
+    """As the points say it."""

@@ -23,13 +23,14 @@ from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.fields import ConfigError, Json
 from cse_train.methods.base import Method
 from cse_train.methods.loading import load_method
-from cse_train.numerics import autocast, fast_fp32, keep_freed_memory
+from cse_train.numerics import autocast, fast_fp32, keep_freed_memory, precision_of, tf32
 from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
 from cse_train.training.fit import check_fit
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
+from cse_train.training.precision import count_every_update, loss_scaler, settle_precision
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +110,7 @@ class Session:
     model: Method[Any]
     trained: nn.Module
     optimiser: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
     batches: Batches
     evaluator: DevEvaluator
     signature: str
@@ -122,6 +124,7 @@ class Session:
     def open(cls, run: RunConfig, paths: DataPaths, folder: Path, signature: str | None = None) -> "Session":
         """Load data and weights; nothing is trained yet."""
         device = distributed.device()
+        run = settle_precision(run, device)
         method = load_method(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
         check_fit(run, backbone)
@@ -139,7 +142,13 @@ class Session:
             compact_vocabulary.compact(model, batches.ids_in_use(backbone.tokenizer))
         model.to(device)
         optimiser = optimiser_of(model, run.train)
-        return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator, signature)
+        trained, scaler = distributed.wrap(model), loss_scaler(device, run.train.precision)
+        return cls(run, folder, device, model, trained, optimiser, scaler, batches, evaluator, signature)
+
+    @property
+    def precision(self) -> str:
+        """The arithmetic that its device computes."""
+        return precision_of(self.device, self.run.train.precision)
 
     def require_own_folder(self) -> None:
         """Raise ConfigError where the folder has a checkpoint of another run: going on would overwrite it."""
@@ -162,6 +171,8 @@ class Session:
         self.optimiser.load_state_dict(
             compact_vocabulary.compact_moments(self.model, self.optimiser, state["optimiser"])
         )
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(state["scaler"])
         self.step, self.seconds = state["step"], state["seconds"]
         self.points = [Point(**point) for point in state["points"]]
         if source != self.folder and distributed.rank() == 0:
@@ -171,8 +182,12 @@ class Session:
         """Raise CorruptCheckpoint where a state is not one of such a run."""
         with reading(path):
             sizes = [len(group["params"]) for group in state["optimiser"]["param_groups"]]
-            [Point(**point) for point in state["points"]]
+            points = [Point(**point) for point in state["points"]]
             tensors, _ = dict(state["model"]), (int(state["step"]), float(state["seconds"]))
+            _ = dict(state["scaler"]) if self.scaler.is_enabled() else {}
+        before = points[-1].precision if points else ""
+        if before not in ("", self.precision):
+            raise CorruptCheckpoint(path, f"it was trained in {before}, and this device computes {self.precision}")
         if sizes != [len(group["params"]) for group in self.optimiser.param_groups]:
             raise CorruptCheckpoint(path, "its optimiser has other parameters")
         require_fit(path, self.model, tensors)
@@ -186,7 +201,8 @@ class Session:
         window, self.counted = Window(), time.perf_counter()
         self.model.train()
         while self.step < steps_in(self.run.train):
-            window.add(self.update())
+            with tf32(self.run.train.precision == "tf32"):
+                window.add(self.update())
             self.step += 1
             if self.step in due:
                 self._evaluate(window)
@@ -207,10 +223,14 @@ class Session:
         return dict(output.metrics)
 
     def _descend(self, loss: Tensor) -> None:
-        loss.backward()
+        self.scaler.scale(loss).backward()
         if self.run.train.max_grad_norm is not None:
+            self.scaler.unscale_(self.optimiser)
             clip_gradients(self.model.parameters(), self.run.train.max_grad_norm)
-        self.optimiser.step()
+        if self.scaler.is_enabled():
+            count_every_update(self.optimiser, self.step)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         self.optimiser.zero_grad(set_to_none=True)
 
     def _evaluate(self, window: Window) -> None:
@@ -228,7 +248,8 @@ class Session:
         metrics = {self.run.train.dev: score, "learning_rate": rate, **means}
         before, self.counted = self.counted, time.perf_counter()
         self.seconds += self.counted - before
-        self.points.append(Point(examples, self.step, self.seconds, metrics, best, at))
+        point = Point(examples, self.step, self.seconds, metrics, best, at, precision=self.precision)
+        self.points.append(point)
         self._save(improved)
 
     def _dev_scores(self) -> list[float]:
@@ -274,6 +295,7 @@ class Session:
             "step": self.step,
             "seconds": self.seconds,
             "points": [asdict(point) for point in self.points],
+            **({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}),
         }
 
     def _read_rank_state(self) -> Iterator[tuple[str, Any]]:
@@ -284,4 +306,5 @@ class Session:
 
     def _outcome(self, stopped: bool) -> Outcome:
         best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
-        return Outcome(stopped, self.step * self.run.train.batch_size, best, at, self.seconds, tuple(self.points))
+        examples, points = self.step * self.run.train.batch_size, tuple(self.points)
+        return Outcome(stopped, examples, best, at, self.seconds, points, self.precision)

@@ -1,5 +1,6 @@
 """Every method on one card: `python -m pytest -m gpu -s tests/cse_train` (no ray, no optuna, text made on the spot)."""
 
+import itertools
 import math
 import os
 import sys
@@ -33,8 +34,11 @@ pytestmark = [
 METHODS = methods.names()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("method", METHODS)
+OTHERS = [(method, precision) for precision in ("tf32", "fp16") for method in ("simcse", "isbert", "infersent")]
+"""An encoder, its convolutions, and an LSTM."""
+
+
+@pytest.mark.parametrize(("method", "precision"), [*itertools.product(METHODS, ("fp32", "bf16")), *OTHERS])
 def test_trains_evaluates_resumes_and_scores(
     method: str,
     precision: str,
@@ -43,6 +47,8 @@ def test_trains_evaluates_resumes_and_scores(
     tmp_path: Path,
     updates: list[int],
 ) -> None:
+    if precision == "fp16" and not CARD:
+        pytest.skip("a CPU refuses fp16")
     dropout = None if methods.config_class(method).WORDS else 0.1
     settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=dropout)
     run, paths = parse_run(settings), tiny_paths(method)
@@ -55,6 +61,8 @@ def test_trains_evaluates_resumes_and_scores(
     resumed = train(run, paths, tmp_path / "halves", lambda point: False)
     assert updates == list(range(10, 20)), "it goes on at the next update"
     assert stopped.stopped and losses(resumed) == pytest.approx(losses(whole), rel=1e-2)
+    if CARD and torch.cuda.get_device_capability() >= (8, 0):
+        assert whole.precision == precision
     (score,) = score_checkpoint(tmp_path / "whole" / "best", [run.train.dev], paths, tmp_path)
     assert score.value == pytest.approx(whole.best, abs=0.5)
     print(f"\n{method} {precision}: {len(whole.points)} points, loss {losses(whole)}, {seconds:.1f} s", end="")

@@ -1,14 +1,17 @@
 """From ledger rows to a lines of a table."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.tables.results import PART, results_of
+from analysis.tables.aggregate import aggregate
+from analysis.tables.results import PART, require_one_precision, results_of
+from analysis.tables.spec import TableError, TableSpec
 from cse_train.results import Protocol
-from tests.run_values import score_of
+from tests.run_values import score_of, value_of
 
 
 @pytest.fixture
@@ -67,3 +70,45 @@ def test_a_column_stands_on_the_runs_that_are_for_it(filled: Ledger) -> None:
         (1, "dev", "aa", 42.0), (1, "sts12", "bb", 51.0), (2, "dev", "aa", 42.0), (2, "sts12", "aa", 50.0),
     ]  # fmt: skip
     assert all(PART not in line.key for line in lines)
+
+
+def finish(ledger: Ledger, signature: str, asked: str | None, computed: str | None) -> None:
+    config = {"train.dev": "sts_dev"} | ({"train.precision": asked} if asked else {})
+    about = {"method": "simcse", "seed": 1, "owner": "me", "identity": {}, "provenance": {"host": "a"}}
+    claim = ledger.claim(signature, config, **about)
+    assert claim is not None
+    end = {"examples": 64, "best": 60.0, "best_examples": 64, "seconds": 1.0, "folder": "f"}
+    ledger.finish(claim, "done", **end, details={"train.precision": computed} if computed else None)
+
+
+def test_what_a_device_computed_stands_with_a_run_that_left_it_to_it(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    runs = {
+        "aa": ("auto", "bf16"),
+        "bb": ("auto", "fp32"),
+        "cc": ("bf16", None),
+        "dd": ("fp32", None),
+        "ee": (None, None),
+    }
+    for name, (asked, computed) in runs.items():
+        finish(ledger, name, asked, computed)
+    lines = results_of(ledger, [({"run": name}, name, 1) for name in runs], ["best"])
+    assert [line.computed for line in lines] == [("auto", "bf16"), ("auto", "fp32"), None, None, None]
+    assert ledger.provenance(["aa"])["aa"][0].details == {"host": "a", "train.precision": "bf16"}
+
+
+def test_runs_of_one_setting_that_were_computed_in_several_ways_are_refused_by_name() -> None:
+    """As `auto` is on a card and on a CPU; a table may still compare settings."""
+    told = [("auto", "bf16"), ("auto", "bf16"), ("bf16", "bf16"), ("tf32", "tf32"), None]
+    lines = [value_of({}, 1.0, column="best", signature=str(at), computed=each) for at, each in enumerate(told)]
+    require_one_precision(lines, "E7")
+    other = value_of({}, 1.0, column="best", signature="x", computed=("auto", "fp32"))
+    require_one_precision([*lines, replace(other, value=math.nan)], "E7")
+    with pytest.raises(TableError) as refused:
+        require_one_precision([*lines, other], "E7")
+    assert str(refused.value) == (
+        "one precision: train.precision=auto was bf16 (2) and fp32 (1) in the runs of E7; "
+        "train them on one kind of device, or give train.precision a value of its own"
+    )
+    with pytest.raises(TableError, match="^one precision: "):
+        aggregate(TableSpec(id="E7", axes=[], columns=["best"]), [*lines[:2], other])

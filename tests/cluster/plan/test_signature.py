@@ -190,3 +190,10 @@ def test_epochs_count_with_the_corpus_that_they_pass_over(tmp_path: Path) -> Non
 def test_epochs_over_a_corpus_that_is_absent_come_to_what_papers_print(corpus: str, examples: int | None) -> None:
     run = parse_run({"method": "simcse", "train.corpus": corpus, "train.examples": "3 epochs"})
     assert module.examples_in(run, identity(run, DataPaths(), absent={})) == examples
+
+
+def test_what_a_device_decides_is_a_signature_of_its_own():
+    """fp32's and bf16's are those of before there was any other."""
+    asked = ("fp32", "bf16", "auto", "tf32", "fp16")
+    signed = [signature(parse_run({"method": "simcse", "train.precision": value}), INPUTS) for value in asked]
+    assert signed[:2] == ["8e0badf1db657fcb24c4284d", "034d73749b7146eaa12ab00c"] and len(set(signed)) == 5

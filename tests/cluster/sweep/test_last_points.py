@@ -1,5 +1,6 @@
 """Points that come with a run's end are stored with it, in one transaction; points before it at once."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -81,3 +82,19 @@ def test_the_end_of_a_run_that_another_took_over_stores_nothing(ledger: Ledger) 
     with pytest.raises(LostClaim):
         ledger.finish(mine, "done", folder=None, points=[point(64)], **END)
     assert list(ledger.curve("s" * 64)) == []
+
+
+@pytest.mark.parametrize(("asked", "noted"), [("auto", {"train.precision": "bf16"}), ("fp32", {})])
+@pytest.mark.parametrize("state", ["done", "running"])
+def test_a_run_that_leaves_its_arithmetic_to_the_device_is_noted_with_it(
+    ledger: Ledger, tmp_path: Path, state: str, asked: str, noted: dict[str, str]
+) -> None:
+    """Also one that the scheduler ends, of which there are points alone."""
+    recorder, claimed = recording(ledger, tmp_path)
+    train = replace(claimed.planned.run.train, precision=asked)
+    claimed = replace(claimed, planned=replace(claimed.planned, run=replace(claimed.planned.run, train=train)))
+    outcome = outcome_of(**END, precision="bf16") if state == "done" else None
+    last = slot_result(state=state, points=[point_of(64, 2.0, precision="bf16")], outcome=outcome, done=True)
+    recorder.progressed(claimed, last)
+    recorder.ended(claimed, last)
+    assert ledger.provenance(["s" * 64])["s" * 64][0].details == noted

@@ -306,3 +306,19 @@ def test_several_columns_of_a_gate_share_the_level(
     made = facts(capsys, "gate", A, "--against", B, "--column", f"sts_dev,{SET}", "--level", "0.1", code=4)
     assert [column["level"] for column in made["columns"]] == [0.05, 0.05]
     assert [column["word"] for column in made["columns"]] == ["better", "undecided"]
+
+
+def test_arithmetic_that_the_device_chose_is_told_and_never_mixed_on_a_side(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flat = cell(0.24).run(0).flat() | {"train.precision": "auto"}
+    for name, computed in (("aa" * 12, "bf16"), ("bb" * 12, "fp32")):
+        given = {"method": "esimcse", "seed": 0, "owner": "me", "identity": INPUTS, "provenance": {}}
+        claim = ledger.claim(name, flat, **given)
+        assert claim is not None
+        end = {"examples": 10, "best": 60.0, "best_examples": 10, "seconds": 1.0, "folder": f"runs/{name}"}
+        ledger.finish(claim, "done", **end, details={"train.precision": computed})
+    (other,) = book(ledger, 0.08, [61.0])
+    said = facts(capsys, "compare", "aa" * 12, "bb" * 12, "--column", "sts_dev")
+    assert any("computed in differs: A bf16 and B fp32" in line for line in said["notes"]), said["notes"]
+    assert not any("computed in" in line for line in facts(capsys, "compare", "aa" * 12, other)["notes"])
