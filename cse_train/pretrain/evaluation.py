@@ -62,7 +62,7 @@ def _predict(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per masked token: loss, whether the first guess is right, position."""
     rng, device = np.random.default_rng(config.seed + 1), model.head.bias.device
-    found = []
+    answers = []
     with evaluating(model):
         for rows in parts:
             batch = mask_rows(rows, corpus, config.mask_ratio, rng)
@@ -71,8 +71,8 @@ def _predict(
                 _, logits = model(here)
                 losses = F.cross_entropy(logits, here.target_M, reduction="none")
                 right = logits.argmax(1) == here.target_M
-                found.append((losses.cpu(), right.cpu(), batch.packed.positions_T[batch.at_M]))
-    all_losses, all_right, all_positions = (torch.cat(kind).numpy() for kind in zip(*found, strict=True))
+                answers.append((losses.cpu(), right.cpu(), batch.packed.positions_T[batch.at_M]))
+    all_losses, all_right, all_positions = (torch.cat(kind).numpy() for kind in zip(*answers, strict=True))
     return all_losses, all_right, all_positions
 
 
