@@ -12,7 +12,13 @@ from transformers import PreTrainedTokenizerBase
 from cse_train.backbone.transformers_io import export_masked_lm
 from cse_train.fields import Json
 from cse_train.pretrain.run import BF16, MaskedLM, Run
+from cse_train.text.vector_files import PACKAGED
 
+CLS_TASKS = {
+    "none": "",
+    "next_sentence": " and by telling next sentences from others by [CLS]",
+    "sentence_order": " and by telling the order of two sentences by [CLS]",
+}
 VOCABULARIES = {
     "pieces": "lower-casing WordPiece vocabulary of the shared tokenizer",
     "words": "lower-casing vocabulary of whole words",
@@ -62,13 +68,15 @@ def readme(name: str, card: Json) -> str:
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
     spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
-    start = f"; its word embeddings start from {Path(vectors).name}" if (vectors := recipe.get("embeddings")) else ""
+    vectors = recipe.get("embeddings")
+    start = f"; its word embeddings start from {Path(vectors).name}" if vectors else ""
+    terms = "Text: English Wikipedia, CC BY-SA." + (" Vectors: GloVe 6B, PDDL 1.0." if vectors == PACKAGED else "")
     seen = [band for band in held_out["bands"] if band["predictions"]]
     bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
     return f"""# {name}
 
 A miniature BERT: {size}, {VOCABULARIES[recipe.get("vocabulary", "pieces")]}.
-Pretrained by masked LM ({spent}){start}.
+Pretrained by masked LM{CLS_TASKS[recipe.get("cls_task", "none")]} ({spent}){start}.
 It exists so that everything runs without a model hub; it is no substitute for BERT-base.
 
 Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]} tokens, and sentence by sentence.
@@ -79,6 +87,8 @@ Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]
 | all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
 | single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
 {_dev_table(card["sts_dev_against_tokens"])}
+{terms}
+
 `card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
 """
 
