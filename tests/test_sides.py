@@ -77,6 +77,8 @@ def test_without_a_side_the_rest_works_and_all_other_tests_are_found(side: str, 
 @pytest.mark.timeout(600)
 def test_without_any_side_a_space_is_trained_and_its_table_printed(tmp_path: Path) -> None:
     folder = without(COMMANDS, tmp_path)
+    listed = called(folder, "-m", "cse", "--help")
+    assert "plan" in listed and not any(f"  {name} " in listed for names in COMMANDS.values() for name in names)
     assert "2 done" in called(folder, "-m", "cse", "run", "mine.yaml", "--yes")
     assert "0.0001" in called(folder, "-m", "cse", "table", "mine.yaml")
     assert "2/2 already in the ledger, 0 run" in called(folder, "-m", "cse", "run", "mine.yaml", "--yes")

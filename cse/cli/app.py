@@ -5,7 +5,6 @@ its help.
 """
 
 import ast
-import contextlib
 import functools
 import gc
 import os
@@ -74,8 +73,9 @@ class Commands(TyperGroup):
         width = max(map(len, command_files()))
         for folder, heading in FOLDERS.items():
             mine = {name: file for name, file in command_files().items() if file.parent.name == folder}
-            with formatter.section(heading) if mine else contextlib.nullcontext():
-                formatter.write_dl([(name.ljust(width), summary(file)) for name, file in mine.items()])
+            if mine:  # a side that is taken off may have held all commands of a folder's name
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(width), summary(file)) for name, file in mine.items()])
 
 
 def _typer(**settings: Any) -> typer.Typer:

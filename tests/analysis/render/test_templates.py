@@ -74,7 +74,7 @@ def test_templates_take_templates_as_their_rooms_import_modules() -> None:
     names = sorted(
         path.relative_to(REPO).as_posix() for package in PACKAGES for path in (REPO / package).rglob("*.html")
     )
-    assert len(names) > 5
+    assert names
     for name in names:
         assert reaches(name, (templates.ROOT / name).read_text(encoding="utf8")) == []
     planted = '{% from "cse/site/grid.html" import sign %}'
