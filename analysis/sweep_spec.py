@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from cse_train.results import Json, Settings
 
+FIRST_MINIATURES = {"small": "wiki_small", "tiny": "wiki_tiny"}
+"""Shipped profiles by their names of before -> today's: what says no encoder was recorded under a name of before."""
+
 
 @dataclass(frozen=True)
 class SweepSpec:
@@ -32,7 +35,12 @@ class SweepSpec:
 
     @property
     def profile(self) -> str | None:
-        return self.stored.get("profile")
+        """By its name of today."""
+        name: str | None = self.stored.get("profile")
+        return self._today(name) if self.profile_yaml is None else name
+
+    def _today(self, profile: str | None) -> str | None:
+        return profile if profile is None or "encoder" in self.stored else FIRST_MINIATURES.get(profile, profile)
 
     @property
     def settings(self) -> Settings:
@@ -71,8 +79,10 @@ class SweepSpec:
 
     @property
     def profile_yaml(self) -> Json | None:
-        """The profile's file as it was, where it is the person's own."""
-        return self.stored.get("profile_yaml")
+        """The profile's file as it was, where it is the person's own; what it extends has its name of today."""
+        written: Json | None = self.stored.get("profile_yaml")
+        base = (written or {}).get("extends")
+        return {**written, "extends": self._today(base)} if written and isinstance(base, str) else written
 
     @property
     def inputs(self) -> Mapping[str, Mapping[str, str | int]]:

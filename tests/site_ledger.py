@@ -32,9 +32,8 @@ def train(
     name = sweep or resolved.space.id
     overrides = dict(resolved.overrides)
     spec = {"title": resolved.space.title, "space": resolved.space.id, "file": str(resolved.space.file.resolve())}
-    ledger.record_sweep(
-        name, SweepSpec(spec | {"profile": resolved.profile.name, "set": overrides, "seeds": list(range(seeds))})
-    )
+    spec |= {"profile": resolved.profile.name, "encoder": str(resolved.profile.train["train.encoder"])}
+    ledger.record_sweep(name, SweepSpec(spec | {"set": overrides, "seeds": list(range(seeds))}))
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in space.runs])
     for run, value in runs:
         _finish(ledger, run, value, 1 if idle else POINTS - 2)

@@ -10,7 +10,7 @@ import pytest
 from cse.cli.app import main
 
 OLD = Path(__file__).parent / "ledger_0_1_0"
-E7 = ("E7", "--profile", "small", "--set", "train.examples=640", "--set", "train.evaluations=2")
+E7 = ("E7", "--profile", "wiki_small", "--set", "train.examples=640", "--set", "train.evaluations=2")
 """Two seeds of each cell were trained."""
 Lay = Callable[[str], None]
 
@@ -58,7 +58,7 @@ def test_every_run_of_an_old_table_is_done(capsys: pytest.CaptureFixture[str], l
 
 
 def test_no_old_run_stands_for_one_under_the_released_optimiser(capsys: pytest.CaptureFixture[str], lay: Lay) -> None:
-    """The profile small names torch's AdamW, with which version 0.1.0 trained."""
+    """The profile names torch's AdamW, with which version 0.1.0 trained."""
     lay("demo")
     assert main(["plan", "demo", "--set", "train.adamw=transformers"]) == 0
     assert "12 runs, 12 unique: 0 done, 12 to run" in capsys.readouterr().out

@@ -28,7 +28,7 @@ QUICK_KINDS = ((3, "fp32"), (2, "bf16"))
 SECONDS = 25.0
 """Of one item's rounds, at most."""
 EVALUATIONS, STEPS = 20, 400
-"""Of a run at profile small."""
+"""Of a run at profile wiki_small."""
 
 
 def runs(count: int, precision: str, quick: bool) -> list[Any]:

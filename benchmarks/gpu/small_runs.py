@@ -1,4 +1,4 @@
-"""Runs as a sweep at profile small makes them, of made-up text: their settings, their inputs, and processes that share
+"""Runs as a sweep at wiki_small makes them, of made-up text: their settings, their inputs, and processes that share
 a card.
 
 A process is given runs one by one through a queue and reports when each began and ended. The first run of a process, a
@@ -31,7 +31,7 @@ SETTINGS: Mapping[str, Any] = {
     "train.learning_rate": 5e-4,
     "train.adamw": "torch",
 }
-"""Profile small's, with text of ours for Wikipedia's and for STS-B's dev set, whose 1,500 pairs it has."""
+"""Profile wiki_small's, with text of ours for Wikipedia's and for STS-B's dev set, whose 1,500 pairs it has."""
 QUICK = {"train.encoder": "wiki-l1-h64", "train.examples": 128, "train.evaluations": 2, "train.dev": "generated_dev:40"}
 SHORT = {"train.examples": 1280, "train.evaluations": 1}
 END = None

@@ -21,7 +21,7 @@ EXAMPLES_PER_SECOND = {
 }
 """One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
 docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
-profile small, whose examples are three sentences. The last two lines have no such runs yet: SimCSE's figure times the
+wiki_small, whose examples are three sentences. The last two lines have no such runs yet: SimCSE's figure times the
 ratio of CPU seconds, some steps of each in turn."""
 UNMEASURED = statistics.median(EXAMPLES_PER_SECOND.values())
 """Of a method without such runs, a user's for one, until a ledger has some of its own."""
@@ -50,6 +50,9 @@ ENCODER_SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),
     "wiki-l2-h128": (2, 128, 0.8),
     REFERENCE_ENCODER: (4, 128, 1.9),
+    "words-l1-h64": (1, 64, 1.8),
+    "words-l2-h128": (2, 128, 3.9),
+    "words-l4-h128": (4, 128, 4.3),
     "bert-base-uncased": (12, 768, 110),
     "bert-large-uncased": (24, 1024, 335),
     "roberta-base": (12, 768, 125),

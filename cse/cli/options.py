@@ -42,10 +42,10 @@ SpaceNames = Annotated[
     list[str],
     typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
 ]
-Profile = Annotated[
-    str | None,
-    typer.Option(help="Scale settings: paper, small, tiny, or a YAML file (default: the space's).", show_default=False),
-]
+SCALES = (
+    "Scale: paper, small, tiny, those of the first miniatures wiki_small, wiki_tiny, or a file (default: the space's)."
+)
+Profile = Annotated[str | None, typer.Option(help=SCALES, show_default=False)]
 Data = Annotated[
     Path | None,
     typer.Option(envvar="CSE_DATA", help="Folder with wiki/, nli/ and senteval/downstream.", show_default=False),

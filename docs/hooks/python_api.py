@@ -20,8 +20,8 @@ The commands as functions, for a notebook or a script. Options have the names of
 ```python
 import cse
 
-print(cse.plan("E7", profile="small"))
-cse.table("E7", profile="small").frame()
+print(cse.plan("E7", profile="tiny"))
+cse.table("E7", profile="tiny").frame()
 ```
 """
 RESULTS = (notebook.ShownPlan, notebook.ShownTable, notebook.ShownReproduction)

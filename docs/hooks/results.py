@@ -7,8 +7,9 @@ from typing import Any
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = "results/"
 BUNDLES = "bundles"
-TITLES = {"reproduced": "Reproduced tables", BUNDLES: "Runs as bundles"}
-"""Of folders that are no profile."""
+FIRST = {scale: f"Tables at profile wiki_{scale}" for scale in ("small", "tiny")}
+TITLES = {"reproduced": "Reproduced tables", BUNDLES: "Runs as bundles", **FIRST}
+"""Of folders that are no profile by its name of today."""
 
 
 def nav() -> list[Any]:

@@ -112,7 +112,7 @@ def test_every_page_of_results_is_in_the_navigation() -> None:
     listed = re.findall(r"'(results/[^']+\.md)'", str(results.nav()))
     assert sorted(listed) == sorted(p.relative_to(DOCS).as_posix() for p in (DOCS / "results").rglob("*.md"))
     titles = [next(iter(entry)) for entry in results.nav() if isinstance(entry, dict)]
-    assert titles[:2] == ["Reproduced tables", "Tables at profile small"] and titles[-1] == "Runs as bundles"
+    assert titles[:2] == ["Reproduced tables", "Tables at profile wiki_small"] and titles[-1] == "Runs as bundles"
 
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:

@@ -59,12 +59,15 @@ def test_all_tables_are_planned(lab: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(words("cse plan search_spaces/papers")) == 0
     out = capsys.readouterr().out
     assert len(re.findall(r"^[CDELS]\d+ ", out, re.MULTILINE)) == 45
+    assert re.search(r"^E7 .* 8 +24 +24 +0 +24 +0 ", out, re.MULTILINE), "no bundle has runs of small"
+    assert main([*words("cse plan search_spaces/papers"), "--profile", "wiki_small"]) == 0
+    out = capsys.readouterr().out
     assert re.search(r"^E7 .* 8 +24 +24 +24 +0 +0 ", out, re.MULTILINE), "the shipped runs are done"
 
 
 def test_the_table_of_the_readme_is_made_again(lab: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "DIR").symlink_to(data_dir)
-    command = "cse reproduce E7 --profile tiny --data DIR --until decided"
+    command = "cse reproduce E7 --profile wiki_tiny --data DIR --until decided"
     assert main(words(command)) == 0
     out = " ".join(capsys.readouterr().out.split())
     (shown,) = (block.text for block in blocks("") if block.page == "README.md" and command in block.text)

@@ -154,7 +154,7 @@ def test_a_profile_is_laid_over_the_one_that_it_extends(tmp_path):
     assert mine.train == {**small.train, "train.examples": 640}
     assert mine.methods == {**small.methods, "d2cse": {**small.methods["d2cse"], "train.learning_rate": 0.2}}
     assert mine.substitution("train.encoder", "roberta-base", "simcse") == "wiki-l2-h128"
-    assert mine.substitution("train.encoder", "bert-base-uncased", "simcse") == "wiki-l4-h128"
+    assert mine.substitution("train.encoder", "bert-base-uncased", "simcse") == "words-l4-h128"
     assert mine.substitution("train.examples", 1000000, "d2cse") == 320
     assert mine.substitution("train.examples", 2000000, "d2cse") == 25600
     assert mine.recipes == (*small.recipes, Recipe({"method": "simcse"}, {"train.dropout": 0.2}))

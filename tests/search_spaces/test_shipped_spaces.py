@@ -12,7 +12,7 @@ FITTED = ("whitening",)
 
 
 @pytest.mark.parametrize("name", sorted(catalog()))
-@pytest.mark.parametrize("profile", ["small", "paper"])
+@pytest.mark.parametrize("profile", ["small", "tiny", "wiki_small", "wiki_tiny", "paper"])
 def test_every_space_resolves_under_every_profile(name, profile):
     space = load_space(name)
     assert space.id == name
@@ -43,14 +43,27 @@ def test_every_method_has_a_search():
         assert ("train.learning_rate" in space.axes) == (method not in FITTED)
 
 
-def test_the_small_profile_names_its_generators_by_relative_size():
-    space = resolve(load_space("D6"), "small")
+@pytest.mark.parametrize(("profile", "family"), [("small", "words"), ("wiki_small", "wiki")])
+def test_the_small_profiles_name_their_generators_by_relative_size(profile, family):
+    space = resolve(load_space("D6"), profile)
     runs = {str(cell.key["method.generator"]): cell.run(0).options.generator for cell in space.cells()}
     assert runs == {
-        "bert-base-uncased": "wiki-l4-h128",
-        "distilbert-base-uncased": "wiki-l2-h128",
-        "google/bert_uncased_L-2_H-128_A-2": "wiki-l1-h64",
+        "bert-base-uncased": f"{family}-l4-h128",
+        "distilbert-base-uncased": f"{family}-l2-h128",
+        "google/bert_uncased_L-2_H-128_A-2": f"{family}-l1-h64",
     }
+
+
+@pytest.mark.parametrize("name", ["small", "tiny", "wiki_small", "wiki_tiny"])
+def test_generators_are_of_their_encoder_s_family(name):
+    """Encoders of one family have one vocabulary, which the other family does not have."""
+    profile = load_profile(name)
+    family = str(profile.train["train.encoder"]).partition("-")[0]
+    named = {settings.get("method.generator") for settings in profile.methods.values()}
+    by_axis = {**profile.substitutions, "declutr's": profile.substitutions["declutr"]["train.encoder"]}
+    for axis in ("method.generator", "train.encoder", "declutr's"):
+        named |= {*by_axis[axis].values()}
+    assert {model.partition("-")[0] for model in named if model} == {family, "glove"}
 
 
 def test_the_small_profile_keeps_the_shares_of_declutr_s_training_set():
@@ -62,7 +75,7 @@ def test_the_small_profile_keeps_the_shares_of_declutr_s_training_set():
 
 def test_one_published_value_has_one_recipe():
     """DiffCSE's Tables 5 and 8 both print 82.22 for SimCSE with BatchNorm: weight 0 of the difference prediction."""
-    for profile in ("small", "paper"):
+    for profile in ("small", "wiki_small", "paper"):
         cells = {name: resolve(load_space(name), profile).cells() for name in ("D5", "D8")}
         (batchnorm,) = (cell for cell in cells["D5"] if cell.label == "SimCSE w/ BatchNorm")
         (zero,) = (cell for cell in cells["D8"] if cell.key == {"method.lambda_weight": 0.0})

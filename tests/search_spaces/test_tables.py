@@ -203,10 +203,10 @@ def test_published_cells_of_trained_rows_have_a_scorer_but_for_absent_tasks():
 @pytest.mark.parametrize(
     ("name", "label", "paper", "small"),
     [
-        ("S8", "BERT base (first-last avg.)", "bert-base-uncased", "wiki-l4-h128"),
+        ("S8", "BERT base (first-last avg.)", "bert-base-uncased", "words-l4-h128"),
         ("S8", "RoBERTa base (first-last avg.)", "roberta-base", None),
-        ("D10", "Avg. BERT base", "bert-base-uncased", "wiki-l4-h128"),
-        ("L1", "Transformer-small", "distilroberta-base", "wiki-l2-h128"),
+        ("D10", "Avg. BERT base", "bert-base-uncased", "words-l4-h128"),
+        ("L1", "Transformer-small", "distilroberta-base", "words-l2-h128"),
         ("L4", "ALBERT-base-V2-mean", "albert-base-v2", None),
         ("L6", "RoBERTa-large, before", "roberta-large", None),
         ("L5", "fastText", "crawl-300d-2M", "crawl-300d-2M"),

@@ -15,7 +15,7 @@ from cse.cli.app import main
 pytestmark = pytest.mark.usefixtures("somewhere")
 
 OLD = Path(__file__).parents[2] / "ledger_0_1_0"
-E7 = ("E7", "--profile", "small", "--set", "train.examples=640", "--set", "train.evaluations=2")
+E7 = ("E7", "--profile", "wiki_small", "--set", "train.examples=640", "--set", "train.evaluations=2")
 SWEEP = "E7 train.evaluations=2 train.examples=640"
 RUN = "1817a95ef38465e829ec1a0c"
 FOLDER = "host:/home/user/e7/results/runs/1817a95ef38465e829ec1a0c/final/best"

@@ -35,7 +35,14 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.delenv("CSE_DATA", raising=False)
     opened = Ledger.open(tmp_path / "results" / "ledger.db")
     resolved = resolve(load_space("E7"))
-    spec = {"title": "t", "space": "E7", "file": str(resolved.space.file), "profile": "small", "set": {}}
+    spec = {
+        "title": "t",
+        "space": "E7",
+        "file": str(resolved.space.file),
+        "profile": "small",
+        "encoder": "words-l4-h128",
+        "set": {},
+    }
     opened.record_sweep("E7", SweepSpec(spec))
     return opened
 

@@ -74,7 +74,7 @@ def test_sides_that_learn_are_a_tie_until_they_end_below_their_encoder(
     assert not [note for note in facts(capsys, "compare", LEARNS, ALSO_LEARNS)["notes"] if "evaluation" in note]
     dev = ledger.runs()[0].identity["dev"]
     untrained = {"untrained [CLS]": 62.0}
-    ledger.store_baselines([Baselines("sts_dev", "wiki-l4-h128", "wiki", 512, {"suite": dev}, untrained)])
+    ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {"suite": dev}, untrained)])
     assert facts(capsys, "gate", LEARNS, "--against", ALSO_LEARNS, code=4)["verdict"] == "no signal"
 
 
@@ -98,7 +98,7 @@ def test_runs_of_other_tools_are_not_judged_by_encoders_of_ours(
     capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
 ) -> None:
     """Exports with all settings of a run of ours, and a score from 0 to 1 under the name of our dev set."""
-    ledger.store_baselines([Baselines("sts_dev", "wiki-l4-h128", "wiki", 512, {}, {"untrained [CLS]": 51.0})])
+    ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {}, {"untrained [CLS]": 51.0})])
     head = (
         "ID,train.encoder,train.corpus,train.dev_max_length,method.pooler,train.learning_rate,train.seed,sts_dev,State"
     )

@@ -22,6 +22,6 @@ def test_the_site_repeats_a_table_as_it_was_declared(tmp_path: Path) -> None:
         swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec.space == "E7"]
         sheet = gallery._sheet(load_space("E7"), [resolved for resolved in swept if resolved], ledger)
     assert {scale.name: scale.study.command for scale in sheet.scales} == {
-        "tiny": "cse reproduce E7 --profile tiny --until decided --max-seeds 12",
-        "small": "cse reproduce E7 --profile small --seeds 3",
+        "wiki_tiny": "cse reproduce E7 --profile wiki_tiny --until decided --max-seeds 12",
+        "wiki_small": "cse reproduce E7 --profile wiki_small --seeds 3",
     }

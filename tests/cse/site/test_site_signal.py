@@ -85,7 +85,7 @@ def test_runs_below_their_encoder_have_no_signal_under_the_pooler_that_is_scored
         dev = ledger.runs()[0].identity["dev"]
         for untrained, word in ((62.0, "no signal"), (51.5, "tie")):
             scores = {"untrained [CLS]": untrained, "untrained mean": 113.5 - untrained}
-            ledger.store_baselines([Baselines("sts_dev", "wiki-l4-h128", "wiki", 512, {"suite": dev}, scores)])
+            ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {"suite": dev}, scores)])
             words = {verdict.word for verdict in page_of(small("E8"), ledger).verdicts.values()}
             assert words == {word, "reference"}
 

@@ -35,17 +35,17 @@ def command(ledger: Ledger, name: str, **spec: object) -> str:
 
 
 def test_a_table_with_a_number_of_seeds_is_given_more_of_them(ledger: Ledger) -> None:
-    assert command(ledger, "E7").startswith("cse reproduce E7 --profile small --seeds ")
+    assert command(ledger, "E7@wiki_small").startswith("cse reproduce E7 --profile wiki_small --seeds ")
 
 
 def test_a_table_with_looks_goes_on_to_its_last_one_and_no_further(ledger: Ledger) -> None:
-    assert command(ledger, "E7@tiny") == ""
-    more = command(ledger, "E7@tiny", looks=[3, 5, 8, 16], margin=1.0)
-    assert more == "cse reproduce E7 --profile tiny --until decided --max-seeds 16 --margin 1"
+    assert command(ledger, "E7@wiki_tiny") == ""
+    more = command(ledger, "E7@wiki_tiny", looks=[3, 5, 8, 16], margin=1.0)
+    assert more == "cse reproduce E7 --profile wiki_tiny --until decided --max-seeds 16 --margin 1"
 
 
 def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) -> None:
-    sweep = sweep_of("D8@tiny", ledger)
+    sweep = sweep_of("D8@wiki_tiny", ledger)
     assert sweep is not None
     said = still_open(sweep, ledger, None)
     assert (said["command"], said["open"]) == ("", []) and said["headline"].startswith(

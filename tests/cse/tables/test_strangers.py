@@ -140,16 +140,16 @@ def test_a_ledger_that_the_version_before_poisoned_shows_other_sweeps_and_is_men
 ) -> None:
     signature = poisoned(sound, (RUNS if kind == "run" else SWEEPS)[told], kind)
     capsys.readouterr()
-    assert main(["table", "E7", "--ledger", "l.db"]) == 0
+    assert main(["table", "E7@wiki_small", "--ledger", "l.db"]) == 0
     table = capsys.readouterr().out
-    assert main(["bundle", "E7", "--to", "e7.jsonl.gz", "--ledger", "l.db"]) == 0
+    assert main(["bundle", "E7@wiki_small", "--to", "e7.jsonl.gz", "--ledger", "l.db"]) == 0
     assert main(["ls", "--ledger", "l.db"]) == 0
     assert main(["doctor", "--repair", "--yes", "--ledger", "l.db"]) == 0
     assert "is taken out" in capsys.readouterr().out
     ledger = Ledger.open("l.db")
-    assert ledger.unsound() == [] and len(ledger.runs(sweep="E7")) == 24
+    assert ledger.unsound() == [] and len(ledger.runs(sweep="E7@wiki_small")) == 24
     assert (kind == "run") == (signature not in {run.signature for run in ledger.runs()})
-    assert main(["table", "E7", "--ledger", "l.db"]) == 0
+    assert main(["table", "E7@wiki_small", "--ledger", "l.db"]) == 0
     assert capsys.readouterr().out == table
 
 
@@ -173,7 +173,7 @@ def test_a_row_that_a_hand_has_spoilt_stops_no_command_about_another_sweep(
     with sqlite3.connect("l.db") as connection:
         assert connection.execute(edit.replace("BAD", signature)).rowcount
     capsys.readouterr()
-    for argv in (["ls"], ["table", "E7"], ["bundle", "E7", "--to", "e7.jsonl.gz"], ["clean"]):
+    for argv in (["ls"], ["table", "E7@wiki_small"], ["bundle", "E7@wiki_small", "--to", "e7.jsonl.gz"], ["clean"]):
         assert main([*argv, "--ledger", "l.db"]) == 0, argv
     assert main(["doctor", "--repair", "--yes", "--ledger", "l.db"]) == 0
     assert EDITS[edit] in capsys.readouterr().out

@@ -147,7 +147,14 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
     capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
 ) -> None:
     (tmp_path / "searched.yaml").write_text(SEARCHED, encoding="utf8")
-    spec = {"title": "t", "file": str(tmp_path / "searched.yaml"), "profile": "small", "set": {}, "asked": 3}
+    spec = {
+        "title": "t",
+        "file": str(tmp_path / "searched.yaml"),
+        "profile": "small",
+        "encoder": "words-l4-h128",
+        "set": {},
+        "asked": 3,
+    }
     ledger.record_sweep("searched", SweepSpec(spec))
     for index, centre in enumerate([50.0, 63.5, 54.0]):
         for seed in range(2):

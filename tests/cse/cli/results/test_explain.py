@@ -54,7 +54,10 @@ def e7(ledger: Ledger) -> ResolvedSpace:
         load_space("E7"),
     )
     ledger.record_sweep(
-        "E7", SweepSpec({"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {}})
+        "E7",
+        SweepSpec(
+            {"title": "t", "file": str(resolved.space.file), "profile": "small", "encoder": "words-l4-h128", "set": {}}
+        ),
     )
     cell, other = resolved.cells()[6], resolved.cells()[0]
     book(ledger, "E7", cell, 0, 60.0)
@@ -110,7 +113,13 @@ def test_a_cell_without_runs_and_ledger(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_sweep_says_under_which_settings_it_ran(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     resolved = resolve(load_space("E7"), None, {"train.examples": 640})
-    spec = {"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {"train.examples": 640}}
+    spec = {
+        "title": "t",
+        "file": str(resolved.space.file),
+        "profile": "small",
+        "encoder": "words-l4-h128",
+        "set": {"train.examples": 640},
+    }
     ledger.record_sweep("E7 train.examples=640", SweepSpec(spec))
     name = book(ledger, "E7 train.examples=640", resolved.cells()[6], 0, 55.0)
     argv = ("explain", "E7 train.examples=640", "--cell", "dup_rate=0.32", "--format", "json")

@@ -19,7 +19,16 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ledger.record_sweep("empty", SweepSpec({"title": "nothing ran", "file": "gone.yaml"}))
     ledger.link("empty", [("nobody", {"method.dup_rate": 0.32}, 0)])
     ledger.record_sweep(
-        "gone", SweepSpec({"title": "its file is gone", "file": "gone.yaml", "profile": "small", "set": {}})
+        "gone",
+        SweepSpec(
+            {
+                "title": "its file is gone",
+                "file": "gone.yaml",
+                "profile": "small",
+                "encoder": "words-l4-h128",
+                "set": {},
+            }
+        ),
     )
     ledger.link("gone", [(one.signature, one.cell, one.seed) for one in ledger.cells("rows")])
     ledger.close()
