@@ -66,7 +66,8 @@ def make_card(run: Run, held_out: Json, *, text_hash: str, tokenizer_hash: str) 
 def readme(name: str, card: Json) -> str:
     """The card in words, as a model page."""
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
-    size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
+    layers = f"{recipe['layers']} layer{'s' if recipe['layers'] > 1 else ''}"
+    size = f"{layers}, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
     spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
     vectors = recipe.get("embeddings")
     start = f"; its word embeddings start from {Path(vectors).name}" if vectors else ""
