@@ -30,7 +30,7 @@ def backbone_identity(name: str) -> tuple[str, str]:
         return vectors_identity(name)
     folder = locate(name)
     place = tokenizer_folder(folder)
-    if place == find_weights() / "tokenizer":  # transformers takes our file as it is, and imports torch to do so
+    if place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
         return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
     files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
     return content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))

@@ -139,7 +139,7 @@ def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[
     assert cell == pytest.approx({"n": 2, "mean": 61.0, "sd": 2**0.5, "published": 83.5, "delta": -22.5})
     assert found["rows"][7]["cells"]["sts_dev"]["n"] == 0
     assert found["rows"][7]["cells"]["sts_dev"]["published"] == 83.84
-    assert found["protocol"]["encoder"] == "wiki-l4-h128"
+    assert found["protocol"]["encoder"] == "words-l4-h128"
 
 
 def test_table_of_an_unfinished_sweep_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,7 @@ def test_a_new_method_starts_from_simcses_pooler_and_rate() -> None:
     )
     ours, mine = (cell.flat for cell in resolve(load_space("both.yaml")).cells())
     assert [name for name in ours if name in mine and ours[name] != mine[name]] == ["method"]
-    assert (mine["method.pooler"], mine["train.learning_rate"]) == ("cls_train_only", 5e-4)
+    assert (mine["method.pooler"], mine["train.learning_rate"]) == ("cls_train_only", 2e-4)
     file = Path("margin_loss.py")
     file.write_text(file.read_text().replace('LIKE = "simcse"', ""))  # as methods before had it: the default rate
     _, before = (cell.flat for cell in resolve(load_space("both.yaml")).cells())
