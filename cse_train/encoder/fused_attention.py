@@ -20,7 +20,7 @@ Parts = tuple[Tensor, ...]
 Masks = Sequence[Tensor | None]
 """What is added to the scores of each group, [R, 1, 1, P + W]; None where nothing is padded."""
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Without cuDNN's, which plans anew for each shape."""
+"""cuDNN's is left out: it prepares itself for each new shape, and the shapes of batches differ."""
 MASK_ALIGNMENT = 8
 """The rows of a mask begin at multiples of so many numbers, else each call would copy it."""
 

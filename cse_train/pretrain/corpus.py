@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from cse_train.distributed import copy_to
 from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
@@ -142,14 +143,9 @@ class MaskedBatch:
 
     def to(self, device: torch.device) -> "MaskedBatch":
         """The same batch on `device`; a card is not waited for."""
-        if device.type == "cpu":
-            return self
-
-        def moved(tensor: Tensor) -> Tensor:
-            return tensor.pin_memory().to(device, non_blocking=True)
-
-        pairs = self.pairs and PairLabels(moved(self.pairs.at_P), moved(self.pairs.follows_P))
-        return MaskedBatch(self.packed.to(device), moved(self.at_M), moved(self.target_M), self.tokens, pairs)
+        at_M, target_M = copy_to(self.at_M, device), copy_to(self.target_M, device)
+        pairs = self.pairs and PairLabels(copy_to(self.pairs.at_P, device), copy_to(self.pairs.follows_P, device))
+        return MaskedBatch(self.packed.to(device), at_M, target_M, self.tokens, pairs)
 
 
 @dataclass

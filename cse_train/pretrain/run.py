@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,13 +127,14 @@ class Run:
         return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
 
     def _set_rng_state(self, state: Tensor) -> None:
-        """Raises ConfigError for that of another kind of device, whose masks are others."""
-        here = self._get_rng_state()
-        if len(state) != len(here):
-            raise ConfigError([f"another device: the state was not begun on a {self.device.type}; go on where it was"])
-        (partial(torch.cuda.set_rng_state, device=self.device) if self.device.type == "cuda" else torch.set_rng_state)(
-            state
-        )
+        """Raises ConfigError for that of another kind of device, whose dropout is another."""
+        if len(state) != len(self._get_rng_state()):
+            line = f"another device: device={self.device.type}, and the state was begun on another kind"
+            raise ConfigError([f"{line}; go on there, or choose another folder"])
+        if self.device.type == "cuda":
+            torch.cuda.set_rng_state(state, self.device)
+        else:
+            torch.set_rng_state(state)
 
     def train_until(self, tokens: int) -> None:
         """Train to `tokens` tokens, in bf16 autocast where the device multiplies in bf16, and note the mean loss."""

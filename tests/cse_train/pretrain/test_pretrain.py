@@ -123,6 +123,16 @@ def test_a_state_that_cannot_be_read_is_refused(text, tmp_path):
         pretrain(SMALL, text, tmp_path)
 
 
+def test_a_state_of_a_card_is_refused_on_a_cpu(text, whole, tmp_path):
+    state = torch.load(whole / "state.pt", weights_only=True)
+    state["torch_rng"] = torch.zeros(16, dtype=torch.uint8)  # a CUDA generator's seed and offset
+    torch.save(state, tmp_path / "state.pt")
+    with pytest.raises(ConfigError) as error:
+        pretrain(PretrainConfig(**{**vars(SMALL), "tokens": 10_000}), text, tmp_path)
+    line = "another device: device=cpu, and the state was begun on another kind; go on there, or choose another folder"
+    assert error.value.problems == [line]
+
+
 def test_a_finished_run_is_written_again_to_the_byte(text, whole, tmp_path):
     again = tmp_path / whole.name
     again.mkdir()
