@@ -67,7 +67,7 @@ def test_all_tables_are_planned(lab: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_table_of_the_readme_is_made_again(lab: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab / "DIR").symlink_to(data_dir)
-    command = "cse reproduce E7 --profile wiki_tiny --data DIR --until decided"
+    command = "cse reproduce S3 --profile tiny --data DIR"
     assert main(words(command)) == 0
     out = " ".join(capsys.readouterr().out.split())
     (shown,) = (block.text for block in blocks("") if block.page == "README.md" and command in block.text)

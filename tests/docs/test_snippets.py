@@ -22,16 +22,16 @@ from search_spaces.profiles import load_profile
 from search_spaces.strict_yaml import parse_yaml
 from tests.docs.snippets import PAGES, REPO, Block, blocks, commands
 
-BUNDLES = tuple(f"docs/results/bundles/{name}.jsonl.gz" for name in ("E7", "systems", "tiny"))
+BUNDLES = tuple(f"docs/results/bundles/{name}.jsonl.gz" for name in ("E7", "systems", "tiny", "words_tiny"))
 HERE = {
     "cse import docs/results/bundles/E7.jsonl.gz": "0 runs imported, 24 already there",
     "cse bundle systems --to systems.jsonl.gz": "36 runs of 1 sweep",
     "cse import systems.jsonl.gz --ledger other.db": "36 runs imported, 0 already there",
     "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08 --profile wiki_small": "undecided",
     "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile wiki_small": "more-seeds 4: ",
-    "cse plan E7 --profile tiny --data DIR --until decided": "8 cells x 3 seeds",
+    "cse plan S3 --profile tiny --data DIR": "8 cells x 3 seeds",
     "cse plan mine.yaml --data DIR": "3 cells x 3 seeds = 9 runs",
-    "cse table E7 --profile tiny": "| 0.08            |   0 |",
+    "cse table S3 --profile tiny": "68.60 ±",
     "cse launch slurm E7 --profile small --seeds 3 --workers 2 --dry-run": "#SBATCH",
     "cse launch ray-job E7 --profile small --seeds 3": "job submit",
     "cse launch kuberay E7 --profile small --seeds 3": "kind: RayJob",
@@ -45,7 +45,7 @@ ELSEWHERE = {
     "cse site docs/results/bundles/*.jsonl.gz --to site": LONG,
     "cse site --ledger results/ledger.db --to site": LONG,
     "cse plan search_spaces/papers": LONG,
-    "cse reproduce E7 --profile wiki_tiny --data DIR --until decided": LONG,
+    "cse reproduce S3 --profile tiny --data DIR": LONG,
     "cse run mine.yaml --data DIR": LONG,
     "cse run SPACE --budget 40runs": LONG,
     "cse import optuna sqlite:///study.db --as tuned": "tests/docs/test_trackers.py",
@@ -63,7 +63,6 @@ REASONS = {
     "make format": "changes the checkout",
     "make docs": "installs from a registry, then is the build of tests/docs/test_docs_site.py",
     "cse dashboard": "serves until it is ended; tests/cse/live_page/test_live_page_browser.py looks at it",
-    "cse reproduce E7 --profile tiny": "24 to 96 runs, which no bundle has yet; of wiki_tiny the same is run",
     "cse reproduce D7 D8": "42 runs, an hour and a half on two cores",
     "cse import mlflow": "needs MLflow; tests/cse/importers/test_mlflow.py imports where it is installed",
     "cse import wandb": "needs W&B; tests/cse/importers/test_wandb.py imports where it is installed",
