@@ -7,8 +7,9 @@ numbers lie in a CPU tensor inside it. Every operation on one is looked at befor
 - one for which the host must wait until the card is idle is noted in `waits`: a read (`item`, `tolist`, `cpu`), and a
   result whose size depends on numbers (a boolean mask, `nonzero`, `repeat_interleave` without its `output_size`).
 
-Both name the first line outside torch. What it has not: streams and kernels (nothing says how fast a step is), memory,
-cuDNN, NCCL, CUDA graphs, autocast (bf16 computes in fp32), torch.compile, and changes of a tensor's shape in place.
+Both name the first line outside torch. `launches` counts by name what CUDA starts a kernel for: all but views and empty
+tensors. What it has not: streams and kernels (nothing says how fast a step is), memory, cuDNN, NCCL, CUDA graphs,
+autocast (bf16 computes in fp32), torch.compile, and changes of a tensor's shape in place.
 A method's branches `device.type == "cpu"` are not taken, so numbers may differ from a CPU's by rounding, and dropout's
 masks are torch's own.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -36,6 +38,9 @@ MAY_MIX = ("aten::copy_", "aten::_pack_padded_sequence", "aten::_pad_packed_sequ
 """Operations on both devices; the lengths and batch sizes of a packed sequence are the CPU's."""
 PUTS = ("aten::index_put", "aten::index_put_", "aten::_index_put_impl_")
 MASKS = (torch.bool, torch.uint8)
+NO_KERNEL = ("aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided",
+             "aten::detach", "aten::_unsafe_view", "aten::_reshape_alias")  # fmt: skip
+"""Operations that are no views by their schema and start none."""
 TORCH = torch.__path__[0]
 
 
@@ -111,6 +116,7 @@ class PretendCard:
 
     faults: Counter[str] = field(default_factory=Counter)
     waits: Counter[str] = field(default_factory=Counter)
+    launches: Counter[str] = field(default_factory=Counter)
 
     @contextlib.contextmanager
     def plugged_in(self) -> Iterator["PretendCard"]:
@@ -132,6 +138,8 @@ class PretendCard:
         if not any(map(on_card, tensors)) and asked != CARD:
             return func(*args, **kwargs)
         self._look_at(func, tensors, args, kwargs, asked)
+        if not func.is_view and func._schema.name not in NO_KERNEL:
+            self.launches[func._schema.name] += 1
         here = {name: CPU if name == "device" and value is not None else value for name, value in kwargs.items()}
         found = func(*inside(args), **inside(here))
         if asked not in (None, CARD):
@@ -204,10 +212,39 @@ class _Functions(TorchFunctionMode):
             if func is torch.Tensor.tolist:
                 self.card.waits[f"tolist {place()}"] += 1
                 return args[0].inside.tolist()
+            if func is F.scaled_dot_product_attention:
+                return _Attention.apply(*args, kwargs["attn_mask"], kwargs["dropout_p"])
             if func is torch.Tensor.numpy:
                 self.card.faults[f"numpy at {place()}"] += 1
                 raise TypeError("can't convert the card's tensor to numpy. Use Tensor.cpu() first")
         return func(*args, **kwargs)
+
+
+class _Attention(torch.autograd.Function):
+    """Torch's fused attention: one kernel forwards, one backwards, which keeps neither scores nor dropout's mask."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Any, key: Any, value: Any, mask: Any, rate: float) -> Any:
+        ctx.save_for_backward(query, key, value, mask)
+        ctx.rate, ctx.drawn = rate, torch.get_rng_state()
+        return _Attention.launched(query, key, value, mask, rate)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        with torch.random.fork_rng():
+            torch.set_rng_state(ctx.drawn)
+            return *_Attention.launched(*ctx.saved_tensors, ctx.rate, grad), None, None
+
+    @staticmethod
+    def launched(query: Any, key: Any, value: Any, mask: Any, rate: float, grad: Any = None) -> Any:
+        """What the kernel writes: the mixed values, or with their gradient those of query, key and value."""
+        _cards[-1].launches["attention"] += 1
+        with torch.set_grad_enabled(grad is not None), torch._C._DisableTorchDispatch():
+            parts = [part.inside.detach().requires_grad_(grad is not None) for part in (query, key, value)]
+            mixed = F.scaled_dot_product_attention(*parts, attn_mask=inside(mask), dropout_p=rate)
+            if grad is None:
+                return CardTensor(mixed)
+            return [CardTensor(each) for each in torch.autograd.grad(mixed, parts, grad.inside)]
 
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
@@ -216,6 +253,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield distributed, "has_card", lambda: True
     optimiser = importlib.import_module("torch.optim.optimizer")
     yield optimiser, "_get_fused_kernels_supported_devices", lambda: ["cpu", CARD.type]
+    several = importlib.import_module("torch.utils._foreach_utils")  # one kernel for many tensors, as in clipping
+    yield several, "_get_foreach_kernels_supported_devices", lambda: [CARD.type]
+    yield several, "_foreach_supported_types", [*several._foreach_supported_types, CardTensor]
     yield torch, "autocast", _autocast(torch.autocast)
     yield torch, "inference_mode", lambda mode=True: torch.no_grad()  # its tensors cannot be wrapped
     save, save_file = torch.save, checkpoint.save_file

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,25 @@ def test_a_step_waits_for_nothing(
     card.waits.clear()
     session.update()
     assert not card.waits and not card.faults
+
+
+def test_a_step_of_four_layers_launches_few_kernels(
+    tiny_settings: Callable[..., dict],
+    tiny_paths: Callable[[str], DataPaths],
+    card: PretendCard,
+    tmp_path: Path,
+) -> None:
+    lines = (tmp_path / "lines.txt", tiny_paths("simcse").train_file)
+    lines[0].write_text(2 * lines[1].read_text(encoding="utf8"), encoding="utf8")
+    run = parse_run(tiny_settings("simcse", train_encoder="wiki-l4-h128", train_batch_size=64, train_examples=640))
+    session = Session.open(run, replace(tiny_paths("simcse"), train_file=lines[0]), tmp_path)
+    session.model.train()
+    session.update()
+    session.step += 1
+    card.launches.clear()
+    session.update()
+    assert card.launches["attention"] == 2 * 4, "one a layer forwards, one backwards"
+    assert 200 < card.launches.total() <= 320, card.launches.most_common(10)
 
 
 MIXED: dict[str, Callable[[torch.Tensor], object]] = {
