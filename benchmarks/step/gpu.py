@@ -97,7 +97,7 @@ def in_one_group(session: Session, count: int, *, fill: bool) -> list[Batch]:
     """Batches of the session's corpus in one group 32 wide: padded, or each sentence repeated until it fills it."""
     import numpy as np
 
-    column, size = session.batches.store.column("text"), session.run.train.batch_size
+    column, size = session.batches.source.store.column("text"), session.run.train.batch_size
     batches = []
     for first in range(0, count * size, size):
         rows = [column.row(at) for at in range(first, first + size)]
@@ -107,7 +107,7 @@ def in_one_group(session: Session, count: int, *, fill: bool) -> list[Batch]:
 
 
 class Repeated:
-    """Batches made beforehand, in a circle, as `Session.batches`."""
+    """Batches made beforehand, in a circle."""
 
     def __init__(self, batches: Sequence[Batch]) -> None:
         self.batches = batches
@@ -134,7 +134,7 @@ def our_step(place: Place, form: str, compiled: bool = False, changes: Mapping[s
     work = place.work / f"{form}{' compiled' if compiled else ''}"
     session = our_session(place.folder, place.texts, place.batch, work, changes)
     if form != OURS:
-        session.batches = Repeated(in_one_group(session, 4, fill=form == FULL))  # type: ignore[assignment]
+        session.batches.source = Repeated(in_one_group(session, 4, fill=form == FULL))  # type: ignore[assignment]
     if compiled:
         mode = GRAPHS if form == GRAPHED else None
         session.trained = torch.compile(session.trained, backend=place.setting.compiler, mode=mode)  # type: ignore

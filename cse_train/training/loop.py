@@ -31,6 +31,7 @@ from cse_train.training.batches import Batches
 from cse_train.training.fit import check_fit
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
 from cse_train.training.precision import count_every_update, loss_scaler, settle_precision
+from cse_train.training.upcoming import UpcomingBatches
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class Session:
     trained: nn.Module
     optimiser: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
-    batches: Batches
+    batches: UpcomingBatches
     evaluator: DevEvaluator
     signature: str
     step: int = 0
@@ -143,7 +144,8 @@ class Session:
         model.to(device)
         optimiser = optimiser_of(model, run.train)
         trained, scaler = distributed.wrap(model), loss_scaler(device, run.train.precision)
-        return cls(run, folder, device, model, trained, optimiser, scaler, batches, evaluator, signature)
+        upcoming = UpcomingBatches(batches, device, steps_in(run.train))
+        return cls(run, folder, device, model, trained, optimiser, scaler, upcoming, evaluator, signature)
 
     @property
     def precision(self) -> str:
@@ -213,7 +215,7 @@ class Session:
     def update(self) -> dict[str, Tensor]:
         """One optimiser step on the batch of the session's position; gives the step metrics, still on the device."""
         config = self.run.train
-        batch = self.batches[self.step].to(self.device)
+        batch = self.batches[self.step]
         random_streams.seed_dropout(config.seed, self.step, distributed.rank())
         set_step(self.optimiser, config, self.step, self._dev_scores())
         with autocast(self.device, config.precision):
