@@ -1,7 +1,7 @@
 """From ledger rows to the values that `aggregate` reads: one per (cell, seed, column)."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from analysis.ledger import Ledger, RunRow, ScoreRow
@@ -57,7 +57,7 @@ def results_of(
     scored = {suite for _, suite in scores}
     suites = {column: (names or {}).get(column, column) for column in columns}
     stands = {column: stands_behind(rows, suite) for column, suite in suites.items()}
-    computed = _find_computed(ledger, runs_by_signature.values())
+    computed = find_computed(ledger, runs_by_signature.values())
     values: list[RunValue] = []
     for place, (key, signature, seed) in enumerate(rows):
         run = runs_by_signature.get(signature)
@@ -70,7 +70,7 @@ def results_of(
     return values
 
 
-def _find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[str, str]]:
+def find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[str, str]]:
     """Signature -> what was asked for and computed, of runs whose device decides."""
     asked = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
     attempts = ledger.provenance([signature for signature, value in asked.items() if value != "fp32"])
@@ -80,14 +80,18 @@ def _find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[st
 
 def require_one_precision(results: Iterable[RunValue], table: str) -> None:
     """Raise TableError where runs of one setting were computed in several ways, as `auto` is on a card and a CPU."""
-    runs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for result in results:
-        if result.computed and math.isfinite(result.value):
-            asked, computed = result.computed
-            runs[asked][computed].add(result.signature)
+    finite = (result for result in results if math.isfinite(result.value))
+    require_one_way({result.signature: result.computed for result in finite if result.computed}, table)
+
+
+def require_one_way(computed: Mapping[str, tuple[str, str]], table: str) -> None:
+    """As `require_one_precision`, of what `find_computed` gives."""
+    runs: dict[str, Counter[str]] = defaultdict(Counter)
+    for asked, way in computed.values():
+        runs[asked][way] += 1
     for asked, ways in runs.items():
         if len(ways) > 1:
-            counted = " and ".join(f"{way} ({len(signatures)})" for way, signatures in sorted(ways.items()))
+            counted = " and ".join(f"{way} ({count})" for way, count in sorted(ways.items()))
             line = f"one precision: {ARITHMETIC}={asked} was {counted} in the runs of {table}"
             raise TableError(f"{line}; train them on one kind of device, or give {ARITHMETIC} a value of its own")
 

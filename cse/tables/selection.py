@@ -12,6 +12,7 @@ from analysis.run_state import RunState
 from analysis.statistics import surface
 from analysis.tables.data_sets import tell_apart
 from analysis.tables.labels import differing, varying
+from analysis.tables.results import find_computed, require_one_way
 from analysis.tables.spec import SettingDifference
 from cluster.plan.data_sets import add_versions
 from cse.tables.build import SEED_SETTINGS
@@ -77,10 +78,11 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
     """Cells with finished runs, the best first: of a search by the lower bound of the expected score, else by the mean.
 
     Runs of a cell on other data, or by another VERSION of its method, are a row of their own; where there are such,
-    means rank.
+    means rank. Raises TableError where `train.precision` came to several things.
     """
     finished_runs = [run for run in ledger.runs(sweep=sweep, states=[RunState.DONE]) if run.best is not None]
     done = {run.signature: run for run in add_versions(finished_runs)}
+    require_one_way(find_computed(ledger, done.values()), sweep)
     links = [link for link in ledger.cells(sweep) if link.signature in done]
     apart = tell_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
     by_cell: dict[str, tuple[Settings, dict[str, RunRow]]] = {}

@@ -187,6 +187,25 @@ def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.Captur
     assert f"the expected score of 10 cells, {bounds[0]:.2f}" in " ".join(printed(capsys, "best", "search").split())
 
 
+def test_runs_that_auto_computed_in_two_ways_are_not_ranked_together(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger
+) -> None:
+    """As `cse table` refuses them: on a card `auto` is bf16, on a CPU fp32."""
+    for name, computed in {"on-card": "bf16", "on-cpu": "fp32"}.items():
+        claim = ledger.claim(
+            name, {**FLAT, "train.precision": "auto"}, method="simcse", seed=0, owner="me", identity={}, provenance={}
+        )
+        assert claim is not None
+        end = {"examples": 10, "best": 70.0, "best_examples": 10, "seconds": 1.0, "folder": Path("runs", name)}
+        ledger.finish(claim, "done", **end, details={"train.precision": computed})
+        ledger.link("mine", [(name, {"method.temperature": name}, 0)])
+    assert main(["best", "mine"]) == 2
+    assert capsys.readouterr().err == (
+        "cse: one precision: train.precision=auto was bf16 (1) and fp32 (1) in the runs of mine; "
+        "train them on one kind of device, or give train.precision a value of its own\n"
+    )
+
+
 def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     ledger.record_sweep("empty", SweepSpec({"title": "t"}))
     assert "no finished run yet" in printed(capsys, "best", "empty")
