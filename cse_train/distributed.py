@@ -132,10 +132,15 @@ def wrap(module: nn.Module) -> nn.Module:
 
 
 def wrap_ddp(module: nn.Module) -> nn.Module:
-    """DDP that leaves buffers alone: each rank computes the same ones. Torch 2.11 has another name for it."""
+    """DDP that leaves buffers alone: each rank computes the same ones. Torch 2.11 has another name for it.
+
+    Gradients lie in what is sent, without a copy. The graph is static, as DDP without a search for unused parameters
+    asks anyway: every step uses the same ones, so no step looks for others.
+    """
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
     alone: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
-    return DistributedDataParallel(module, **(alone or {"broadcast_buffers": False}))
+    alone = alone or {"broadcast_buffers": False}
+    return DistributedDataParallel(module, gradient_as_bucket_view=True, static_graph=True, **alone)
 
 
 def barrier() -> None:

@@ -86,19 +86,25 @@ def test_T4_ranks_equal_one_process_in_loss_and_gradient(by_world: dict[int, dic
 
 
 class OfTorch211:
-    def __init__(self, module: torch.nn.Module, broadcast_buffers: bool = True) -> None:
-        self.synced = broadcast_buffers
+    def __init__(self, module: torch.nn.Module, broadcast_buffers: bool = True, **others: bool) -> None:
+        self.synced, self.others = broadcast_buffers, others
 
 
 class OfTorch213:
     def __init__(
-        self, module: torch.nn.Module, broadcast_buffers: bool | None = None, forward_sync_buffers: bool | None = None
+        self,
+        module: torch.nn.Module,
+        broadcast_buffers: bool | None = None,
+        forward_sync_buffers: bool | None = None,
+        **others: bool,
     ) -> None:
         assert broadcast_buffers is None, "deprecated"
-        self.synced = forward_sync_buffers
+        self.synced, self.others = forward_sync_buffers, others
 
 
 @pytest.mark.parametrize("ddp", [OfTorch211, OfTorch213])
 def test_ddp_leaves_buffers_alone_by_each_name_of_the_argument(ddp: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed, "DistributedDataParallel", ddp)
-    assert distributed.wrap_ddp(torch.nn.Linear(2, 2)).synced is False
+    made = distributed.wrap_ddp(torch.nn.Linear(2, 2))
+    assert made.synced is False
+    assert made.others == {"gradient_as_bucket_view": True, "static_graph": True}
