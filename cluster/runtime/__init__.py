@@ -2,8 +2,8 @@
 
 __all__ = [
     "background",
+    "cards",
     "code_version",
-    "every_node",
     "head_watch",
     "join",
     "options",

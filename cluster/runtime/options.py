@@ -31,6 +31,8 @@ class SweepOptions:
     """CPUs of one rank; torch gets as many threads."""
     gpus_per_worker: float = 0
     """GPUs of one rank; a fraction only where a run has one rank."""
+    accelerator_type: str | None = None
+    """The kind of GPU that ranks train on, by Ray's name, such as A100; None for any."""
     max_concurrent: int | None = None
     """Runs at once; None for as many as fit."""
     isolation: Isolation = "slot"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from cluster.runtime.cards import KIND, GpuKind, ask_driver, is_old, is_wsl, read_cards
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError, Json
@@ -38,6 +39,8 @@ class Node:
     head: bool = False
     slots: float = 0
     """Slots that may live here beside those of the head."""
+    cards: tuple[GpuKind, ...] = ()
+    """The kinds of its GPUs; none where Ray does not say them."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.cpus:g} CPUs, {self.gpus:g} GPUs, {self.memory_gb:.1f} GB free"
@@ -64,10 +67,10 @@ def _gpu_problems(options: SweepOptions) -> list[str]:
     if options.workers > 1:
         line = f"two ranks on one GPU: workers={options.workers} gpus_per_worker={gpus}"
         return [f"{line}; NCCL refuses that: give gpus_per_worker=1, or workers=1"]
-    near = nearest_fractions(gpus)
     if not divides_one(gpus):
-        wanted = " or ".join(f"{fraction:g}" for fraction in near)
-        return [f"part of a GPU is left over: gpus_per_worker={gpus}; give a fraction that divides 1: {wanted}"]
+        runs, wanted = int(1 / gpus), " or ".join(f"{fraction:g}" for fraction in nearest_fractions(gpus))
+        fill = f"gpus_per_worker={gpus} lets {runs} run{'s' if runs > 1 else ''} fill {runs * gpus:g} of it"
+        return [f"part of a GPU is left over: {fill}; give a fraction that divides 1: {wanted}"]
     return []
 
 
@@ -168,10 +171,12 @@ def this_machine() -> Node:
     """CPUs this process may use, NVIDIA GPUs, and RAM that is free now, within the container's limits."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        gpus = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
-    else:
+    if visible is not None:
         gpus = len([gpu for gpu in visible.split(",") if gpu.strip() not in ("", "-1")])
+    elif is_wsl():  # without a folder of the driver's
+        gpus = len(read_cards(ask_driver()))
+    else:
+        gpus = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
     return Node(cpus=cpus, gpus=gpus, memory_gb=_free_memory() / _GB)
 
 
@@ -184,6 +189,7 @@ def cluster_nodes() -> list[Node]:
 
 def _node(facts: Json) -> Node:
     resources = facts["Resources"]
+    kinds = [name.removeprefix(KIND) for name in sorted(resources) if name.startswith(KIND)]
     return Node(
         cpus=resources.get("CPU", 0),
         gpus=resources.get("GPU", 0),
@@ -191,14 +197,22 @@ def _node(facts: Json) -> Node:
         name=facts.get("NodeManagerHostname") or facts.get("NodeManagerAddress", "a node"),
         head=HEAD_RESOURCE in resources,
         slots=resources.get(SLOT, 0),
+        cards=tuple(GpuKind(kind, not is_old(kind)) for kind in kinds),
     )
+
+
+def cards_of(nodes: Sequence[Node]) -> list[GpuKind]:
+    """The kinds of GPUs on these nodes, as far as they are known."""
+    return sorted({card for node in nodes if node.gpus for card in node.cards}, key=lambda card: card.name)
 
 
 def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
     """Ranks that a node holds beside so many slots."""
     room = [node.cpus / options.cpus_per_worker, (node.memory_gb - slots * GROUP_GB) / WORKER_GB]
     if options.gpus_per_worker:
-        room.append(node.gpus / options.gpus_per_worker)
+        wanted = options.accelerator_type
+        other = wanted and node.cards and not any(card.is_of(wanted) for card in node.cards)
+        room.append(0 if other else node.gpus / options.gpus_per_worker)
     return max(0, int(min(room) + 1e-9))
 
 
@@ -206,9 +220,10 @@ def _misfit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     if options.gpus_per_worker and nodes and not any(node.gpus for node in nodes):
         line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_list_nodes(nodes)}"
         return f"{line}; start Ray on a machine with GPUs (ray start --num-gpus N), or leave --gpus-per-worker out"
+    kind = f" of {options.accelerator_type}" if options.accelerator_type else ""
     needs = (
         f"workers={options.workers} x (cpus_per_worker={options.cpus_per_worker:g}, "
-        f"gpus_per_worker={options.gpus_per_worker:g}) and {group_memory_gb(options):.1f} GB of RAM"
+        f"gpus_per_worker={options.gpus_per_worker:g}{kind}) and {group_memory_gb(options):.1f} GB of RAM"
     )
     return f"a run does not fit: {needs}; there: {_list_nodes(nodes)}; ask for fewer or smaller workers"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cluster.runtime.every_node import other_nodes, report_silence, run_on_nodes
+from cluster.runtime.join import other_nodes, report_silence, run_on_nodes
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import ray
 
+from cluster.runtime.cards import KIND, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
 from cluster.runtime.resources import WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
@@ -61,6 +62,8 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     watch_room()
     options, gpus = settings.options, settings.options.gpus_per_worker
     per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
+    if options.accelerator_type:
+        per_worker[f"{KIND}{options.accelerator_type}"] = PART_OF_KIND
     # A group that does not fit is retried for ever unless the controller's own failures are limited too.
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(
@@ -70,6 +73,7 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
             "generation": generation,
             "digest": settings.digest,
             "plugins": settings.plugins,
+            "gpus": gpus,
         },
         torch_config=TorchConfig(backend=backend(gpus), timeout_s=int(options.timeout_s)),
         scaling_config=ScalingConfig(num_workers=options.workers, use_gpu=bool(gpus), resources_per_worker=per_worker),

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from cluster.runtime.cards import KIND, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cluster.runtime.resources import (
@@ -86,4 +87,6 @@ def _ask_for_nodes(options: SweepOptions) -> None:
     rank: dict[str, float] = {"CPU": max(1, round(options.cpus_per_worker)), "memory": memory_bytes(WORKER_GB)}
     if options.gpus_per_worker:
         rank["GPU"] = max(1, round(options.gpus_per_worker))
+    if options.accelerator_type:
+        rank[f"{KIND}{options.accelerator_type}"] = PART_OF_KIND
     request_resources(bundles=[rank] * options.workers * (options.max_concurrent or 1))

@@ -14,24 +14,29 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, LedgerError
+from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource, RunSource
 from cluster.runtime import ray_internals
 from cluster.runtime.background import background
+from cluster.runtime.cards import check_cards, keep_kind, local_kinds
 from cluster.runtime.code_version import other_code
 from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
+from cluster.runtime.resources import cards_of, check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import blames_storage, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.places import describe_places, wait_for_nodes
+from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
 LEASE_HEARTBEAT_S = 10.0
+MOST_LOOKED_AT = 100_000
+"""Runs of a list whose arithmetic is looked at before the first."""
 SWEEP_AGAIN_S = 1.0
 """Seconds between two tries of a heartbeat while the database is away."""
 PROMPT_S = 5.0
@@ -89,6 +94,8 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
     dispatcher.put_back(first)
     if line := other_code(dispatcher.ledger.codes()):
         on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
+    asked = _precisions(dispatcher, first)
+    check_cards(options, local_kinds(options) if options.address is None else (), asked)
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
@@ -101,6 +108,8 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
             return
         check_nodes(options.storage, inputs_of(dispatcher.paths))
         nodes = cluster_nodes()
+        check_cards(options, cards_of(nodes), asked)
+        dispatcher.options = options = keep_kind(options, cards_of(nodes))
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
         slots = slots_that_fit(options, nodes)
@@ -110,6 +119,13 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
         on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
         with cluster_watch(over), blames_storage(options.storage):
             run_trials(dispatcher, options, slots, over)
+
+
+def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
+    """What `train.precision` asks for in the runs that are to be trained, as far as they are known."""
+    wanted = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MOST_LOOKED_AT)]
+    done = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
+    return {planned.run.train.precision for planned in wanted if planned.signature not in done}
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:

@@ -9,6 +9,7 @@ import typer
 
 from analysis.ledger import mask_password
 from cluster.plan.user_files import add_user_files, describe_files
+from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
@@ -21,6 +22,10 @@ from search_spaces.cells import ResolvedSpace, resolve
 from search_spaces.space import Space
 
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
+AcceleratorType = Annotated[
+    str | None,
+    typer.Option(metavar="A100", help="Train on this kind of GPU alone, by Ray's name for it.", show_default=False),
+]
 Address = Annotated[
     str | None, typer.Option(help="Address of a running Ray cluster (default: start one here).", show_default=False)
 ]
@@ -89,6 +94,7 @@ class SweepArguments:
     workers: arguments.Workers = 1
     cpus_per_worker: arguments.Cpus = 1
     gpus_per_worker: arguments.Gpus = 0
+    accelerator_type: AcceleratorType = None
     max_concurrent: arguments.Concurrent = None
     isolation: IsolationOption = "slot"
     address: Address = None
@@ -152,5 +158,6 @@ class SweepArguments:
 def check_fit(options: SweepOptions) -> None:
     """ConfigError before anything starts when not one run fits this machine; a cluster is asked once joined."""
     check_options(options)
+    check_cards(options, local_kinds(options) if options.address is None else ())
     if options.address is None:
         slots_that_fit(options, [this_machine()])

@@ -14,6 +14,7 @@ from analysis.ledger import Ledger, LedgerError, mask_password
 from analysis.ledger.database import network_file_system, parse_url
 from cluster.plan.missing_inputs import group_by_reason
 from cluster.plan.planner import plan_all
+from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.code_version import code_digest, find_version, package_folder
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.processes import listeners, sessions
@@ -77,6 +78,7 @@ def check_versions() -> str:
 def check_machine(options: SweepOptions) -> str:
     """ConfigError where not one run fits this machine."""
     node = this_machine()
+    check_cards(options, local_kinds(options))
     fit = slots_that_fit(options, [node])
     return f"{node}; {fit} runs at once of {options.workers} workers and about {group_memory_gb(options):.1f} GB"
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.runtime.cards import check_cards
 from cluster.runtime.code_version import code_digest
-from cluster.runtime.every_node import other_nodes, report_silence, run_on_nodes
+from cluster.runtime.join import other_nodes, report_silence, run_on_nodes
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import cluster_nodes, limit, slots_that_fit
+from cluster.runtime.resources import cards_of, cluster_nodes, limit, slots_that_fit
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_nodes
 from cse.doctor.checks import Finding, try_check, versions
@@ -48,12 +49,15 @@ def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
         check_nodes(options.storage, inputs)
         return f"every node reads and writes {options.storage} and has the data given"
 
-    here, workers = cluster_nodes(), options.workers
+    here = cluster_nodes()
+
+    def room() -> str:
+        check_cards(options, cards_of(here))
+        fit = slots_that_fit(options, here)
+        return f"{fit} runs at once of {options.workers} workers, limited by {limit(options, here)}"
+
     findings = [Finding("fine", "node", str(node)) for node in here]
-    findings += try_check(
-        "cluster",
-        lambda: f"{slots_that_fit(options, here)} runs at once of {workers} workers, limited by {limit(options, here)}",
-    )
+    findings += try_check("cluster", room)
     findings += compare(facts(), run_on_nodes(other_nodes(), facts))
     if options.storage.is_dir():
         findings += try_check("storage", shared)

@@ -10,6 +10,7 @@ from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
 from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
+from cluster.runtime.cards import check_cards
 from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
@@ -101,7 +102,9 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
-    slots_that_fit(dataclasses.replace(given, storage=cluster.storage).unchecked_options(), [node] * cluster.nodes)
+    options = dataclasses.replace(given, storage=cluster.storage).unchecked_options()
+    check_cards(options, ())
+    slots_that_fit(options, [node] * cluster.nodes)
 
 
 def _read_travelling(ctx: typer.Context) -> dict[str, list[str | None]]:

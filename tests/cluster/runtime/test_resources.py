@@ -50,12 +50,19 @@ def test_a_run_that_cannot_fit_is_named_with_what_is_there(node, changes, said):
     assert said in str(caught.value) and f"{node[0]} CPUs" in str(caught.value)
 
 
-@pytest.mark.parametrize(("asked", "near"), [(0.3, "0.3333 or 0.25"), (0.7, "1 or 0.5"), (0.4, "0.5 or 0.3333")])
-def test_a_fraction_that_does_not_divide_a_card_is_refused_with_its_neighbours(asked, near):
+@pytest.mark.parametrize(
+    ("asked", "fill", "near"),
+    [
+        (0.3, "gpus_per_worker=0.3 lets 3 runs fill 0.9 of it", "0.3333 or 0.25"),
+        (0.7, "gpus_per_worker=0.7 lets 1 run fill 0.7 of it", "1 or 0.5"),
+        (0.4, "gpus_per_worker=0.4 lets 2 runs fill 0.8 of it", "0.5 or 0.3333"),
+    ],
+)
+def test_a_fraction_that_does_not_divide_a_card_is_refused_with_its_neighbours(asked, fill, near):
     with pytest.raises(ConfigError) as caught:
         resources.check_options(options(gpus_per_worker=asked))
     (line,) = caught.value.problems
-    assert line == f"part of a GPU is left over: gpus_per_worker={asked}; give a fraction that divides 1: {near}"
+    assert line == f"part of a GPU is left over: {fill}; give a fraction that divides 1: {near}"
 
 
 @pytest.mark.parametrize("fraction", [1, 0.5, 0.3333, 1 / 3, 0.25, 0.2, 0.1666, 0.125, 0.1, 0.05, 0])

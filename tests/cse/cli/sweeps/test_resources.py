@@ -51,7 +51,10 @@ def test_less_than_one_worker_is_refused(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_fraction_that_does_not_divide_a_card_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, "--gpus-per-worker", "0.3")
-    assert line.startswith("cse: part of a GPU is left over: gpus_per_worker=0.3; ") and "0.3333 or 0.25" in line
+    assert (
+        line.startswith("cse: part of a GPU is left over: gpus_per_worker=0.3 lets 3 runs fill 0.9 of it; ")
+        and "0.3333 or 0.25" in line
+    )
 
 
 def test_a_card_that_is_not_there_is_refused(
