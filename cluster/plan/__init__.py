@@ -1,6 +1,7 @@
 """Which runs are needed, which of them exist, and what the others cost."""
 
 __all__ = [
+    "cost",
     "data_sets",
     "match",
     "method_code",

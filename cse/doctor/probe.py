@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import tempfile
@@ -9,15 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.ledger import Ledger
+from cluster.plan.cost import ENCODER_SHAPES
 from cluster.plan.missing_inputs import Inputs
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import examples_in, signature
 from cluster.runtime.background import background
+from cluster.runtime.cards import CUDA_GB
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node, slots_that_fit, this_machine
 from cluster.sweep.run_sweep import run_sweep
+from cse.doctor.card_peak import TRAIN, read_peak
 from cse.doctor.checks import Finding
 from cse.doctor.memory import MemoryWatch
+from cse_train.backbone.folders import locate
+from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
@@ -25,6 +31,10 @@ from search_spaces.cells import ResolvedSpace
 
 MEMORY_SHARE = 0.9
 """Part of what is free that a packing may take."""
+SHARED_LINE = (
+    "runs that share a GPU take turns on it, and lengthen each other's steps; NVIDIA's MPS lets them compute side by "
+    "side: nvidia-cuda-mps-control -d before Ray starts, on each node"
+)
 STEPS, PROBE_EVALUATIONS = 200, 2
 """Of a probe's run, where --set train.examples does not say."""
 _GB = 1024**3
@@ -37,7 +47,7 @@ class Measured:
     group_gb: float
     """Peak main memory of the worker group's processes."""
     gpu_gb: float = 0.0
-    """Peak memory on a GPU, of all ranks together."""
+    """Peak memory on a GPU, of one rank."""
     gpu_size_gb: float = 0.0
     seconds: float
     """Of training."""
@@ -72,11 +82,15 @@ def packing(measured: Measured, options: SweepOptions, node: Node) -> Packing:
 def probe(
     resolved: ResolvedSpace, paths: DataPaths, options: SweepOptions, examples: int | None = None
 ) -> list[Finding]:
-    """Train the first cell that lacks no input and measure it; a stop where there is none, or where its run fails."""
+    """Train the largest cell that lacks no input and measure it; a stop where there is none, or where its run fails.
+
+    On a whole card, of which runs may have parts afterwards.
+    """
     node = this_machine()
     try:
-        run, whole = first_run(resolved, paths, options.workers, examples)
-        measured = measure(run, paths, dataclasses.replace(options, max_concurrent=1))
+        run, whole = largest_run(resolved, paths, options.workers, examples)
+        gpus = math.ceil(options.gpus_per_worker)
+        measured = measure(run, paths, dataclasses.replace(options, max_concurrent=1, gpus_per_worker=gpus))
         advice = packing(measured, options, node)
     except ConfigError as error:
         return [Finding("stop", "probe", line) for line in error.problems]
@@ -87,32 +101,56 @@ def probe(
         Finding("fine", "probe", f"{cell_name(run.cell)}: {took}"),
         Finding("fine", "probe", f"a whole run at this speed, alone on the machine: about {seconds:.0f} s"),
         Finding("note", "probe", f"packing for {node}; cse run {resolved.space.id} {advice}"),
+        *([Finding("note", "probe", SHARED_LINE)] if 0 < advice.gpus_per_worker < 1 else []),
     ]
 
 
-def first_run(resolved: ResolvedSpace, paths: DataPaths, workers: int, examples: int | None) -> tuple[PlannedRun, int]:
-    """A short run of the first cell that lacks no input, and the examples of a whole one; ConfigError with the
-    reasons where every cell lacks one. `examples` None: STEPS steps."""
-    inputs, lines = Inputs(paths, workers), []
+def largest_run(
+    resolved: ResolvedSpace, paths: DataPaths, workers: int, examples: int | None
+) -> tuple[PlannedRun, int]:
+    """A short run of the largest cell that lacks no input (`size_of`; of equals the first), and the examples of a whole
+    one; ConfigError with the reasons where every cell lacks one. `examples` None: STEPS steps."""
+    inputs, lines = Inputs(paths, workers), list[str]()
+    largest: tuple[float, PlannedRun, int] | None = None
     for cell in resolved.cells():
         whole = cell.run(0)
         hashes, missing, _ = inputs.of(whole)
         lines += [gap.line for gap in missing]
-        if not missing:
+        if not missing and (largest is None or size_of(whole) > largest[0]):
             length = examples or STEPS * whole.train.batch_size
             train = dataclasses.replace(whole.train, examples=length, evaluations=PROBE_EVALUATIONS)
             run = dataclasses.replace(whole, train=train)
             planned = PlannedRun(signature(run, hashes), run, hashes, dict(cell.key), 0, "probe")
-            return planned, examples_in(whole, hashes) or length
-    raise ConfigError(list(dict.fromkeys(lines)))
+            largest = size_of(whole), planned, examples_in(whole, hashes) or length
+    if largest is None:
+        raise ConfigError(list(dict.fromkeys(lines)))
+    return largest[1:]
+
+
+def size_of(run: RunConfig) -> float:
+    """What a step's memory grows with: tokens of a batch at most, times the encoder's width and layers."""
+    length = getattr(run.options, "max_length", run.train.max_seq_length)  # of spans, where a method reads documents
+    layers, width = shape_of(run.train.encoder)
+    return float(run.train.batch_size * length * width * layers)
+
+
+def shape_of(encoder: str) -> tuple[int, int]:
+    """Layers and width of an encoder that is at hand; 1 each of one whose folder does not say them, as word vectors."""
+    if encoder in ENCODER_SHAPES:
+        return ENCODER_SHAPES[encoder][:2]
+    if Path(encoder).is_file():
+        return 1, 1
+    file = locate(encoder) / "config.json"
+    config = json.loads(file.read_text(encoding="utf8")) if file.is_file() else {}
+    return config.get("num_hidden_layers", 1), config.get("hidden_size", 1)
 
 
 def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measured:
     """Train the run in folders that are gone afterwards; ConfigError with the run's reason where it fails."""
     with tempfile.TemporaryDirectory(prefix="cse-probe-") as folder:
         file = Path(folder, "ledger.db")
-        settings = dataclasses.replace(options, storage=Path(folder, "storage"))
-        watch = MemoryWatch(os.getpid(), gpus=bool(options.gpus_per_worker))
+        settings = dataclasses.replace(options, storage=Path(folder, "storage"), function=TRAIN)
+        watch = MemoryWatch(os.getpid())
         with background(watch.sample_until):
             outcome = run_sweep([run], file, paths, settings)
         if not outcome.done:
@@ -120,8 +158,12 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
             raise ConfigError([f"probe failed: {reason}; cse train {run.run.method} --debug shows where"])
         with contextlib.closing(Ledger.open(file)) as ledger:
             row = ledger.run(run.signature)
-    assert row is not None and row.seconds is not None and row.examples is not None
-    gigabytes = {"group_gb": watch.peak, "gpu_gb": watch.gpu_peak, "gpu_size_gb": watch.gpu_size}
+        assert row is not None and row.seconds is not None and row.examples is not None and row.folder is not None
+        card = read_peak(Path(row.folder))
     return Measured(
-        **{name: size / _GB for name, size in gigabytes.items()}, seconds=row.seconds, examples=row.examples
+        group_gb=watch.peak / _GB,
+        gpu_gb=card.held / _GB + CUDA_GB if card else 0.0,
+        gpu_size_gb=card.size / _GB if card else 0.0,
+        seconds=row.seconds,
+        examples=row.examples,
     )

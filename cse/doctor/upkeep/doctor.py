@@ -32,7 +32,7 @@ Space = Annotated[
 Probe = Annotated[
     bool,
     typer.Option(
-        "--probe", help="Also train the space's first cell for 200 steps and suggest how many runs fit at once."
+        "--probe", help="Also train the space's largest cell for 200 steps and suggest how many runs fit at once."
     ),
 ]
 

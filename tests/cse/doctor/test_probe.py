@@ -1,6 +1,7 @@
 """`cse doctor --probe`: what a group takes is measured, and a packing keeps to cores, memory and GPUs."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,15 @@ import pytest
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node
 from cse.cli.app import main
-from cse.doctor import probe
+from cse.doctor import card_peak, probe
 from cse.doctor.memory import MemoryWatch
 from cse.doctor.probe import Measured, Packing, packing
+from cse_train.backbone.folders import find_weights
+from cse_train.config import RunConfig, parse_run
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
 
 SPACE = """version: 1
 id: mine
@@ -86,6 +92,63 @@ def test_a_gpu_is_shared_by_as_many_as_its_memory_holds() -> None:
     assert advised(node, gpu_gb=1, gpus_per_worker=0.5) == Packing(16, 0.0625)
     assert advised(Node(cpus=16, gpus=4, memory_gb=128), gpu_gb=20, gpus_per_worker=1) == Packing(12, 0.3333)
     assert str(advised(node, gpu_gb=20, gpus_per_worker=1)) == "--max-concurrent 3 --gpus-per-worker 0.3333"
+
+
+LARGE = """version: 1
+id: mine
+method: simcse
+seeds: 1
+set: {train.corpus: generated, train.dev: "generated_dev:40", train.examples: 640}
+space:
+  train.encoder: {grid: [wiki-l4-h128, wiki-l1-h64]}
+  train.batch_size: {grid: [16, 64]}
+  train.max_seq_length: {grid: [64, 32]}
+"""
+
+
+def test_the_cell_that_takes_most_memory_is_tried(somewhere: Path) -> None:
+    Path("mine.yaml").write_text(LARGE)
+    planned, examples = probe.largest_run(resolve(load_space("mine.yaml"), None, {}), DataPaths(), 1, None)
+    largest = {"train.encoder": "wiki-l4-h128", "train.batch_size": 64, "train.max_seq_length": 64}
+    assert planned.cell == largest and examples == 640
+    assert planned.run.train.examples == 200 * 64
+
+
+def run_with(**train: object) -> RunConfig:
+    return parse_run({"method": "simcse", **{f"train.{name}": value for name, value in train.items()}})
+
+
+def test_a_step_grows_with_tokens_width_and_layers(tmp_path: Path) -> None:
+    assert probe.size_of(run_with(encoder="wiki-l4-h128", batch_size=64, max_seq_length=32)) == 64 * 32 * 128 * 4
+    folder, vectors = tmp_path / "encoder", tmp_path / "words.txt"
+    shutil.copytree(find_weights() / "wiki-l1-h64", folder)
+    vectors.write_text("a 1 2\n")
+    assert [probe.shape_of(str(place)) for place in (folder, vectors)] == [(1, 64), (1, 1)]
+    documents = {"method": "declutr", "train.batch_size": 4, "train.encoder": "wiki-l1-h64", "method.max_length": 512}
+    assert probe.size_of(parse_run(documents)) == 4 * 512 * 64, "spans are as long as the method says"
+
+
+def test_what_others_take_on_a_card_counts_for_nothing(tmp_path: Path) -> None:
+    assert card_peak.read_peak(tmp_path) is None
+    (tmp_path / card_peak.NOTE).write_text('{"held": 5, "size": 9}')
+    assert card_peak.read_peak(tmp_path) == card_peak.CardPeak(held=5, size=9)
+
+
+def test_a_part_of_a_card_is_advised_with_a_word_on_mps(somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[SweepOptions] = []
+
+    def measure(run: object, paths: object, options: SweepOptions) -> Measured:
+        asked.append(options)
+        return Measured(group_gb=2, gpu_gb=20, gpu_size_gb=80, seconds=4, examples=160)
+
+    monkeypatch.setattr(probe, "measure", measure)
+    monkeypatch.setattr(probe, "this_machine", lambda: Node(cpus=16, gpus=1, memory_gb=128))
+    Path("mine.yaml").write_text(SPACE)
+    options = SweepOptions(storage=Path("/runs"), gpus_per_worker=0.5)
+    *_, shape, shared = probe.probe(resolve(load_space("mine.yaml"), None, {}), DataPaths(), options)
+    assert [options.gpus_per_worker for options in asked] == [1], "it is measured on a whole card"
+    assert shape.line.endswith("cse run mine --max-concurrent 3 --gpus-per-worker 0.3333")
+    assert "take turns" in shared.line and "nvidia-cuda-mps-control -d" in shared.line
 
 
 def test_two_ranks_never_share_a_gpu() -> None:
