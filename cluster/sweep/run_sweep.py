@@ -19,7 +19,7 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource, RunSource
 from cluster.runtime import ray_internals
 from cluster.runtime.background import background
-from cluster.runtime.cards import check_cards, keep_kind, local_kinds
+from cluster.runtime.cards import check_cards, keep_kind
 from cluster.runtime.code_version import other_code
 from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import SweepOptions
@@ -94,8 +94,6 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
     dispatcher.put_back(first)
     if line := other_code(dispatcher.ledger.codes()):
         on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
-    asked = _precisions(dispatcher, first)
-    check_cards(options, local_kinds(options) if options.address is None else (), asked)
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
@@ -108,7 +106,7 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
             return
         check_nodes(options.storage, inputs_of(dispatcher.paths))
         nodes = cluster_nodes()
-        check_cards(options, cards_of(nodes), asked)
+        check_cards(options, cards_of(nodes), _precisions(dispatcher, first))
         dispatcher.options = options = keep_kind(options, cards_of(nodes))
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))

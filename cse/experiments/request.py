@@ -12,6 +12,7 @@ from cluster.plan.match import hash_paths
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
+from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.options import SweepOptions
 from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
@@ -113,10 +114,19 @@ def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = Tru
 
 
 def plan_of(requests: Sequence[Request], ledger: Ledger) -> Plan:
-    """The plan of the requests, which share their inputs and options."""
+    """The plan of the requests, which share their inputs and options.
+
+    ConfigError where what is left asks for an arithmetic that this machine's GPUs do not have; a cluster's are asked
+    once it is joined.
+    """
     first = requests[0]
     spaces = [(request.resolved, tuple(request.seeds)) for request in requests]
-    return plan_all(spaces, ledger, first.paths, workers=first.options.workers, keep=first.keep)
+    planned = plan_all(spaces, ledger, first.paths, workers=first.options.workers, keep=first.keep)
+    left = [run for space in planned.spaces for run in space.runs if run.signature not in space.done]
+    left += [space.like for space in planned.spaces if space.like and space.proposals]
+    kinds = local_kinds(first.options) if first.options.address is None else ()
+    check_cards(first.options, kinds, {run.run.train.precision for run in left})
+    return planned
 
 
 def check_code(request: Request, changed: Sequence[str]) -> None:

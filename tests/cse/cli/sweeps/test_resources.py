@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.runtime import cards
 from cluster.runtime.resources import Node
 from cse.cli import sweep_options
 from cse.cli.app import main
@@ -55,6 +56,42 @@ def test_a_fraction_that_does_not_divide_a_card_is_refused(capsys: pytest.Captur
         line.startswith("cse: part of a GPU is left over: gpus_per_worker=0.3 lets 3 runs fill 0.9 of it; ")
         and "0.3333 or 0.25" in line
     )
+
+
+def test_a_kind_of_gpu_without_gpus_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "--accelerator-type", "A100")
+    assert line.startswith("cse: a kind of GPU for runs without one: accelerator_type=A100 gpus_per_worker=0; give ")
+
+
+def planned_to_train(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """The last line of a `cse run` that is refused when it has been planned, before Ray starts."""
+    generated = [f"--set=train.{name}" for name in ("corpus=generated", "dev=generated_dev:20", "examples=64")]
+    assert main(["run", "mine.yaml", "--set=train.encoder=wiki-l1-h64", *generated, *options]) == 2
+    assert not Path("results", "runs").exists(), "no run has been begun"
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def test_fp16_without_gpus_is_refused_by_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    line = planned_to_train(capsys, "--set=train.precision=fp16")
+    assert line == "cse: no fp16: train.precision=fp16 without GPUs; give --gpus-per-worker 1, or set it to fp32"
+
+
+def test_bf16_on_a_card_without_it_is_refused_by_the_plan(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "ask_driver", lambda: "0, GPU-aa, Tesla T4, 7.5, [N/A]\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    line = planned_to_train(capsys, "--set=train.precision=bf16", "--gpus-per-worker=1")
+    assert line == "cse: no bf16: train.precision=bf16 on Tesla-T4, before Ampere; set it to fp16"
+
+
+def test_a_part_of_a_mig_instance_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, Enabled\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    line = refused(capsys, "--gpus-per-worker", "0.5")
+    assert line.startswith("cse: part of a MIG instance: gpus_per_worker=0.5 on NVIDIA-A100-SXM4-40GB, which MIG has ")
 
 
 def test_a_card_that_is_not_there_is_refused(
