@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.runtime import processes, ray_internals
+from cluster.runtime.cards import is_wsl
 from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
 from cluster.runtime.resources import SLOT
@@ -37,7 +39,14 @@ LOUDEST = {
     ray_internals.STATE_LOGGER: logging.CRITICAL,
 }
 """Ray's loggers -> the least level that is shown."""
-_PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG")
+PASSED_ON = re.compile(
+    r"HF_HUB_OFFLINE|HF_HOME|CSE_CACHE|CUBLAS_WORKSPACE_CONFIG|(TORCH_)?NCCL_\w+|GLOO_SOCKET_IFNAME|"
+    r"PYTORCH_(CUDA_|HIP_)?ALLOC_CONF"
+)
+"""Variables of the driver's that ranks get, also those of a cluster that was joined."""
+ALLOCATOR = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+"""Torch's pieces of a card's memory grow, which leaves fewer gaps: lengths of batches differ. Under WSL2 the first
+allocation so may fail (https://github.com/pytorch/pytorch/issues/192330)."""
 
 
 class RayNotStarted(RuntimeError):
@@ -85,7 +94,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
     """`ray.init` for our drivers; without `address` always a cluster of its own, never one that happens to run here."""
     import ray
 
-    environment = WORKER_ENVIRONMENT | {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
+    environment = worker_environment()
     shared: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is not None:
         connect(address, runtime_env={"env_vars": environment}, **shared)
@@ -114,6 +123,13 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
             except Exception as error:
                 ray.shutdown()
                 raise RayNotStarted(_why_not(error)) from error
+
+
+def worker_environment() -> dict[str, str]:
+    """What slots and ranks have in theirs; how torch allocates is the user's where a variable of the driver says it."""
+    passed = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    chosen = is_wsl() or any(name.endswith("ALLOC_CONF") for name in passed)
+    return WORKER_ENVIRONMENT | ({} if chosen else ALLOCATOR) | passed
 
 
 def _why_not(error: Exception) -> str:

@@ -25,6 +25,16 @@ OF_THE_MACHINE = (
     "transport endpoint is not connected",
 )
 """Words in the message of an error of a card, its driver or a mount (https://docs.nvidia.com/deploy/xid-errors)."""
+CARD_FULL = (
+    "cuda out of memory",
+    "hip out of memory",
+    "cuda error: out of memory",
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+    "cuda failure 'out of memory'",
+    "cuda failure 2 'out of memory'",
+)
+"""Words of torch, CUDA, its libraries and NCCL where a card has no memory left, whoever took it."""
 MOUNT_ERRNOS = frozenset(
     {
         errno.EIO,
@@ -52,6 +62,12 @@ def fault_of(error: BaseException) -> Fault:
         return "machine"
     echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
     return "echo" if echo or any(_comes_from_ray(each) for each in _chain(error)) else "run"
+
+
+def is_card_full(error: BaseException) -> bool:
+    """Whether an error of a rank says that its card has no memory left: on a shared card a neighbour may have it."""
+    texts = [str(each).lower() for each in _chain(error) if isinstance(each, RuntimeError)]
+    return any(words in text for text in texts for words in CARD_FULL)
 
 
 def _comes_from_ray(error: BaseException) -> bool:

@@ -42,6 +42,8 @@ class Job:
     gated: bool
     """Whether the ranks wait for the scheduler's decision after each report."""
     threads: int
+    gpus: float = 0
+    """Of each rank; a part of a card is shared with other runs."""
     code: Code = field(default_factory=dict)
     """Of the plug-ins that the job uses, as the driver has them."""
     inputs: Mapping[str, str | int] = field(default_factory=dict)
@@ -101,13 +103,15 @@ class TrialConfig(TypedDict):
     slot: SlotSettings
 
 
-class NotBegun(StrEnum):
-    """Why a slot gives a job back that it has not begun."""
+class GivenBack(StrEnum):
+    """Why a slot gives a job back that has no end."""
 
     RESTING = "resting"
     """The slot is in quarantine."""
     REFUSED = "refused"
     """The sweep cannot go on."""
+    CROWDED = "crowded"
+    """The memory of a card that it shares was used up."""
 
 
 IS_LAST: Final = "done"
@@ -120,7 +124,7 @@ class SlotResult(TypedDict):
     examples: int
     """Examples at the newest point that Tune may decide on; at the end, of the whole run."""
     best: float
-    state: RunState | NotBegun
+    state: RunState | GivenBack
     """`lost`: to be tried elsewhere."""
     points: list[Point]
     scores: list[Score]
@@ -158,6 +162,8 @@ class ErrorEvent:
     cause: Fault | Literal["setup"]
     """`setup`: this rank cannot serve any job."""
     reason: str
+    card_full: bool = False
+    """Whether a card's memory was used up."""
     rank: int = 0
     inputs: Mapping[str, Scalar] = field(default_factory=dict)
     """Settings that name an input which is absent or another: each run that has them would fail so."""

@@ -16,8 +16,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from cluster.runtime.cards import CUDA_GB
+from cluster.runtime.resources import memory_bytes
+
 _ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
 """oneDNN's matrix products; its type hints lack it."""
+
+
+def limit_card_memory(share: float) -> None:
+    """Of a rank that has a part of a card: torch's tensors take no more of its memory than that part, less CUDA's own.
+
+    An allocation beyond fails here, where it would fail in a neighbour. Nothing without a card, or with a whole one.
+    """
+    if 0 < share < 1 and torch.cuda.is_available():
+        memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+        torch.cuda.set_per_process_memory_fraction(share - min(memory_bytes(CUDA_GB) / memory, share / 2))
 
 
 @contextlib.contextmanager

@@ -17,9 +17,9 @@ from cluster.slots.group_api import (
     IS_LAST,
     ErrorEvent,
     Event,
+    GivenBack,
     Group,
     Job,
-    NotBegun,
     PointEvent,
     ScoreEvent,
     SlotResult,
@@ -48,8 +48,9 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
     here and the job goes on from its checkpoint; one that is lost again and again is for another slot (`state: lost`),
-    and a slot that loses several rests. With `isolation: trial` Tune gives each trial a slot of its own. A slot that
-    Tune keeps but does not call gives up its group.
+    and a slot that loses several rests. One that finds no memory on a card that it shares is for a whole card. With
+    `isolation: trial` Tune gives each trial a slot of its own. A slot that Tune keeps but does not call gives up its
+    group.
     """
 
     def setup(self, config: TrialConfig) -> None:
@@ -133,7 +134,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
     def _rest(self) -> SlotResult:
         """The job is for another slot; this one keeps its place, so that no other gets the machine, and tries later."""
         time.sleep(max(0.0, min(REST_S, self.quarantine.left_s)))
-        result = self._result(NotBegun.RESTING)
+        result = self._result(GivenBack.RESTING)
         result["reason"], result[IS_LAST] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
         return result
 
@@ -199,12 +200,16 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         if event.cause == "echo":
             self.echo = self.echo or (time.monotonic(), event.reason)
             return None
+        if event.card_full and 0 < self.job.gpus < 1:
+            self.running = False
+            self.group.abort()
+            return self._final(GivenBack.CROWDED, event.reason.partition(";")[0])
         if event.cause == "machine" or (event.cause == "setup" and (self.served or self.settings.proven)):
             return self._handle_loss(event.reason, "machine")
         self.running = False
         self.group.abort()
         if event.cause == "setup":
-            return self._final(NotBegun.REFUSED, event.reason)
+            return self._final(GivenBack.REFUSED, event.reason)
         return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
 
     def _handle_silence(self, until: float) -> SlotResult | None:
@@ -232,7 +237,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     # Results
 
-    def _result(self, state: RunState | NotBegun, retried: str = "", waits_for: str = "") -> SlotResult:
+    def _result(self, state: RunState | GivenBack, retried: str = "", waits_for: str = "") -> SlotResult:
         points, self.points = self.points, []
         return {
             "examples": self.judged,
@@ -250,7 +255,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     def _final(
         self,
-        state: RunState | NotBegun,
+        state: RunState | GivenBack,
         reason: str,
         outcome: Outcome | None = None,
         lacking: Mapping[str, Scalar] = NOTHING,

@@ -15,12 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from analysis.run_folder import RunFolder
+from cluster.runtime.cards import describe_mig
 from cluster.runtime.code_version import OUR_PACKAGES, digest_problem
-from cluster.slots.fault import fault_of
+from cluster.slots.fault import fault_of, is_card_full
 from cluster.slots.group_api import ErrorEvent, Job, ScoreEvent
 from cluster.slots.mailbox import RankFacts
-from cluster.slots.process_state import job_log, process_settings
+from cluster.slots.process_state import job_log, limit_card_memory, process_settings
 from cse_train.fields import ConfigError, Scalar
 from cse_train.plugins import registry
 from cse_train.plugins.faults import LIBRARY_PATHS
@@ -47,8 +50,8 @@ class Channel:
 
 
 def serve(config: dict[str, Any]) -> None:
-    """The Train function: jobs until the group ends. `config` holds mailbox, generation, and the driver's digest and
-    plug-ins."""
+    """The Train function: jobs until the group ends. `config` holds mailbox, generation, GPUs of a rank, and the
+    driver's digest and plug-ins."""
     import ray
     import ray.train
 
@@ -61,7 +64,7 @@ def serve(config: dict[str, Any]) -> None:
         host=platform.node(),
         node=context.get_node_id(),
         actor=context.current_actor,
-        problem=digest_problem(config["digest"]) or _plugin_problem(config["plugins"]),
+        problem=digest_problem(config["digest"]) or _plugin_problem(config["plugins"]) or _card_problem(config["gpus"]),
     )
     channel.call("hello", rank, facts)
     done = 0
@@ -86,6 +89,12 @@ def _plugin_problem(plugins: tuple[Plugin, ...]) -> str | None:
     return None
 
 
+def _card_problem(gpus: float) -> str | None:
+    """One line where a part was asked for of what is a MIG instance; Ray does not tell a driver."""
+    name = torch.cuda.get_device_name() if 0 < gpus < 1 and torch.cuda.is_available() else ""
+    return f"{describe_mig(gpus, name)} (on {platform.node()})" if " MIG " in name else None
+
+
 class OtherCode(RuntimeError):
     """This process would run other code of a plug-in than the driver; the message says which."""
 
@@ -103,6 +112,7 @@ def serve_job(channel: Channel, number: int, job: Job) -> None:
     try:
         with job_log(RunFolder(job.folder).log(channel.rank)):
             try:
+                limit_card_memory(job.gpus)
                 with process_settings(job.threads, job.run.train.seed):
                     outcome = run_job(Reporter(channel, number), job)
             except BaseException:
@@ -115,7 +125,8 @@ def serve_job(channel: Channel, number: int, job: Job) -> None:
 
 
 def _collect(first: bool) -> None:
-    """Free a job's cycles and give freed pages back to the system (glibc keeps them: 14 MB a run at L4 H128).
+    """Free a job's cycles and give what is freed back: pages to the system (glibc keeps them: 14 MB a run at L4 H128),
+    torch's cache of a card's memory to the card, where a neighbour may need it.
 
     What was imported before the first job and in it is set aside (`gc.freeze`), else each look at it costs 0.3 s, and
     1.3 s where eight groups look at once.
@@ -123,6 +134,7 @@ def _collect(first: bool) -> None:
     gc.collect()
     if first:
         gc.freeze()
+    torch.cuda.empty_cache()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
@@ -182,7 +194,8 @@ def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
     if isinstance(error, OtherCode):
         return ErrorEvent(cause="setup", reason=text, rank=rank)
     inputs = error.settings if isinstance(error, WrongInputs) else {}
-    return ErrorEvent(cause=fault_of(error), reason=_one_line(error, text), rank=rank, inputs=inputs)
+    reason, full = _one_line(error, text), is_card_full(error)
+    return ErrorEvent(cause=fault_of(error), reason=reason, card_full=full, rank=rank, inputs=inputs)
 
 
 def _one_line(error: BaseException, text: str) -> str:

@@ -99,13 +99,17 @@ class Dispatcher:
         if claimed.claim is None or claimed.lost >= SLOTS_A_RUN:
             self.recorder.given_up(claimed, reason)
         else:
-            self._for_others.append(claimed)
-            self.recorder.report(EventKind.REQUEUED, claimed.planned, reason=reason)
+            self.leave_to_others(claimed, EventKind.REQUEUED, reason)
 
-    def refused(self, claimed: ClaimedRun, reason: str) -> None:
-        """A slot in quarantine has not begun the run."""
+    def crowded(self, claimed: ClaimedRun, reason: str) -> None:
+        """The run shared a card that is full: it is tried once more, alone. What it meets there is its own."""
+        claimed.alone = True
+        self.leave_to_others(claimed, EventKind.REQUEUED, f"tried again alone on a whole card; {reason}")
+
+    def leave_to_others(self, claimed: ClaimedRun, kind: EventKind, reason: str) -> None:
+        """A slot has not ended the run, or not begun it: it comes after all others."""
         self._for_others.append(claimed)
-        self.recorder.report(EventKind.RESTING, claimed.planned, reason=reason)
+        self.recorder.report(kind, claimed.planned, reason=reason)
 
     def finished(self) -> bool:
         """Whether every run that is wanted has an end in the ledger."""
@@ -150,6 +154,7 @@ class Dispatcher:
             scorer=options.scorer,
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
+            gpus=1 if claimed.alone else options.gpus_per_worker,
             code=code_of(planned.run.method, claimed.suites),
             inputs=planned.identity,
         )

@@ -37,6 +37,8 @@ class ClaimedRun:
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
     lost: int = 0
     """Slots that gave the run up."""
+    alone: bool = False
+    """Whether it gets a whole card, because the memory of one that it shared was used up."""
     waits_for: str = ""
     """What it was last said to wait for."""
 

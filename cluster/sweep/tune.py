@@ -5,6 +5,7 @@ import functools
 import threading
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ray import tune
@@ -16,7 +17,7 @@ from analysis.run_state import RunState
 from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
-from cluster.slots.group_api import GroupSettings, NotBegun, SlotResult, SlotSettings
+from cluster.slots.group_api import GivenBack, GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
 from cluster.sweep.asha import SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
@@ -74,11 +75,13 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
             return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
         self._trials[trial_id] = claimed
         name = f"slot {self._number(trial_id)} of {claimed.planned.sweep}"
+        job = self._dispatcher.job(claimed)
+        options = replace(self._group.options, gpus_per_worker=job.gpus)
         return {
-            "job": self._dispatcher.job(claimed),
+            "job": job,
             "slot": SlotSettings(
                 name=name,
-                group=self._group,
+                group=replace(self._group, options=options),
                 quiet_s=max(1.0, self.slots / QUIET_RATE),
                 proven=self._dispatcher.recorder.outcome.done > 0,
             ),
@@ -114,17 +117,21 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
         self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
-        if result["state"] == NotBegun.REFUSED:
+        if result["state"] == GivenBack.REFUSED:
             self._guard.fail(ConfigError([result["reason"]]))
-        if result["state"] == NotBegun.RESTING:
-            self._record(trial, lambda claimed: self._dispatcher.refused(claimed, result["reason"]))
+        if result["state"] == GivenBack.RESTING:
+            self._record(
+                trial, lambda claimed: self._dispatcher.leave_to_others(claimed, EventKind.RESTING, result["reason"])
+            )
             self._trials.pop(trial.trial_id, None)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         result = trial.last_result
         if result and result.get("state") == RunState.LOST:
             self._record(trial, lambda claimed: self._dispatcher.lost(claimed, result["reason"]))
-        elif result and result.get("state", NotBegun.REFUSED) != NotBegun.REFUSED:
+        elif result and result.get("state") == GivenBack.CROWDED:
+            self._record(trial, lambda claimed: self._dispatcher.crowded(claimed, result["reason"]))
+        elif result and result.get("state", GivenBack.REFUSED) != GivenBack.REFUSED:
             self._record(trial, lambda claimed: self._dispatcher.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
@@ -152,7 +159,7 @@ class SweepStopper(Unsaved, tune.Stopper):  # type: ignore[misc]
         self._over, self._callback, self._finished = over, callback, finished
 
     def __call__(self, trial_id: str, result: SlotResult) -> bool:
-        return trial_id in self._callback.lost or (result["state"] == NotBegun.RESTING and self._finished())
+        return trial_id in self._callback.lost or (result["state"] == GivenBack.RESTING and self._finished())
 
     def stop_all(self) -> bool:
         return self._over.is_set()

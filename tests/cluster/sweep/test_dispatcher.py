@@ -10,6 +10,7 @@ import pytest
 from cluster.runtime.options import AshaOptions
 from cluster.runtime.storage import StorageFailed
 from cluster.sweep import dispatcher as module
+from cluster.sweep.events import EventKind
 from cse.cli.exit import verdict
 from tests.cluster.jobs import slot_result
 from tests.cluster.sweep.list_driver import Driver
@@ -61,11 +62,28 @@ def test_a_run_that_a_slot_gave_up_comes_after_all_others_and_is_lost_after_thre
     assert later.claim.attempt == 2 and later.claim.previous_folders
 
 
+def test_a_run_that_shared_a_full_card_gets_a_whole_one_after_all_others(tmp_path):
+    driver = Driver(tmp_path, [1, 2], "me", gpus_per_worker=0.5)
+    first = driver.start()
+    assert driver.dispatcher.job(first).gpus == 0.5
+    driver.dispatcher.crowded(first, "out of memory: CUDA out of memory")
+    second = driver.start()
+    assert second.planned.seed == 2 and driver.dispatcher.job(second).gpus == 0.5
+    driver.train(second)
+    again = driver.start()
+    assert again is first and driver.dispatcher.job(again).gpus == 1 and again.lost == 0
+    (said,) = [event.reason for event in driver.events if event.kind == "requeued"]
+    assert said == "tried again alone on a whole card; out of memory: CUDA out of memory"
+    driver.train(again)
+    assert driver.dispatcher.finished() and driver.recorder.outcome.done == 2
+    assert driver.ledger.run("signature1").attempt == 1
+
+
 def test_a_slot_in_quarantine_leaves_its_run_to_others_and_that_costs_the_run_no_try(tmp_path):
     driver = Driver(tmp_path, [1], "me")
     claimed = driver.start()
     for _ in range(9):
-        driver.dispatcher.refused(claimed, "slot 2 quarantined")
+        driver.dispatcher.leave_to_others(claimed, EventKind.RESTING, "slot 2 quarantined")
         assert driver.start() is claimed
     driver.train(claimed)
     assert driver.dispatcher.finished() and driver.recorder.outcome.done == 1
