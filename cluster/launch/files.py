@@ -126,7 +126,7 @@ def _rename_paths(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
 
 def _plugin(plugin: Plugin, files: dict[str, str]) -> str:
     """Where the cluster has a plug-in, which goes there with all that it imports of the user's."""
-    modules = registry.files(plugin)
+    modules = plugin.files()
     places = {module: f"plugins/{path_of(module, file)}" for module, file in modules.items()}
     files.update({places[module]: file.read_text(encoding="utf8") for module, file in modules.items()})
     return places[plugin.module]
