@@ -131,7 +131,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), tell_scale(resolved)) if note],
+        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), *tell_run(resolved)) if note],
     )
 
 
@@ -181,6 +181,11 @@ def list_apart(resolved: ResolvedSpace) -> list[str]:
     }
     parts = {cell.part for cell in resolved.cells()} if shown else set()
     return [f"{suite} stands on runs of its own, with {text}." for suite, text in shown.items() if suite in parts]
+
+
+def tell_run(resolved: ResolvedSpace) -> list[str]:
+    """What a run is, beside its settings: at the profile's scale, or of a loop of its own."""
+    return [resolved.own_loop.NOTE] if resolved.own_loop else [tell_scale(resolved)]
 
 
 def tell_scale(resolved: ResolvedSpace) -> str:

@@ -46,6 +46,8 @@ class Options:
     """How the dotted keys of its options begin."""
     LOOP: ClassVar[OwnLoop | None] = None
     """What stands in place of our loop; None for that."""
+    NOTE: ClassVar[str] = ""
+    """What tables say of a loop of its own: its score, and which of its inputs belong to a run."""
     TURNED: ClassVar[bool] = False
     """Whether the lower score is the better one: runs then report it with its sign turned."""
 

@@ -22,6 +22,8 @@ from cse_train.plugins.registry import Plugin
 PARTS = 1000
 """A run's length where its trainer reports the share that is done: parts of the whole, in place of examples."""
 TEMPLATE = re.compile(r"\$\{([^}]*)\}")
+PROGRAM_LENGTH = 50
+"""Characters of a program in its name, which a ledger keeps."""
 GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
 """What a template may name beside parameters; `${args}` stands for one option for each of these."""
 BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root")
@@ -107,7 +109,8 @@ def name_of(trainer: Trainer) -> str:
     """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
     said = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:6]
-    return f"{trainer.script.name}{':' if trainer.function else ''}{trainer.function}~{digest}"
+    program = "+".join(filter(None, [trainer.script.name, trainer.function]))
+    return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
 
 
 @functools.cache
@@ -123,11 +126,23 @@ def _make_options(
         "_remake": (name, parameters, score, data, steps),
         "VERSION": 1,
         "SHARED": {"dev": score.name, "examples": steps or PARTS, "batch_size": 1, "seed": 0},
+        "NOTE": _note(name, score, data),
         "TURNED": score.direction == "min",
         **{key: None for key, _ in parameters},
     }
     made = new_class("Parameters", (TrainerOptions,), exec_body=lambda names: names.update(body))
     return dataclass(frozen=True, kw_only=True)(made)
+
+
+def _note(name: str, score: TrainerScore, data: tuple[Path, ...]) -> str:
+    scaled = "" if score.scale == 1 else f" times {score.scale:g}"
+    best = "least" if score.direction == "min" else "greatest"
+    tracked = (
+        f"tracked inputs: {', '.join(name_data(data))}; inputs beyond these are not tracked"
+        if data
+        else ("no input is declared, and none is tracked")
+    )
+    return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, the {best} of a run; {tracked}."
 
 
 KINDS: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}

@@ -18,6 +18,7 @@ from cse_train.plugins.trainer import GIVEN_NAMES, TEMPLATE, Parameters, Trainer
 from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
 
 BLOCK = "trainer"
+"""The key of a space that names a program of the user's own."""
 OF_OUR_METHODS = ("method", "components", "set_for", "dev", "corpus", "profile")
 """Keys of a space that say something of a method of ours."""
 SCORE_ADVICE = Give("give {name: dev_spearman_cosine, direction: max, scale: 100}")
@@ -168,12 +169,12 @@ def _given(raw: Json) -> Iterable[tuple[str, Any]]:
 
 
 def _read_parameters(raw: Json) -> Parameters:
-    """Each parameter with the types of the values that the space gives it; an int passes for a float."""
+    """Each parameter with the types of the values that the space gives it, by name; an int passes for a float."""
     kinds: dict[str, set[str]] = {}
     for name, value in _given(raw):
         kinds.setdefault(name, set()).update(_list_kinds(value))
     return tuple(
-        (name, tuple(sorted(found - ({"int"} if "float" in found else set())))) for name, found in kinds.items()
+        (name, tuple(sorted(found - ({"int"} if "float" in found else set())))) for name, found in sorted(kinds.items())
     )
 
 

@@ -45,7 +45,7 @@ def test_bare_names_are_the_scripts_parameters_and_nothing_of_a_method_is_a_sett
     (first, *_), count = resolved.cells(), len(resolved.cells())
     assert (count, resolved.space.axis_names) == (4, ["loss", "rate"])
     method = first.flat["method"]
-    assert str(method).startswith("train.py~")
+    assert str(method).startswith("train.py@")
     assert first.run(1).flat() == {
         "method": method,
         "train.dev": "dev_spearman",
@@ -64,6 +64,7 @@ def test_the_program_has_its_name_wherever_it_lies_and_another_declaration_anoth
     assert space.written["trainer"]["script"] == str(file.parent / "train.py")
     assert space.written["trainer"]["data"] == [str(file.parent / "pairs.json")]
     assert parse_written(space.written, Path("elsewhere.yaml")).method == space.method
+    assert parse_file(write(space=dict(reversed(BASE["space"].items())))).method == space.method
     other = {**BASE["trainer"], "score": {"name": "dev_spearman", "scale": 1}}
     assert parse_file(write(trainer=other)).method != space.method
 

@@ -15,11 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, replace_file
 from cse_train.results import Point
 
-MARK = "cse_run.json"
-"""Beside a best model: the run, the step and the score."""
 CHECKPOINT = "checkpoint-"
 """How the folder of a checkpoint of transformers begins; the step follows."""
 STATE_FILE = "trainer_state.json"
@@ -136,15 +134,17 @@ class BestModel:
 
 
 def _write_mark(folder: Path, mark: Mapping[str, Any]) -> None:
-    replace_file(folder / MARK, lambda path: path.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf8"))
+    replace_file(
+        folder / PROGRAM_MARK, lambda path: path.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf8")
+    )
 
 
 def _has_files(folder: Path) -> bool:
-    return folder.is_dir() and any(path.name != MARK for path in folder.iterdir())
+    return folder.is_dir() and any(path.name != PROGRAM_MARK for path in folder.iterdir())
 
 
 def _read_step(folder: Path) -> int | None:
-    mark = folder / MARK
+    mark = folder / PROGRAM_MARK
     return int(json.loads(mark.read_text(encoding="utf8"))["step"]) if mark.is_file() else None
 
 

@@ -24,7 +24,7 @@ seeds: 2
 space:
   rate: {grid: [0.5]}
 """
-SIGNATURE = "85dd9c592a024deb7a82ba77"
+SIGNATURE = "8aa8e4b7bbd23106723d17e3"
 
 
 @pytest.fixture(autouse=True)
