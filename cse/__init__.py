@@ -1,7 +1,8 @@
 """The face: what a person types or imports, put together from the other four packages.
 
 In a notebook or a script: `cse.plan`, `run`, `table` and `reproduce` are the commands, `cse.load_model` opens a model,
-and `cse.frames` has the ledger as pandas frames. They are imported when they are first asked for.
+and `cse.frames` has the ledger as pandas frames. They are imported when they are first asked for. In a training script
+of your own `cse.report` tells a sweep its score, and does nothing elsewhere.
 """
 
 import contextlib
@@ -15,15 +16,16 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-__all__ = ["frames", "load_model", "plan", "reproduce", "run", "table"]
+__all__ = ["TrialStopped", "best_folder", "frames", "load_model", "plan", "report", "reproduce", "run", "table"]
 COMMANDS = ("load_model", "plan", "reproduce", "run", "table")
 FRAMES = ("curves", "runs", "scores")
+TRIAL = ("TrialStopped", "best_folder", "report")
 PACKAGES = ("analysis", "cluster", "cse_train", "search_spaces")
 """Our other top-level packages; a person's own folder may have one of these names."""
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *COMMANDS, "frames"])
+    return sorted([*globals(), *COMMANDS, *TRIAL, "frames"])
 
 
 def __getattr__(name: str) -> Any:
@@ -35,6 +37,9 @@ def __getattr__(name: str) -> Any:
             value = "unknown"
     elif name in COMMANDS:
         value = _guard("cse.cli.notebook", name)
+    elif name in TRIAL:
+        with _our_packages():
+            value = getattr(importlib.import_module("cse_train.training.trainer.trial"), name)
     elif name == "frames":
         value = SimpleNamespace(**{part: _guard("analysis.frames", part) for part in FRAMES})
     else:

@@ -101,9 +101,11 @@ class RunConfig:
 
     def flat(self) -> dict[str, Scalar]:
         """Dotted keys, every default spelled out: the form that YAML, ledger and tables speak."""
-        parts: tuple[tuple[str, Any], ...] = (("train.", self.train), ("method.", self.options))
-        named = ((config, key, name) for part, config in parts for key, name in _names(part, config.__class__))
-        return {"method": self.method} | {key: getattr(config, name) for config, key, name in named}
+        kept = self.options.SHARED
+        options: Any = type(self.options)
+        named = [(self.train, *each) for each in _names("train.", TrainConfig) if kept is None or each[1] in kept]
+        own: list[tuple[Any, str, str]] = [(self.options, *each) for each in _names(options.PREFIX, options)]
+        return {"method": self.method} | {key: getattr(config, name) for config, key, name in [*named, *own]}
 
 
 @functools.cache
@@ -118,9 +120,9 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     if problems:
         raise ConfigError(problems)
     method = str(flat["method"])
-    train = fields.make_checked(TrainConfig, _select(flat, "train."))
-    options = fields.make_checked(methods.config_class(method), _select(flat, "method."))
-    return RunConfig(method=method, train=train, options=options)
+    config = methods.config_class(method)
+    train = fields.make_checked(TrainConfig, {**(config.SHARED or {}), **_select(flat, "train.")})
+    return RunConfig(method=method, train=train, options=fields.make_checked(config, select_options(flat, config)))
 
 
 def complete(flat: Settings) -> dict[str, Scalar]:
@@ -132,7 +134,8 @@ def renew(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at today's defaults."""
     parts: list[tuple[str, Any]] = [("train.", TrainConfig)]
     if methods.is_known(flat.get("method")):
-        parts.append(("method.", methods.config_class(str(flat["method"]))))
+        config = methods.config_class(str(flat["method"]))
+        parts.append((config.PREFIX, config))
     defaults: dict[str, Any] = {
         prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)
     }
@@ -151,7 +154,8 @@ def _find_added(flat: Settings) -> dict[str, Added]:
     parts: list[tuple[str, str, type, Mapping[str, Added]]] = [("train.", "train", TrainConfig, ADDED)]
     if methods.is_known(method):
         config = methods.config_class(method)
-        parts.append(("method.", method, config, config.ADDED))
+        parts = [] if config.SHARED is not None else parts
+        parts.append((config.PREFIX, method, config, config.ADDED))
     dotted = [_dot_keys(prefix, part, config, tuple(added.items())) for prefix, part, config, added in parts]
     return {name: later for fields_of in dotted for name, later in fields_of.items()}
 
@@ -203,7 +207,10 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     if line := methods.unknown(method):
         problems = [line]
     else:
-        problems = fields.problems(methods.config_class(str(method)), _select(flat, "method."), "method.")
+        config = methods.config_class(str(method))
+        problems = fields.problems(config, select_options(flat, config), config.PREFIX)
+        if config.SHARED is not None:
+            return problems + _own_loop_problems(flat, str(method), config.SHARED)
     problems += fields.problems(TrainConfig, _select(flat, "train."), "train.")
     problems += _encoder_problems(flat)
     problems += _length_problems(flat.get("train.examples"))
@@ -213,6 +220,14 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
         f"unknown key: {fields.brief(k)}={fields.brief(str(flat[k]))}; {fields.nearest(k, valid_keys(str(method)))}"
         for k in others
     ]
+
+
+def _own_loop_problems(flat: Mapping[str, object], method: str, shared: Mapping[str, Scalar]) -> list[str]:
+    """Shared settings that a method with a loop of its own has not, or has otherwise; any seed is one."""
+    given = {name: value for name, value in _select(flat, "train.").items() if value != shared.get(name, not value)}
+    problems = fields.problems(TrainConfig, {name: given.pop(name) for name in ("seed",) if name in given}, "train.")
+    has = f"method={method} has {', '.join(valid_keys(method)[1:])}"
+    return problems + [f"no such setting: train.{name}={fields.brief(str(v))}; {has}" for name, v in given.items()]
 
 
 def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
@@ -298,8 +313,17 @@ def _bucket_problems(value: object) -> list[str]:
 
 def valid_keys(method: str) -> list[str]:
     """Every dotted key that a run of `method` may set; only the shared ones for an unknown method."""
-    options = fields.hints(methods.config_class(method)) if method in methods.names() else ()
-    return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in options)]
+    config = methods.config_class(method) if method in methods.names() else None
+    shared = fields.hints(TrainConfig) if config is None or config.SHARED is None else ["seed"]
+    options = [config.PREFIX + name for name in fields.hints(config)] if config else []
+    return ["method", *(f"train.{name}" for name in shared), *options]
+
+
+def select_options(flat: Mapping[str, object], config: type[Options]) -> dict[str, object]:
+    """The options of a run's dotted keys, by name."""
+    if config.PREFIX:
+        return _select(flat, config.PREFIX)
+    return {key: value for key, value in flat.items() if key != "method" and not key.startswith("train.")}
 
 
 def _select(flat: Mapping[str, object], prefix: str) -> dict[str, object]:

@@ -115,6 +115,15 @@ def average(values: Tensor) -> Tensor:
     return joined / size()
 
 
+def share(value: int) -> int:
+    """The first rank's number, on every rank."""
+    if size() == 1:
+        return value
+    shared = torch.tensor([value], device=device())
+    dist.broadcast(shared, 0)
+    return int(shared[0])
+
+
 def is_agreed(value: int) -> bool:
     """Whether every rank has the same number."""
     if size() == 1:

@@ -13,6 +13,8 @@ from safetensors import SafetensorError
 
 BEST_FOLDER, LAST_FOLDER = "best", "last"
 """Of a run's folder: where the model to use lies, and the state to go on from; `checkpoint` writes both."""
+PROGRAM_MARK = "cse_run.json"
+"""Beside the best model of a program of the user's own: which run it is of, the step and the score."""
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
 """This machine, in the names of files that are being written: other machines may share the folder."""
 
@@ -20,6 +22,11 @@ HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
 def cache_folder() -> Path:
     """CSE_CACHE, else the user's cache folder."""
     return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search")
+
+
+def holds_program_model(folder: Path) -> bool:
+    """Whether a folder is the best model of a program's run, as its own library saved it."""
+    return (folder / PROGRAM_MARK).is_file()
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:

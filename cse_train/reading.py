@@ -21,6 +21,14 @@ def first_line(error: BaseException) -> str:
     return text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 3] + "..."
 
 
+class WholeReason(Exception):
+    """An error whose message is the whole reason: where it was raised says nothing more."""
+
+
+class MachineFault(WholeReason, RuntimeError):
+    """What stopped a run is its machine's doing, and another machine may do better."""
+
+
 @contextmanager
 def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
     """Within it, errors of `kinds` become ConfigError: `what: place (first line of the message); remedy`.

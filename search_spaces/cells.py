@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cse_train import methods
 from cse_train.config import RunConfig, parse_run
 from cse_train.fields import ConfigError, Scalar
+from cse_train.plugins.options import Options
 from cse_train.user_files import UserFile, map_files
 from search_spaces import domains, keys
 from search_spaces.domains import Domain
@@ -90,6 +92,13 @@ class ResolvedSpace:
         files = map_files(self.given_files)
         texts = {key: files.get((role == "corpus", str(self.overrides.get(key)))) for key, role in ROLES.items()}
         return {**self.overrides, **{key: file.text() for key, file in texts.items() if file}}
+
+    @property
+    def own_loop(self) -> type[Options] | None:
+        """The settings of its method where that has a loop of its own, which reads nothing of ours."""
+        method = self.space.method
+        config = methods.config_class(method) if method and methods.is_known(method) else None
+        return config if config and config.SHARED is not None else None
 
     @property
     def fixed(self) -> dict[str, Scalar]:

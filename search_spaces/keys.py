@@ -14,11 +14,16 @@ DEV = "train.dev"
 
 def annotation(key: str, method: str) -> Any | None:
     """The annotated type of a dotted key for a method; None for a key that it does not have."""
+    found = _find_home(key, method)
+    return None if found is None else fields.hints(found[0]).get(found[1])
+
+
+def _find_home(key: str, method: str) -> tuple[type, str] | None:
+    """The class that has the setting, and its field."""
+    config = methods.config_class(method) if method in methods.names() else None
     if key.startswith("train."):
-        return fields.hints(TrainConfig).get(key.removeprefix("train."))
-    if key.startswith("method.") and method in methods.names():
-        return fields.hints(methods.config_class(method)).get(key.removeprefix("method."))
-    return None
+        return (TrainConfig, key.removeprefix("train.")) if config is None or config.SHARED is None else None
+    return (config, key.removeprefix(config.PREFIX)) if config and key.startswith(config.PREFIX) else None
 
 
 def have(settings: Iterable[str], method: str) -> bool:
@@ -34,11 +39,10 @@ def problem(key: str, value: object, method: str) -> str | None:
         return f"wrong key: {SEED}={value}; seeds come from `seeds:` or --seeds"
     if key == DEV and isinstance(value, str) and (line := dev_problem(value)):
         return line
-    if annotation(key, method) is None:
+    found = _find_home(key, method)
+    if found is None or found[1] not in fields.hints(found[0]):
         return _unknown(key, value, method)
-    prefix, _, name = key.partition(".")
-    config = TrainConfig if prefix == "train" else methods.config_class(method)
-    return fields.problem(config, name, value, f"{prefix}.")
+    return fields.problem(*found, value, key.removesuffix(found[1]))
 
 
 def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ from search_spaces.paper import Key, Paper, read_paper
 from search_spaces.space import OFF, Component, ExplicitCell, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.in_space import collect
+from search_spaces.user_data.trainer import adopt_trainer
 from search_spaces.user_data.written import absolute_models, absolute_paths, find_beside
 
 
@@ -41,11 +42,12 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
     folder = path.resolve().parent
     unknown = _use_plugins(raw.get("plugins"), path.absolute().parent)
     written = raw
+    raw, of_trainer = adopt_trainer(raw, folder)
     collected = collect(raw if absolute else absolute_models(raw, folder), folder)
     raw = collected.raw
     file, problems = read(SpaceFile, {"version": None, "id": None, **raw})
-    if unknown:  # what names them would only be reported once more
-        return None, problems + unknown
+    if unknown or of_trainer:  # what names them would only be reported once more
+        return None, problems + unknown + of_trainer
     problems += collected.problems + _cell_list_problems(raw)
     suites = tuple(str(suite) for suite in file.evaluate)
     problems += _suite_problems(suites, {user_file.name for user_file in collected.files})

@@ -62,8 +62,11 @@ class Profile:
         return Profile(self.name, train, by_method, substitutions, (*base.recipes, *self.recipes))
 
     def settings(self, method: str) -> dict[str, Scalar]:
-        """Those of a method; one that the profile does not name has the learning rate of the method that it is LIKE."""
+        """Those of a method; one that the profile does not name has the learning rate of the method that it is LIKE,
+        and one with a loop of its own has nothing of ours."""
         by_method = self.methods.get(method)
+        if methods.is_known(method) and methods.config_class(method).SHARED is not None:
+            return dict(by_method or {})
         if by_method is None and methods.is_known(method):
             like = self.methods.get(methods.config_class(method).LIKE or method, {})
             by_method = {key: value for key, value in like.items() if key == RATE}

@@ -17,6 +17,7 @@ from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.keys import SEED
 from search_spaces.paper import Paper
 from search_spaces.space import SearchConfig, SpaceFile
+from search_spaces.user_data.trainer import OF_OUR_METHODS
 
 Json = dict[str, Any]
 SCALAR: Json = {"type": ["boolean", "number", "string", "null"]}
@@ -37,16 +38,15 @@ def schema(names: Sequence[str] | None = None) -> Json:
     named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_describe(shape) for shape in (SpaceFile, Paper, SearchConfig))
     settings = _close({key: value for key, value in named.items() if key != "method"})
-    nested = {
+    ours = {
         "method": named["method"],
         "set": settings,
         "set_for": {"type": "object", "additionalProperties": settings},
         "space": _close({key: _axis(value) for key, value in named.items()}),
         "cells": {**file["properties"]["cells"], "minItems": 1},
-        "search": search,
-        "paper": paper,
         "components": {"type": "object", "additionalProperties": _component(list(named))},
     }
+    nested = {"search": search, "paper": paper, "cells": {"type": "array", "minItems": 1}}
     # A table without cells: rows of models that are not trained here.
     no_cells = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
     rows_alone = {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
@@ -57,6 +57,9 @@ def schema(names: Sequence[str] | None = None) -> Json:
         **file,
         "title": "cse-search space",
         "properties": {**file["properties"], **nested},
+        "if": {"required": ["trainer"]},
+        "then": _bare(),
+        "else": {"properties": ours},
         "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, {**no_cells, **rows_alone}],
         "$defs": definitions,
     }
@@ -64,6 +67,14 @@ def schema(names: Sequence[str] | None = None) -> Json:
 
 def _describe(shape: type) -> Json:
     return TypeAdapter(shape).json_schema(schema_generator=Untitled)
+
+
+def _bare() -> Json:
+    """Of a space with a trainer: any name is a parameter of the program, and nothing says what a method of ours has."""
+    free = {"type": "object", "additionalProperties": SCALAR}
+    axes = {"type": "object", "additionalProperties": {"$ref": "#/$defs/domain"}}
+    others = {"not": {"anyOf": [{"required": [key]} for key in OF_OUR_METHODS]}}
+    return {"properties": {"set": free, "space": axes}, **others}
 
 
 def _component(keys: list[str]) -> Json:

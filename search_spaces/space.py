@@ -13,6 +13,7 @@ from search_spaces.domains import Domain
 from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Count, Give, Text
 from search_spaces.paper import Key, Paper
 from search_spaces.user_data.references import FileShape
+from search_spaces.user_data.trainer import TrainerBlock
 
 SAMPLERS = Path(__file__).parents[1] / "cluster" / "search" / "samplers"
 """Their folder is the registry; it is listed here and imported by a search alone."""
@@ -90,6 +91,8 @@ class SpaceFile:
     title: Text = ""
     notes: Text = ""
     plugins: Annotated[tuple[Text, ...], Give("give a list of folders, .py files or modules such as [mine.py]")] = ()
+    trainer: TrainerBlock | None = None
+    """A training script or function of the user's own, in place of `method`; bare names are its parameters."""
     method: Any = None
     profile: Text = "small"
     seeds: Annotated[Seeds, Give(f"give a count of at most {MOST_SEEDS} such as 3 or a list such as [0, 1, 2]")] = 3

@@ -23,6 +23,7 @@ from search_spaces.catalog import ALL, catalog, find_folder, find_profile, load_
 from search_spaces.profiles import load_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
+from search_spaces.user_data.trainer import BLOCK, place_trainer
 from search_spaces.user_data.written import absolute_models
 
 MOST_FILES = 100_000
@@ -81,6 +82,9 @@ def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, 
 def _space(space: Space, files: dict[str, str], data: bool) -> str:
     folder, raw = space.file.resolve().parent, read_yaml(space.file)
     there = absolute_models(raw, folder)  # encoders and the like do not travel
+    if BLOCK in raw and place_trainer(raw[BLOCK], folder) != raw[BLOCK]:
+        line = f"a trainer does not travel: {space.file} names its program or data by relative paths"
+        raise ConfigError([f"{line}; give absolute ones, which every node sees"])
     stay = []
     for path in filter(None, (file.path for file in space.files)):
         text = _text(path, folder) if data else None
@@ -126,7 +130,7 @@ def _rename_paths(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
 
 def _plugin(plugin: Plugin, files: dict[str, str]) -> str:
     """Where the cluster has a plug-in, which goes there with all that it imports of the user's."""
-    modules = registry.files(plugin)
+    modules = plugin.files()
     places = {module: f"plugins/{path_of(module, file)}" for module, file in modules.items()}
     files.update({places[module]: file.read_text(encoding="utf8") for module, file in modules.items()})
     return places[plugin.module]

@@ -101,19 +101,23 @@ class Rates:
         examples = run.train.examples
         if not isinstance(examples, int):
             return None
-        measured = self.measured.get((run.method, run.train.encoder))
+        encoder = str(run.flat().get("train.encoder"))
+        measured = self.measured.get((run.method, encoder))
         if measured:
             return examples / measured
-        shipped, scale = EXAMPLES_PER_SECOND.get(run.method, UNMEASURED), _relative(run.train.encoder)
+        shipped, scale = EXAMPLES_PER_SECOND.get(run.method, UNMEASURED), _relative(encoder)
         reference = self.measured.get((run.method, REFERENCE_ENCODER), shipped)
         return None if scale is None else examples * scale / reference
 
     def cost(self, run: RunConfig) -> Cost:
-        """Of one run; the bytes of an encoder that is not known are those of the reference."""
+        """Of one run; the bytes of an encoder that is not known are those of the reference. Of a loop of its own nobody
+        knows more than its time."""
         seconds, size = self.seconds(run), CHECKPOINT_BYTES.get(run.method, max(CHECKPOINT_BYTES.values()))
         parameters = ENCODER_SHAPES.get(run.train.encoder, ENCODER_SHAPES[REFERENCE_ENCODER])[2]
         scaled = round(size * parameters / ENCODER_SHAPES[REFERENCE_ENCODER][2])
         cores = self.workers * (seconds or 0.0)
+        if run.options.SHARED is not None:
+            return Cost(0, cores, 0, int(seconds is None))
         examples = run.train.examples if isinstance(run.train.examples, int) else 0
         return Cost(examples, cores, scaled, int(seconds is None))
 
@@ -121,8 +125,10 @@ class Rates:
         """Seconds on this machine with a run on every core."""
         return cost.core_seconds / max(1, os.cpu_count() or 1)
 
-    def source(self) -> str:
-        """Where the seconds come from, in a line for a person."""
+    def source(self, own_loops: bool = False) -> str:
+        """Where the seconds come from, in a line for a person; `own_loops`: of runs of such alone."""
+        if own_loops:
+            return f"time on {os.cpu_count() or 1} cores, one run a core, by the finished runs of this ledger alone"
         shipped = "the runs of docs/results/methods.md"
         measured = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
         cores = os.cpu_count() or 1

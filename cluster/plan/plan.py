@@ -126,6 +126,10 @@ class Plan:
         """A line for each reason for which finished runs are trained again."""
         return list(dict.fromkeys(line for space in self.spaces for line in space.stale))
 
+    def source(self) -> str:
+        """Where its seconds come from (`Rates.source`)."""
+        return self.rates.source(own_loops=all(space.resolved.own_loop for space in self.spaces))
+
     def counts(self) -> dict[str, int]:
         """The totals over tables; searches are counted apart unless there is nothing else (see `as_dict`)."""
         return counts(self.tables or self.searches)
@@ -150,7 +154,7 @@ class Plan:
             **self._describe(chosen),
             "spaces": [{"id": space.id, "kind": space.kind, **self._describe([space])} for space in self.tables],
             "searches": [{"id": space.id, "kind": space.kind, **self._describe([space])} for space in self.searches],
-            "throughput": self.rates.source(),
+            "throughput": self.source(),
         }
         lines = {"absent": list(self.absent), "changed_code": self.changed(), "not_reused": self.stale()}
         return described | {name: value for name, value in lines.items() if value}

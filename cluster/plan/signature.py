@@ -34,6 +34,8 @@ LENGTH = "examples"
 """What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
 PROMPT = "prompt"
 """What stands in front of every text, among a run's inputs where something does."""
+DATA = "data."
+"""Begins the name of a file or folder that a trainer declares, among a run's inputs."""
 CODE = "code"
 """The digest of a method's own code, among its inputs where the method is not as released (`method_code`)."""
 SIGNATURE_DIGITS = 24
@@ -62,15 +64,23 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
     noted there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are
     remembered as long as the files stay as they are.
     """
+    hashes = _shared_inputs(run, paths, absent) if run.options.SHARED is None else {}
+    hashes |= _further(run, absent)
+    if run.options.SHARED is None:
+        hashes |= _length(run, paths, absent) | _prompt(run, absent)
+    if code := own_digest(run.method):
+        hashes[CODE] = code
+    return hashes | {"workers": workers} if run.options.rank_dependent() else hashes
+
+
+def _shared_inputs(run: RunConfig, paths: DataPaths, absent: dict[str, str] | None) -> Identity:
+    """What the shared settings name."""
     encoder = _or_placeholder("encoder", _backbone, absent, run.train.encoder)
     hashes: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
     files = _stamps(paths)
     hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths, files)[0]
     hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths, files)[0]
-    hashes |= _further(run, absent) | _length(run, paths, absent) | _prompt(run, absent)
-    if code := own_digest(run.method):
-        hashes[CODE] = code
-    return hashes | {"workers": workers} if run.options.rank_dependent() else hashes
+    return hashes
 
 
 def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
@@ -104,7 +114,7 @@ def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | i
     wrong: dict[str, str] = {}
     for part, value in planned.items():
         if (name := find_setting(part)) is not None and now.get(part) != value:
-            held = f"{CHANGED}{name}={run.flat().get(name)} held {part} {str(value)[:8]} when the run was planned"
+            held = f"{CHANGED}{name}={run.flat().get(name, '')} held {part} {str(value)[:8]} when the run was planned"
             what = f"{held}, and holds {str(now.get(part))[:8]}; give the same command again"
             wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or what)
     return wrong
@@ -113,7 +123,7 @@ def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | i
 def find_setting(part: str) -> str | None:
     """The setting that names an input; None for an input that is no file, such as the number of ranks."""
     named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
-    return part if part.startswith("method.") else named.get(part)
+    return part if part.startswith(("method.", DATA)) else named.get(part)
 
 
 def _prompt(run: RunConfig, absent: dict[str, str] | None) -> Identity:
@@ -137,7 +147,7 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
             raise
         absent["method"] = "; ".join(error.problems)
         inputs = {"inputs": "absent"}
-    return {f"method.{name}": digest for name, digest in inputs.items()}
+    return {f"{run.options.PREFIX or DATA}{name}": digest for name, digest in inputs.items()}
 
 
 def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) -> Identity:
@@ -191,7 +201,7 @@ def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> di
     return {
         (version, training, code): _of_seed(
             payload
-            | {"version": version, "rules": SIGNED_RULES | {"training": training}}
+            | {"version": version, "rules": payload["rules"] and SIGNED_RULES | {"training": training}}
             | {"protocol": PROTOCOL | {"code_version": str(code)}}
         )(run.train.seed)
         for version in range(today, 0, -1)
@@ -223,14 +233,14 @@ def _digest(text: str) -> str:
 def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
     """What the signature hashes, readable: compare two of these to see why two runs differ."""
     flat = effective(run.flat())
-    train, options = _plain(run.train, "train.", flat), _plain(run.options, "method.", flat)
+    train, options = _plain(run.train, "train.", flat), _plain(run.options, run.options.PREFIX, flat)
     return {
         "method": run.method,
         "version": run.options.version(),
         "train": {k: v for k, v in train.items() if k not in NAMED_BY_HASH},
         "options": {k: v for k, v in options.items() if f"method.{k}" not in identity},
         "inputs": dict(identity),
-        "rules": SIGNED_RULES,
+        "rules": SIGNED_RULES if run.options.SHARED is None else {},
         "protocol": PROTOCOL,
     }
 

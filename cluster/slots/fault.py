@@ -4,6 +4,8 @@ import errno
 from collections.abc import Iterator
 from typing import Literal
 
+from cse_train.reading import MachineFault
+
 Fault = Literal["run", "machine", "echo"]
 """`echo`: the error only says that another process is gone: a rank, or the mailbox of the ranks."""
 
@@ -52,6 +54,8 @@ MOUNT_ERRNOS = frozenset(
 
 def fault_of(error: BaseException) -> Fault:
     """Whose an error of a rank is, by the error and by what it was raised from."""
+    if isinstance(error, MachineFault):
+        return "machine"
     texts = [str(each).lower() for each in _chain(error)]
     if any(words in text for text in texts for words in OF_THE_RUN):
         return "run"

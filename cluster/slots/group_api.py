@@ -46,6 +46,8 @@ class Job:
     """Of each rank; a part of a card is shared with other runs."""
     code: Code = field(default_factory=dict)
     """Of the plug-ins that the job uses, as the driver has them."""
+    leaves_traces: bool = True
+    """Whether that code runs in the ranks' own processes."""
     inputs: Mapping[str, str | int] = field(default_factory=dict)
     """Content hashes of what the run reads, as it was planned."""
     input_check: str = "cluster.plan.signature:wrong_inputs"

@@ -29,7 +29,7 @@ from cse_train.plugins import registry
 from cse_train.plugins.faults import LIBRARY_PATHS
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import code_problem
-from cse_train.reading import first_line, is_out_of_memory
+from cse_train.reading import WholeReason, first_line, is_out_of_memory
 from cse_train.results import Outcome, Point, Score
 
 WORKER_GRACE_S = 2.0
@@ -206,7 +206,7 @@ def _one_line(error: BaseException, text: str) -> str:
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
     frames = places(error)
     ours = isinstance(error, ValueError) and (not frames or _is_message(error))
-    if ours or type(error).__name__ == "Diverged":
+    if ours or isinstance(error, WholeReason) or type(error).__name__ == "Diverged":
         return first
     said = first if type(error).__name__ == first else f"{type(error).__name__}: {first}"
     return f"{said} ({', '.join(frames)})" if frames else said

@@ -46,7 +46,7 @@ class _Life:
     def take(self, job: Job) -> None:
         """Count a job that this group is given."""
         self.served += 1
-        self.outside = self.outside or bool(job.code)
+        self.outside = self.outside or (bool(job.code) and job.leaves_traces)
 
     def _fit(self, mailbox: Any) -> None:
         try:

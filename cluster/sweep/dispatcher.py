@@ -24,7 +24,7 @@ from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, is_done, i
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import Scalar
-from cse_train.plugins.snapshot import code_of
+from cse_train.plugins.snapshot import code_of, leaves_traces
 from cse_train.results import Point, Protocol
 
 POLL_S = 2.0
@@ -142,6 +142,7 @@ class Dispatcher:
     def job(self, claimed: ClaimedRun) -> Job:
         """What the ranks are to do."""
         claim, planned, options = claimed.claim, claimed.planned, self.options
+        own, code = planned.run.options.LOOP, code_of(planned.run.method, claimed.suites)
         return Job(
             signature=planned.signature,
             kind="train" if claim else "score",
@@ -150,12 +151,13 @@ class Dispatcher:
             folder=claimed.folder,
             previous=self._earlier(claim) if claim else (),
             suites=claimed.suites,
-            function=options.function,
-            scorer=options.scorer,
+            function=own.train if own else options.function,
+            scorer=own.scorer if own else options.scorer,
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
             gpus=1 if claimed.alone else options.gpus_per_worker,
-            code=code_of(planned.run.method, claimed.suites),
+            code=code,
+            leaves_traces=leaves_traces(code),
             inputs=planned.identity,
         )
 
@@ -253,7 +255,8 @@ class Dispatcher:
         That is an attempt of another ledger, or of a driver of this one that died before it said so.
         """
         for source in RunFolder.finished_in(self._home(planned.signature)):
-            read: Callable[..., Sequence[Point]] = pkgutil.resolve_name(self.options.reader)
+            own = planned.run.options.LOOP
+            read: Callable[..., Sequence[Point]] = pkgutil.resolve_name(own.reader if own else self.options.reader)
             points = read(source.path, planned.signature, total_examples(planned.counted.flat()))
             if points and self._take_over(planned, source, points):
                 return True

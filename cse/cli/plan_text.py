@@ -38,7 +38,7 @@ def text(plan: Plan) -> str:
     (_, total), *states = count_published(plan).items()
     shown = ", ".join(f"{number} {state}" for state, number in states if number)
     published = [f"published numbers: {total}, of them {shown}"] if total else []
-    said = [*_totals(plan), *published, *lacking, plan.rates.source()]
+    said = [*_totals(plan), *published, *lacking, plan.source()]
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
 
 
@@ -126,9 +126,10 @@ def _tell_left(plan: Plan, spaces: list[SpacePlan]) -> str:
     """Cost of what is not done, and of the part of it that lacks no input."""
     every, here = plan.cost(spaces), plan.cost(spaces, incomplete=False)
     both = [every] if every == here else [every, here]
+    ours = not all(space.resolved.own_loop for space in spaces)
+    times = [duration(None if cost.unknown else plan.rates.wall(cost)) for cost in both]
     shown = [
-        f"{cost.examples} examples, {duration(None if cost.unknown else plan.rates.wall(cost))}, "
-        f"{size(cost.disk_bytes)} on disk"
-        for cost in both
+        f"{cost.examples} examples, {time}, {size(cost.disk_bytes)} on disk" if ours else time
+        for cost, time in zip(both, times, strict=True)
     ]
     return "left: " + "; without what lacks an input: ".join(shown)

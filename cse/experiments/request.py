@@ -161,7 +161,7 @@ def record(
         "space": space.id,
         "file": str(space.file.resolve()),
         "profile": request.resolved.profile.name,
-        "encoder": str(request.resolved.profile.train.get("train.encoder", "")),
+        "encoder": "" if request.resolved.own_loop else str(request.resolved.profile.train.get("train.encoder", "")),
         "set": request.resolved.given(),
         "seeds": list(request.seeds),
         "blocked": {cell.label: cell.reason for cell in incomplete},

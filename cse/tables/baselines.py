@@ -85,8 +85,11 @@ def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups:
 
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
-    """What of the runs' settings baselines depend on, each once."""
-    return list({key_of(setup, ""): {name: setup[name] for name in BASELINE_SETTINGS} for setup in setups}.values())
+    """What of the runs' settings baselines depend on, each once; runs without an encoder of ours have none."""
+    ours = [
+        {name: setup[name] for name in BASELINE_SETTINGS} for setup in setups if setup.keys() >= {*BASELINE_SETTINGS}
+    ]
+    return list({key_of(setup, ""): setup for setup in ours}.values())
 
 
 def key_of(setup: Settings, column: str) -> Key:

@@ -15,6 +15,7 @@ from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
 from cse.tables import baselines
 from cse.tables.imported import table as imported
+from cse.tables.imported.metric import declare_metric
 from cse_train.config import complete
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span
@@ -48,6 +49,11 @@ def build(
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
     planned, runs = [matched.planned for matched in matches], [matched.run for matched in matches]
     scales: Mapping[str, MetricScale] = {}
+    own = resolved.own_loop
+    if own and own.TURNED:
+        values = [run.best for run in runs if run.best is not None]
+        metric = declare_metric(columns_of(resolved)[0], "lower", None, values)
+        runs, scales = [metric.measured(run) for run in runs], {metric.name: metric.scale}
     if not matches:
         planned, runs, notes, scales = imported.plan_imported(resolved, ledger)
     made = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
@@ -125,7 +131,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), tell_scale(resolved)) if note],
+        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), *tell_run(resolved)) if note],
     )
 
 
@@ -177,6 +183,11 @@ def list_apart(resolved: ResolvedSpace) -> list[str]:
     return [f"{suite} stands on runs of its own, with {text}." for suite, text in shown.items() if suite in parts]
 
 
+def tell_run(resolved: ResolvedSpace) -> list[str]:
+    """What a run is, beside its settings: at the profile's scale, or of a loop of its own."""
+    return [resolved.own_loop.NOTE] if resolved.own_loop else [tell_scale(resolved)]
+
+
 def tell_scale(resolved: ResolvedSpace) -> str:
     """What the profile let run in place of the table's values, and which of them it leaves out; empty for nothing."""
     shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
@@ -186,19 +197,22 @@ def tell_scale(resolved: ResolvedSpace) -> str:
 def columns_of(resolved: ResolvedSpace) -> list[str]:
     """The paper's columns and what the space evaluates beside them, or else the dev set alone.
 
-    Beside a paper's columns a group of suites shows its average alone.
+    Beside a paper's columns a group of suites shows its average alone. The score of a loop of its own stands first.
     """
-    paper, suites = resolved.space.paper, resolved.space.evaluate
+    paper, suites, own = resolved.space.paper, resolved.space.evaluate, resolved.own_loop
     printed = list(paper.columns) if paper else []
     stored = {paper.scores.get(name, name) for name in printed} if paper else set()
     evaluated = [column for name in suites for column in columns(name) if not printed or column == name]
-    named = list(dict.fromkeys([*printed, *(column for column in evaluated if column not in stored)]))
+    first = [] if own is None or paper else [str((own.SHARED or {})["dev"])]
+    named = list(dict.fromkeys([*first, *printed, *(column for column in evaluated if column not in stored)]))
     return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 
 
 def scale(resolved: ResolvedSpace) -> dict[str, object]:
     """The scale that all cells share, for the line under the table."""
     flats = setups(resolved)
+    if resolved.own_loop:
+        return {}
     shared: dict[str, object] = {"profile": resolved.profile.name} if resolved.profile.train else {}
     for name in SCALE:
         key = f"train.{name}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from cse_train.checkpoint import best_path
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models.open import TextModel, open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, require
 from cse_train.files import replace_file
@@ -36,7 +36,16 @@ def score_checkpoint(
     if not best_path(best_folder).is_file():
         raise CorruptCheckpoint(best_path(best_folder), "it is gone")
     require(suites, paths)
-    model = open_model(best_folder, signature=signature, encoder=encoder)
+    return _score(open_model(best_folder, signature=signature, encoder=encoder), suites, paths, out)
+
+
+def score_folder(folder: Path, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
+    """As `score_checkpoint`, of a folder that another library saved."""
+    require(suites, paths)
+    return _score(open_model(folder), suites, paths, out)
+
+
+def _score(model: TextModel, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
     groups = {name: set(columns(name)) for name in suites}
     # Where another suite gives all columns of one too, that one is left out: nothing is computed twice.
     wholes = [name for name, mine in groups.items() if not any(mine < others for others in groups.values())]

@@ -59,6 +59,17 @@ def export(
     return agreement
 
 
+def copy_model(best_folder: Path, to: Path) -> None:
+    """The best model of a program's run as its own library saved it; the folder appears when all of it is there."""
+    require_new(to)
+    aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
+    try:
+        shutil.copytree(best_folder, aside)
+        os.replace(aside, to)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def require_new(to: Path) -> None:
     """ConfigError where `to` is anything but absent or an empty folder."""
     if to.exists() and (not to.is_dir() or any(to.iterdir())):

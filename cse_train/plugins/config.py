@@ -16,6 +16,8 @@ SHAPE = "write @dataclass(frozen=True, kw_only=True) above it"
 
 def check_config(plugin: Plugin) -> type[Options]:
     """The `Config` of a method; ConfigError with a line for each fault of it."""
+    if declared := plugin.declare_options():
+        return declared
     module = registry.load(plugin, plugin.options)
     shape = getattr(module, "Config", None)
     if not isinstance(shape, type) or (module, shape) not in _classes:

@@ -4,12 +4,23 @@ import difflib
 from collections.abc import Iterable, Mapping
 from inspect import get_annotations
 from types import FunctionType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from cse_train.fields import Added, ConfigError
+from cse_train.fields import Added, ConfigError, Scalar
 
 ALIKE = 0.7
 """How near to a hook's name another one is taken for it, misspelt."""
+
+
+class OwnLoop(NamedTuple):
+    """What trains, scores and knows runs in place of ours, each as `module:name`."""
+
+    train: str
+    """As `cse_train.training.loop:train`."""
+    scorer: str
+    """As `cse_train.evaluate.score:score_checkpoint`."""
+    reader: str
+    """As `cse_train.training.finished:read_finished`."""
 
 
 class Options:
@@ -28,6 +39,17 @@ class Options:
     """A method whose learning rate it has in profiles that do not name it; None for the default rate."""
     WORDS: ClassVar[bool] = False
     """Whether it builds on word vectors: `backbone.encoder` is `WordVectors`."""
+    SHARED: ClassVar[Mapping[str, Scalar] | None] = None
+    """Of a method with a loop of its own, the shared settings that its runs have, with their values: the seed and what
+    names no input. None: all of `train`."""
+    PREFIX: ClassVar[str] = "method."
+    """How the dotted keys of its options begin."""
+    LOOP: ClassVar[OwnLoop | None] = None
+    """What stands in place of our loop; None for that."""
+    NOTE: ClassVar[str] = ""
+    """What tables say of a loop of its own: its score, and which of its inputs belong to a run."""
+    TURNED: ClassVar[bool] = False
+    """Whether the lower score is the better one: runs then report it with its sign turned."""
 
     def version(self) -> int:
         """The VERSION of these settings, where a change moved the numbers of some alone."""

@@ -5,6 +5,7 @@ What is named (`use`) lies in files, and travels to the workers of a sweep (`cse
 imported before a run or a space names it, so that a plan of other spaces needs none of the user's libraries.
 """
 
+import dataclasses
 import functools
 import importlib
 import importlib.metadata
@@ -18,6 +19,7 @@ from types import ModuleType
 from cse_train.fields import ConfigError
 from cse_train.plugins import source
 from cse_train.plugins.faults import importing, place
+from cse_train.plugins.options import Options
 from cse_train.plugins.scan import MODULE_NAMES, WANTED_CLASSES, Definitions, Kind, scan
 
 OPTIONS = "_options"
@@ -56,6 +58,29 @@ class Plugin:
     def is_ours(self) -> bool:
         """Whether it lies in a package of ours."""
         return self.module.partition(".")[0] in source.OUR_PACKAGES
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its code runs in processes of its own, and so leaves nothing behind in ours."""
+        return False
+
+    def files(self) -> dict[str, Path]:
+        """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
+        top = self.module.partition(".")[0]
+
+        def is_users(module: str) -> bool:
+            first = module.partition(".")[0]
+            return first == top or (first not in source.OUR_PACKAGES and not source.is_installed(first))
+
+        return source.follow_imports(self.roots, is_users)
+
+    def move(self, folder: Path, file: Path) -> "Plugin":
+        """The same with a copy of its files, which lie in a folder of their own."""
+        return dataclasses.replace(self, file=file, folder=folder)
+
+    def declare_options(self) -> type[Options] | None:
+        """The settings of a method that says them without code; None where its module has a `Config`."""
+        return None
 
     def __str__(self) -> str:
         return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
@@ -184,20 +209,9 @@ def find_raiser(error: BaseException) -> str | None:
     return place(error) if any(name.partition(".")[0] in tops for name in names) else None
 
 
-def files(plugin: Plugin) -> dict[str, Path]:
-    """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
-    top = plugin.module.partition(".")[0]
-
-    def is_users(module: str) -> bool:
-        first = module.partition(".")[0]
-        return first == top or (first not in source.OUR_PACKAGES and not source.is_installed(first))
-
-    return source.follow_imports(plugin.roots, is_users)
-
-
 def digest(plugin: Plugin) -> str:
     """16 hex digits over the code of the user's that a plug-in is made of."""
-    return source.digest(files(plugin))
+    return source.digest(plugin.files())
 
 
 @functools.cache
@@ -279,13 +293,13 @@ def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
 def _module_problems(plugin: Plugin) -> list[str]:
     """A line where Python has another module under the name of the plug-in's, or two folders have one that it takes."""
     there = source.file_of(plugin.module)
-    if plugin.file is not None and (there is None or there.resolve() != plugin.file.resolve()):
+    if plugin.folder and plugin.file and (there is None or there.resolve() != plugin.file.resolve()):
         line = (
             f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {there}"
         )
         return [f"{line}; rename the file"]
     folders = {other.folder for other in list_given() if other.folder is not None}
-    taken = {module.partition(".")[0] for module in files(plugin)}
+    taken = {module.partition(".")[0] for module in plugin.files()}
     twice = [top for top in sorted(taken) if sum(_holds(folder, top) for folder in folders) > 1]
     return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in twice]
 
@@ -295,7 +309,7 @@ def _holds(folder: Path, top: str) -> bool:
 
 
 def _unload(plugin: Plugin) -> None:
-    for module in files(plugin):
+    for module in plugin.files():
         sys.modules.pop(module, None)
     _loaded.pop(plugin.module, None)
 

@@ -1,10 +1,9 @@
 """Plug-ins as a sweep's workers get them: a copy of their files in the sweep's storage, which every node sees."""
 
-import dataclasses
 import platform
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cse_train.plugins import registry, source
@@ -24,16 +23,24 @@ def code_of(method: str, suites: Iterable[str]) -> dict[tuple[Kind, str], str]:
     return {key: registry.digest(plugin) for key, plugin in plugins.items() if plugin is not None}
 
 
-def snapshot(storage: Path) -> tuple[Plugin, ...]:
-    """The plug-ins that were named, copied under `storage` into a folder of their content's digest; () for none.
+def leaves_traces(code: Code) -> bool:
+    """Whether some of this code runs in a rank's own process, and not in one that ends with it."""
+    return not all((plugin := registry.get(*key)) and plugin.is_apart for key in code)
 
-    What is edited later changes nothing in the sweep that has begun.
+
+def snapshot(storage: Path) -> tuple[Plugin, ...]:
+    """The plug-ins that were named, copied under `storage` into folders of their content's digest; () for none.
+
+    What is edited later changes nothing in the sweep that has begun. Programs lie apart: two may import modules of one
+    name.
     """
-    files: dict[str, Path] = {}
-    for plugin in registry.list_given():
-        files |= registry.files(plugin)
-    if not files:
-        return ()
+    given = registry.list_given()
+    groups = [[each for each in given if not each.is_apart], *([each] for each in given if each.is_apart)]
+    return tuple(plugin for group in groups if group for plugin in _copy(storage, group))
+
+
+def _copy(storage: Path, plugins: Sequence[Plugin]) -> list[Plugin]:
+    files = {module: file for plugin in plugins for module, file in plugin.files().items()}
     folder = storage / PLUGINS_FOLDER / source.digest(files)
     if not folder.is_dir():
         aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
@@ -47,10 +54,7 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
             shutil.rmtree(aside)
             if not folder.is_dir():
                 raise
-    return tuple(
-        dataclasses.replace(plugin, file=folder / path_of(plugin.module, files[plugin.module]), folder=folder)
-        for plugin in registry.list_given()
-    )
+    return [plugin.move(folder, folder / path_of(plugin.module, files[plugin.module])) for plugin in plugins]
 
 
 def code_problem(expected: Code) -> str | None:

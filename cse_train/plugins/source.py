@@ -18,13 +18,16 @@ LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 """Folders of installed packages, also of another environment that a .pth file, PYTHONPATH or a venv's option adds."""
 
 
-def follow_imports(roots: Iterable[str], follow: Callable[[str], bool]) -> dict[str, Path]:
-    """Module -> file, of the roots and of what they import as far as `follow` says."""
+def follow_imports(
+    roots: Iterable[str], follow: Callable[[str], bool], find: Callable[[str], Path | None] | None = None
+) -> dict[str, Path]:
+    """Module -> file, of the roots and of what they import as far as `follow` says; `find` is `file_of` by default."""
+    find = find or file_of
     files: dict[str, Path] = {}
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
-        file = None if name in files else file_of(name)
+        file = None if name in files else find(name)
         if file is not None:
             files[name] = file
             waiting += [other for other in _imports(name, file) if other not in files and follow(other)]

@@ -9,6 +9,7 @@ from cse_train.user_files import HUB_PREFIX, absolute_place
 from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.user_data.places import ENCODER, absolute
 from search_spaces.user_data.references import ROLES, is_reference, mapping
+from search_spaces.user_data.trainer import place_trainer
 
 
 def absolute_models(raw: Any, folder: Path) -> Any:
@@ -29,6 +30,8 @@ def absolute_paths(raw: Json, folder: Path) -> Json:
             absolute_place(source, folder) if isinstance(source, str) and "\0" not in source else source
             for source in sources
         ]
+    if "trainer" in made:
+        made["trainer"] = place_trainer(made["trainer"], folder)
     if isinstance(profile := made.get("profile"), str):
         made["profile"] = find_beside(profile, folder)
     return made

@@ -54,6 +54,7 @@ ELSEWHERE = {
     "cse table tuned.yaml": "tests/docs/test_trackers.py",
     "docs/your_data.md": "tests/docs/test_your_data.py",
     "docs/your_method.md": "tests/docs/test_your_method.py",
+    "docs/your_trainer.md": "tests/docs/test_your_trainer.py",
 }
 """A command, or a page with all its commands -> the test that runs it."""
 REASONS = {
@@ -181,6 +182,9 @@ def test_yaml_is_read_as_a_command_reads_it(block: Block, tmp_path: Path, monkey
     for name in given.get("plugins", ()):
         (code,) = (other.text for other in blocks("python") if other.page == block.page)
         (tmp_path / name).write_text(code, encoding="utf8")
+    program = given.get("trainer", {})
+    if program:
+        (tmp_path / str(program.get("script") or program["function"]).partition(":")[0]).touch()
     file.write_text(yaml.safe_dump(whole(given, block.before)), encoding="utf8")
     try:
         assert load_space(str(file)).id

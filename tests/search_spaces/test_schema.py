@@ -42,3 +42,17 @@ def test_shipped_files_satisfy_it(name):
 def test_it_refuses_what_the_loader_refuses(bad):
     with pytest.raises(jsonschema.ValidationError):
         validator().validate(parse_yaml(f"version: 1\nid: T\n{bad}\n", "T"))
+
+
+TRAINER = "trainer: {script: train.py, score: {name: acc}}"
+
+
+@pytest.mark.parametrize("more", ["space: {lr: {grid: [1]}}\nset: {loss: x}", "cells: [{label: a, set: {lr: 1}}]"])
+def test_names_beside_a_trainer_are_the_scripts_own(more):
+    validator().validate(parse_yaml(f"version: 1\nid: T\n{TRAINER}\n{more}\n", "T"))
+
+
+@pytest.mark.parametrize("more", ["method: simcse", "components: {x: {lr: 0}}", "dev: sts_dev"])
+def test_a_method_of_ours_beside_a_trainer_is_refused(more):
+    with pytest.raises(jsonschema.ValidationError):
+        validator().validate(parse_yaml(f"version: 1\nid: T\n{TRAINER}\nspace: {{lr: {{grid: [1]}}}}\n{more}\n", "T"))

@@ -1,4 +1,4 @@
-"""`cse new`: a commented file to start from, for a method or for a space."""
+"""`cse new`: a commented file to start from, for a method or a space; for a trainer its script and its space."""
 
 import importlib.resources
 import importlib.util
@@ -14,8 +14,10 @@ from cse_train import methods
 from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog
 
-Kind = Literal["method", "space"]
-KindArgument = Annotated[Kind, typer.Argument(help="What to begin: a method or a space.", show_default=False)]
+Kind = Literal["method", "space", "trainer"]
+KindArgument = Annotated[
+    Kind, typer.Argument(help="What to begin: a method, a space or a trainer.", show_default=False)
+]
 Name = Annotated[str, typer.Argument(help="Its name, and that of the file.", show_default=False)]
 To = Annotated[Path, typer.Option(help="The folder of the file.")]
 Method = Annotated[str | None, typer.Option(help="Of a space: the method that it trains (simcse).", show_default=False)]
@@ -24,24 +26,27 @@ Method = Annotated[str | None, typer.Option(help="Of a space: the method that it
 def new(
     kind: KindArgument, name: Name, to: To = Path(), method: Method = None, plugins: options.Plugins = None
 ) -> None:
-    """Write the commented start of a method or a space, which trains as it is; overwrites nothing."""
-    if method is not None and kind == "method":
+    """Write the commented start of a method, a space or a trainer, which trains as it is; overwrites nothing."""
+    if method is not None and kind != "space":
         raise ConfigError([f"option of a space: --method={method}; leave it out, or write cse new space"])
     if not to.is_dir():
         raise ConfigError([f"no such folder: to={to}; make it first"])
     if problem := (method_problem if kind == "method" else space_problem)(name):
         raise ConfigError([problem])
-    suffix = ".py" if kind == "method" else ".yaml"
-    file = to / f"{name}{suffix}"
-    text = method_text(name) if kind == "method" else space_text(name, method or "simcse", to, plugins or [])
-    try:
+    if kind == "method":
+        texts = {".py": method_text(name)}
+    elif kind == "space":
+        texts = {".yaml": space_text(name, method or "simcse", to, plugins or [])}
+    else:
+        texts = {".py": _start("trainer.txt"), ".yaml": _start("trainer_space.txt").replace("NAME", name)}
+    files = {to / f"{name}{suffix}": text for suffix, text in texts.items()}
+    if there := [file for file in files if file.exists()]:
+        raise ConfigError([f"file exists: {there[0]}; give another name or --to, nothing is overwritten"])
+    for file, text in files.items():
         with file.open("x", encoding="utf8") as opened:
             opened.write(text)
-    except FileExistsError:
-        raise ConfigError([f"file exists: {file}; give another name or --to, nothing is overwritten"]) from None
-    print(f"wrote {file}")
-    after = f"cse check-method {file}" if kind == "method" else f"cse plan {file}; cse run {file}"
-    print(f"next: {after}")
+        print(f"wrote {file}")
+    print(f"next: cse check-method {file}" if kind == "method" else f"next: cse plan {file}; cse run {file}")
 
 
 def method_problem(name: str) -> str | None:

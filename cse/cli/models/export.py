@@ -10,6 +10,7 @@ from cse.cli import ledgers, options
 from cse.cli.loader import deferred
 from cse.tables.lookup import encoder_for, lineage_of
 from cse_train.fields import ConfigError
+from cse_train.files import holds_program_model
 
 with deferred(__name__):
     from cse_train.export import export as exporting
@@ -51,6 +52,13 @@ def export(
     lineage = lineage_of(RunFolder.around(folder).path, opened)
     inside = RunFolder(folder).best
     best = inside if inside.is_dir() else folder
+    if holds_program_model(best):
+        if (form, push_to_hub) != ("sentence-transformers", None):
+            line = f"no layout of ours: run={run} is of a program, whose model is copied as it was saved"
+            raise ConfigError([f"{line}; leave out --format and --push-to-hub"])
+        exporting.copy_model(best, to.resolve())
+        print(f"wrote {to.resolve()}, the model as the program saved it")
+        return
     place = encoder_for(best, opened, encoder)
     agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage, encoder=place)
     print(f"wrote {to.resolve()} ({form})")

@@ -27,6 +27,7 @@ from cse_train.evaluate.models.library_model import open_library_model
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.evaluate.models.word_vectors import open_word_vectors
 from cse_train.fields import ConfigError, nearest
+from cse_train.files import holds_program_model
 from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.modules.prompts import PromptedEncoder
@@ -88,6 +89,8 @@ def open_model(
     path = Path(path_or_run_folder)
     if pooler is not None and pooler not in POOLERS:
         raise ConfigError([f"unknown pooler: pooler={pooler}; {nearest(pooler, POOLERS)}"])
+    if (of_program := find_program_model(path)) is not None:
+        path, encoder = of_program, None
     if encoder is not None and not is_run(path):
         raise ConfigError([f"no run: encoder={encoder} of model={path}; leave it out, or give a run's folder"])
     if path.is_file():
@@ -105,9 +108,14 @@ def open_model(
     raise ConfigError([f"not a model: model={path} {reason}; {MODEL_ADVICE}"])
 
 
+def find_program_model(path: Path) -> Path | None:
+    """The best model of a program's run, of the run's folder or its own; None for any other folder."""
+    return next((folder for folder in (path, path / BEST.parent) if holds_program_model(folder)), None)
+
+
 def is_run(path: Path) -> bool:
-    """Whether a folder is a run's, or the best/ of one."""
-    return (path / BEST).is_file() or _has_run_header(path / BEST.name)
+    """Whether a folder is a run's of our own loop, or the best/ of one."""
+    return find_program_model(path) is None and ((path / BEST).is_file() or _has_run_header(path / BEST.name))
 
 
 def _has_run_header(file: Path) -> bool:

@@ -99,3 +99,6 @@ def test_code_from_outside_shares_its_processes_with_no_other_run(monkeypatch):
     ]
     assert groups == [1, 1, 1, 2, 3, 3]
     assert [group.submit(group_settings(), each) and len(lives) for each in (suite, ours)] == [3, 4]
+    apart = job(code={("method", "train.py@1"): "digest"}, leaves_traces=False)
+    group.submit(group_settings(), ours)
+    assert [group.submit(group_settings(), each) and len(lives) for each in (apart, apart, ours)] == [4, 4, 4]

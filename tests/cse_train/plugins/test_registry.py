@@ -96,7 +96,7 @@ def test_a_module_of_a_package_is_found_by_its_path_and_by_its_name(
     file = write("lab/margin_loss.py", "from .losses import MARGIN\n" + METHOD)
     (plugin,) = registry.use([file])
     assert (plugin.module, plugin.folder) == ("lab.margin_loss", tmp_path)
-    assert set(registry.files(plugin)) == {"lab", "lab.losses", "lab.margin_loss"}
+    assert set(plugin.files()) == {"lab", "lab.losses", "lab.margin_loss"}
     assert module_of("margin_loss").MARGIN == 1
     registry.forget()
     monkeypatch.syspath_prepend(tmp_path)
@@ -375,7 +375,7 @@ def test_a_library_of_another_environment_is_no_code_of_the_user_s(
     library = write("env/lib/python3/site-packages/huge_library/__init__.py", "import huge_library.part\n")
     monkeypatch.syspath_prepend(str(library.parents[1]))
     (plugin,) = registry.use([write("mine.py", f"import huge_library\n{METHOD}")], tmp_path)
-    assert [*registry.files(plugin)] == ["mine"]
+    assert [*plugin.files()] == ["mine"]
 
 
 def test_an_error_of_a_users_code_in_a_command_is_no_mistake_of_ours(

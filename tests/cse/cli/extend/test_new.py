@@ -1,12 +1,16 @@
 """`cse new` and `cse check-method`: starts that keep the contract as written, and mistakes in one line each."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cse.cli.app import main
+from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
+from cse_train.training.trainer.run import train
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
@@ -38,6 +42,22 @@ def test_a_new_method_and_its_space_are_valid_as_written(capsys: pytest.CaptureF
         "wrote margin_loss.py",
         "next: cse check-method margin_loss.py",
     ]
+
+
+def test_a_new_trainer_and_its_space_are_valid_as_written_and_train(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "trainer", "mine"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["wrote mine.py", "wrote mine.yaml",
+                                                    "next: cse plan mine.yaml; cse run mine.yaml"]  # fmt: skip
+    cells = resolve(load_space("mine.yaml")).cells()
+    assert [(cell.flat["rate"], cell.flat["width"]) for cell in cells] == [(0.01, 4), (0.01, 16), (0.1, 4), (0.1, 16)]
+    outcome = train(cells[0].run(1), DataPaths(), Path("run").resolve(), lambda point: False)
+    alone = subprocess.run(
+        [sys.executable, "mine.py", "--rate", "0.01", "--width", "4", "--seed", "1"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert outcome.points[-1].metrics["accuracy"] == float(alone.stdout.split()[1]) * 100
+    assert Path("run/best/model.pt").is_file()
+    assert refused(capsys, "new", "trainer", "mine").startswith("file exists: mine.py; ")
 
 
 def test_a_new_method_starts_from_simcses_pooler_and_rate() -> None:

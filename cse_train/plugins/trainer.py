@@ -1,0 +1,208 @@
+"""A training script, or function, of the user's own as a method: what a space says of it, and the settings of its runs.
+
+Its code never runs here: each run has a process of its own (`cse_train.training.trainer`).
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import operator
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import new_class
+from typing import Any, ClassVar, Literal
+
+from cse_train.fields import ConfigError, Scalar
+from cse_train.plugins import source
+from cse_train.plugins.options import Options, OwnLoop
+from cse_train.plugins.registry import Plugin
+
+PARTS = 1000
+"""A run's length where its trainer reports the share that is done: parts of the whole, in place of examples."""
+TEMPLATE = re.compile(r"\$\{([^}]*)\}")
+PROGRAM_LENGTH = 50
+"""Characters of a program in its name, which a ledger keeps."""
+GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
+"""What a template may name beside parameters; `${args}` stands for one option for each of these."""
+BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root")
+"""Of the declaration, what says where things lie: the same trainer elsewhere has the same name."""
+
+Direction = Literal["max", "min"]
+Parameters = tuple[tuple[str, tuple[str, ...]], ...]
+"""(name, types of its values) of what a space gives the script."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerScore:
+    """What a run is judged by."""
+
+    name: str
+    """As the trainer reports it; an evaluation of transformers may have `eval_` before it."""
+    direction: Direction = "max"
+    scale: float = 1.0
+    """The reported value times this stands in tables."""
+
+
+@dataclass(frozen=True)
+class Trainer(Plugin):
+    """A plug-in of kind `method` whose code is a program, declared in the `trainer:` of a space."""
+
+    script: Path = Path()
+    """The user's file; `file` is the sweep's copy of it."""
+    root: Path = Path()
+    """The folder in which the modules lie that it imports: the script's, or the copy's."""
+    function: str = ""
+    """What is called; empty for a script, which is run."""
+    parameters: Parameters = ()
+    args: tuple[str, ...] | None = None
+    """The command line; None for an option for each parameter, `--seed` and `--output_dir`."""
+    score: TrainerScore = TrainerScore(name="")
+    data: tuple[Path, ...] = ()
+    """Files and folders whose content belongs to a run."""
+    steps: int | None = None
+    """The length of a run where its reports say a step alone."""
+
+    @property
+    def is_apart(self) -> bool:
+        return True
+
+    def files(self) -> dict[str, Path]:
+        """The script, and what it imports from its folder or from outside of installed packages, at any depth."""
+
+        def find(module: str) -> Path | None:
+            if module == self.module:
+                return self.file
+            base = self.root.joinpath(*module.split("."))
+            beside = next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
+            top = module.partition(".")[0]
+            installed = top in source.OUR_PACKAGES or source.is_installed(top)
+            return beside or (None if installed else source.file_of(module))
+
+        return source.follow_imports(self.roots, lambda module: True, find)
+
+    def move(self, folder: Path, file: Path) -> "Trainer":
+        return dataclasses.replace(self, file=file, root=folder)
+
+    def declare_options(self) -> type[Options]:
+        return _make_options(self.name, self.parameters, self.score, self.data, self.steps)
+
+    def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
+        """The command line of a run; null leaves a parameter's default to the script."""
+        known = {name: str(value) for name, value in settings.items() if value is not None} | given
+        default = {name: value for name, value in known.items() if name != "best_dir"}
+        plain = [word for name, value in default.items() for word in (f"--{name}", value)]
+        if self.args is None:
+            return plain
+        words = (plain if text == "${args}" else _fill(text, known) for text in self.args)
+        return [word for part in words for word in part]
+
+
+def _fill(text: str, known: dict[str, str]) -> list[str]:
+    """The word with its values; none where one of them is null."""
+    names = TEMPLATE.findall(text)
+    return [TEMPLATE.sub(lambda found: known[found[1]], text)] if all(name in known for name in names) else []
+
+
+def name_of(trainer: Trainer) -> str:
+    """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
+    said = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:6]
+    program = "+".join(filter(None, [trainer.script.name, trainer.function]))
+    return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
+
+
+@functools.cache
+def _make_options(
+    name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None
+) -> type[Options]:
+    """The class of a trainer's settings: a field for each parameter, null where a run does not give it."""
+    body: dict[str, Any] = {
+        "__module__": __name__,
+        "__doc__": f"The parameters of {name}.",
+        "__annotations__": {key: _union(kinds) for key, kinds in parameters},
+        "_data": data,
+        "_remake": (name, parameters, score, data, steps),
+        "VERSION": 1,
+        "SHARED": {"dev": score.name, "examples": steps or PARTS, "batch_size": 1, "seed": 0},
+        "NOTE": _note(name, score, data),
+        "TURNED": score.direction == "min",
+        **{key: None for key, _ in parameters},
+    }
+    made = new_class("Parameters", (TrainerOptions,), exec_body=lambda names: names.update(body))
+    return dataclass(frozen=True, kw_only=True)(made)
+
+
+def _note(name: str, score: TrainerScore, data: tuple[Path, ...]) -> str:
+    scaled = "" if score.scale == 1 else f" times {score.scale:g}"
+    best = "least" if score.direction == "min" else "greatest"
+    tracked = (
+        f"tracked inputs: {', '.join(name_data(data))}; inputs beyond these are not tracked"
+        if data
+        else ("no input is declared, and none is tracked")
+    )
+    return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, the {best} of a run; {tracked}."
+
+
+KINDS: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+def _union(kinds: tuple[str, ...]) -> Any:
+    return functools.reduce(operator.or_, (KINDS[kind] for kind in kinds), None)
+
+
+class TrainerOptions(Options):
+    """What the rest asks of a trainer's settings; `_make_options` makes the class of each."""
+
+    PREFIX: ClassVar[str] = ""
+    LOOP: ClassVar[OwnLoop | None] = OwnLoop(
+        train="cse_train.training.trainer.run:train",
+        scorer="cse_train.training.trainer.run:score_best",
+        reader="cse_train.training.trainer.finished:read_finished",
+    )
+    _data: ClassVar[tuple[Path, ...]] = ()
+    _remake: ClassVar[tuple[Any, ...]] = ()
+
+    def rank_dependent(self) -> bool:
+        return True
+
+    def inputs(self) -> dict[str, str]:
+        """Name of a declared file or folder -> hash of its content; ConfigError where it is gone."""
+        absent = [path for path in self._data if not path.exists()]
+        if absent:
+            raise ConfigError([f"no such input: trainer.data={path}; correct the path" for path in absent])
+        return dict(zip(name_data(self._data), map(hash_content, self._data), strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {name: getattr(self, name) for name in self.__annotations__}
+        return _remake, (self._remake, values)
+
+
+def _remake(declared: tuple[Any, ...], values: dict[str, Scalar]) -> Options:
+    return _make_options(*declared)(**values)
+
+
+def name_data(paths: tuple[Path, ...]) -> list[str]:
+    """A name for each path that says nothing of where it lies."""
+    names = [path.name for path in paths]
+    return [name if names.index(name) == at else f"{name}.{at + 1}" for at, name in enumerate(names)]
+
+
+def hash_content(path: Path) -> str:
+    """16 hex digits of a file's bytes, or of the names and bytes of a folder's files; hidden ones do not count."""
+    if not path.is_dir():
+        return _hash_file(path, *source.state(path))[:16]
+    names = {each.relative_to(path).as_posix(): each for each in path.rglob("*") if each.is_file()}
+    seen = [
+        f"{name}\0{_hash_file(each, *source.state(each))}\0"
+        for name, each in sorted(names.items())
+        if not any(part.startswith(".") for part in name.split("/"))
+    ]
+    return hashlib.sha256("".join(seen).encode()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=4096)
+def _hash_file(file: Path, changed: int, size: int) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,127 @@
+"""The process of one run: calls the user's script or function as Python would, and says how it ended."""
+
+import contextlib
+import ctypes
+import importlib.util
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from cse_train.training.trainer import trial as own
+from cse_train.training.trainer.callback import watch_import
+from cse_train.training.trainer.trial import Trial, TrialStopped
+from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
+
+PR_SET_PDEATHSIG = 1
+"""prctl(2): the signal that this process gets when its parent ends."""
+REASON_LENGTH = 300
+
+
+def main() -> int:
+    """Run the order of the environment; the exit code."""
+    order = TrialOrder.read(os.environ.pop(TRIAL_VARIABLE))
+    _end_with_rank(order)
+    end = socket.socket(fileno=order.wire)
+    end.set_inheritable(False)
+    wire = Wire(end)
+    trial = Trial(order, wire, own.rank_here())
+    own.begin(trial)
+    watch_import(trial)
+    sys.argv = [order.script, *order.arguments]
+    sys.path[:0] = dict.fromkeys([order.root, str(Path(order.script).parent)])
+    try:
+        _call(order, trial)
+    except TrialStopped:
+        print("stopped by the scheduler", flush=True)
+    except SystemExit as ended:
+        _flush()
+        if ended.code not in (None, 0):
+            if isinstance(ended.code, str):
+                print(ended.code, file=sys.stderr, flush=True)
+            return ended.code if isinstance(ended.code, int) else 1
+    except BaseException as error:
+        _flush()
+        traceback.print_exception(type(error), error, _below(error, order))
+        wire.say(error=_tell(error, order), kinds=[kind.__name__ for kind in type(error).__mro__])
+        return 1
+    trial.publish()
+    return 0
+
+
+def _end_with_rank(order: TrialOrder) -> None:
+    """Let this process end with its rank, and a watcher end all that it has forked."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != order.parent:
+        os._exit(1)
+    first = os.fork()
+    if first:
+        os.waitpid(first, 0)
+        os.close(order.life)
+        return
+    if os.fork():  # the watcher is nobody's child, so that a script that waits for its own does not see it
+        os._exit(0)
+    os.close(order.wire)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.read(order.life, 1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _call(order: TrialOrder, trial: Trial) -> None:
+    if order.function:
+        module = _load(order, Path(order.script).stem)
+        function = getattr(module, order.function, None)
+        if not callable(function):
+            raise AttributeError(f"no function: {order.function} is not in {Path(order.script).name}")
+        function(trial)
+    else:
+        _load(order, "__main__")
+    _flush()
+
+
+def _load(order: TrialOrder, name: str) -> ModuleType:
+    """Run the file as a module of this name, with the path that the user's file has."""
+    module = ModuleType(name)
+    module.__file__ = order.script
+    module.__spec__ = None if name == "__main__" else importlib.util.spec_from_file_location(name, order.script)
+    sys.modules[name] = module
+    exec(compile(Path(order.code).read_bytes(), order.script, "exec"), vars(module))
+    return module
+
+
+def _flush() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _below(error: BaseException, order: TrialOrder) -> TracebackType | None:
+    """The traceback from the user's file on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != order.script:
+        trace = trace.tb_next
+    return trace or error.__traceback__
+
+
+def _tell(error: BaseException, order: TrialOrder) -> str:
+    """`TYPE: first line (FILE:LINE in FUNCTION)` with the innermost frame of the user's own."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}:{error.lineno})"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = f"{type(error).__name__}: {lines[0][:REASON_LENGTH]}" if lines else type(error).__name__
+    roots = tuple(str(place) + os.sep for place in dict.fromkeys([Path(order.script).parent, Path(order.root)]))
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(roots) and "-packages" + os.sep not in frame.filename
+    ]
+    return f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else said
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""The best model of a run and its checkpoints, through every kind of end: saved aside, renamed, and taken over.
+
+last/points.jsonl     what was reported, a line each
+last/output/          the `output_dir` of the program: its checkpoints, and what else it writes
+last/.best-new        a best model that is being saved
+last/.best-before     the best before it, for a run that goes on from a checkpoint before the newest best
+last/end.json         written when the run has ended in order
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, replace_file
+from cse_train.results import Point
+
+CHECKPOINT = "checkpoint-"
+"""How the folder of a checkpoint of transformers begins; the step follows."""
+STATE_FILE = "trainer_state.json"
+"""What transformers writes last into a checkpoint."""
+WEIGHT_ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+"""Files that nobody writes into again: an attempt shares them with the one that it goes on from."""
+
+
+@dataclass(frozen=True)
+class TrialFolder:
+    """What a run of a program keeps, in the folder of its attempt."""
+
+    path: Path
+
+    @property
+    def last(self) -> Path:
+        return self.path / LAST_FOLDER
+
+    @property
+    def best(self) -> Path:
+        return self.path / BEST_FOLDER
+
+    @property
+    def output(self) -> Path:
+        return self.last / "output"
+
+    @property
+    def points_file(self) -> Path:
+        return self.last / "points.jsonl"
+
+    @property
+    def end_file(self) -> Path:
+        return self.last / "end.json"
+
+    def read_points(self) -> list[Point]:
+        """What was reported; a line that a killed process has not ended does not count."""
+        lines = self.points_file.read_text(encoding="utf8").splitlines(True) if self.points_file.is_file() else []
+        return [Point(**json.loads(line)) for line in lines if line.endswith("\n")]
+
+    def add_point(self, point: Point) -> None:
+        with self.points_file.open("a", encoding="utf8") as file:
+            file.write(json.dumps(asdict(point)) + "\n")
+
+    def write_points(self, points: list[Point]) -> None:
+        text = "".join(json.dumps(asdict(point)) + "\n" for point in points)
+        replace_file(self.points_file, lambda path: path.write_text(text, encoding="utf8"))
+
+    def take_over(self, earlier: Path) -> None:
+        """Begin with what an earlier attempt kept."""
+        source = TrialFolder(earlier)
+        aside = self.path / f".{LAST_FOLDER}"
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.copytree(source.last, aside, copy_function=_link)
+        shutil.rmtree(self.last, ignore_errors=True)
+        if source.best.is_dir() and not self.best.is_dir():
+            shutil.copytree(source.best, self.best, copy_function=_link)
+        for state in aside.rglob(STATE_FILE):
+            text = state.read_text(encoding="utf8")
+            state.write_text(text.replace(str(source.output), str(self.output)), encoding="utf8")
+        aside.rename(self.last)
+
+
+def _link(source: str, target: str) -> None:
+    if source.endswith(WEIGHT_ENDINGS):
+        try:
+            os.link(source, target)
+            return
+        except OSError:  # another file system, or one without links
+            pass
+    shutil.copy2(source, target)
+
+
+class BestModel:
+    """Where a run's best model is saved, and which one counts."""
+
+    def __init__(self, last: Path, best: Path, facts: Mapping[str, Any]) -> None:
+        self.aside, self.before, self.best, self._facts = last / ".best-new", last / ".best-before", best, facts
+        self._begun: Mapping[str, Any] | None = None
+
+    def begin(self, step: int, score: float) -> Path:
+        """An empty folder for the model of this step; what was begun before counts from here on."""
+        self.publish()
+        shutil.rmtree(self.aside, ignore_errors=True)
+        self.aside.mkdir(parents=True)
+        self._begun = {**self._facts, "step": step, "score": score}
+        _write_mark(self.aside, self._begun)
+        return self.aside
+
+    def publish(self) -> None:
+        """Let what was saved since `begin` be the best model; nothing where nothing was."""
+        if self._begun is not None and _has_files(self.aside):
+            _write_mark(self.aside, self._begun)
+            if self.best.is_dir():
+                shutil.rmtree(self.before, ignore_errors=True)
+                self.best.rename(self.before)
+            self.aside.rename(self.best)
+        self._begun = None
+
+    def settle(self, step: int) -> None:
+        """Keep the newest model of before a step: the run goes on from there, and reports the rest again."""
+        found = [(at, place) for place in (self.aside, self.best, self.before) if (at := _read_step(place)) is not None]
+        fitting = [each for each in found if each[0] < step and (each[1] != self.aside or _has_files(self.aside))]
+        chosen = max(fitting)[1] if fitting else None
+        for _, place in found:
+            if place != chosen:
+                shutil.rmtree(place)
+        if chosen is not None and chosen != self.best:
+            chosen.rename(self.best)
+
+    def clean(self) -> None:
+        """Leave the best model alone: the run has ended."""
+        for place in (self.aside, self.before):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _write_mark(folder: Path, mark: Mapping[str, Any]) -> None:
+    replace_file(
+        folder / PROGRAM_MARK, lambda path: path.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf8")
+    )
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(path.name != PROGRAM_MARK for path in folder.iterdir())
+
+
+def _read_step(folder: Path) -> int | None:
+    mark = folder / PROGRAM_MARK
+    return int(json.loads(mark.read_text(encoding="utf8"))["step"]) if mark.is_file() else None
+
+
+def find_checkpoint(output: Path) -> Path | None:
+    """The newest whole checkpoint of transformers in a folder."""
+    found = [path.parent for path in output.glob(f"{CHECKPOINT}*/{STATE_FILE}")]
+    numbered = {int(number): path for path in found if (number := path.name.removeprefix(CHECKPOINT)).isdigit()}
+    return numbered[max(numbered)] if numbered else None

@@ -1,0 +1,143 @@
+"""One process for one run: started with what it needs, heard until it ends, and ended with its rank."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from cse_train import distributed
+from cse_train.plugins.source import HOME
+from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
+
+OF_GROUP = (
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT",
+    "ACCELERATE_TORCH_DEVICE",
+)  # fmt: skip
+"""Variables by which a program finds its group: one rank has none."""
+MOST_LOG = 20_000_000
+KEPT_LOG = 1_000_000
+"""Bytes of a program's output beyond which its middle is left out, and what stays of both ends."""
+LAST_BYTES = 20_000
+
+
+class Program:
+    """A run's process, from its start to its end."""
+
+    def __init__(self, order: Callable[[int, int], TrialOrder], folder: Path, threads: int, port: int) -> None:
+        """`order(wire, life)` makes what the process is told; `folder` is where it runs."""
+        mine, theirs = socket.socketpair()
+        life, self._alive = os.pipe()
+        self.wire = Wire(mine)
+        self._log = _open_log()
+        self._start = os.fstat(self._log.fileno()).st_size
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "cse_train.training.trainer.child"],
+                cwd=folder,
+                env=_environment(threads, port) | {TRIAL_VARIABLE: order(theirs.fileno(), life).text()},
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(), life),
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+            os.close(life)
+        threading.Thread(target=self._await, daemon=True).start()
+
+    def _await(self) -> None:
+        """What the process has forked may hold its end of the socket for ever."""
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            self.wire.end()
+
+    def listen(self) -> Iterator[Mapping[str, Any]]:
+        """What it says, until it ends."""
+        with contextlib.suppress(ConnectionError):
+            yield from self.wire.listen()
+
+    def answer(self, **said: Any) -> None:
+        with contextlib.suppress(ConnectionError):
+            self.wire.say(**said)
+
+    def wait(self) -> int:
+        """Its exit code, below 0 for a signal."""
+        return self._process.wait()
+
+    def end(self) -> None:
+        """End it, and all that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._alive)
+        _shorten(self._log, self._start)
+
+    def last_line(self) -> str:
+        """Of what it printed; empty where that is nothing."""
+        path = Path(str(self._log.name))
+        with path.open("rb") as file:
+            file.seek(max(self._start, file.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = [line.strip() for line in file.read().decode("utf8", "replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")
+
+
+def _open_log() -> IO[Any]:
+    """This rank's log, where its output goes into a file; else one that is forgotten."""
+    out = sys.stdout
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        if os.path.isfile(str(out.name)) and os.path.samestat(os.fstat(out.fileno()), os.stat(out.name)):
+            return open(out.name, "ab")
+    return tempfile.NamedTemporaryFile("ab", suffix=".log")
+
+
+def _shorten(log: IO[Any], start: int) -> None:
+    """Leave out the middle of a log that is too long."""
+    path = Path(str(log.name))
+    size = path.stat().st_size
+    if size - start > MOST_LOG:
+        with path.open("r+b") as file:
+            file.seek(size - KEPT_LOG)
+            tail = file.read()
+            file.truncate(start + KEPT_LOG)
+            file.seek(0, os.SEEK_END)
+            file.write(f"\n... {size - start - 2 * KEPT_LOG} bytes of output are left out ...\n".encode() + tail)
+    log.close()
+
+
+def _environment(threads: int, port: int) -> dict[str, str]:
+    """Of a process: one rank sees no group, several have one with a port of its own."""
+    env = {name: value for name, value in os.environ.items() if name not in OF_GROUP}
+    size, rank = distributed.size(), distributed.rank()
+    if size > 1:
+        env |= {name: os.environ[name] for name in OF_GROUP if name in os.environ}
+        env |= {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_PORT": str(port)}
+        env |= {"LOCAL_RANK": env.get("LOCAL_RANK", str(rank))}
+        if not distributed.has_card():  # else accelerate takes a CPU for a process of its own
+            env["ACCELERATE_USE_CPU"] = "true"
+    env["OMP_NUM_THREADS"] = str(threads)
+    env["PYTHONUNBUFFERED"] = "1"
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(HOME)]))
+    return env
+
+
+def find_port() -> int:
+    """A port that is free on this machine, the same number on every rank."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return distributed.share(probe.getsockname()[1])
+
+
+def name_signal(code: int) -> str:
+    """The name of the signal behind an exit code below 0."""
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,225 @@
+"""One run of a program, on its rank: its process, its reports as points, and whose fault its end is."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cse_train import distributed
+from cse_train.config import RunConfig
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.score import score_folder
+from cse_train.fields import ConfigError
+from cse_train.files import replace_file
+from cse_train.plugins import registry
+from cse_train.plugins.trainer import Trainer
+from cse_train.reading import MachineFault, WholeReason
+from cse_train.results import Outcome, Point, Score
+from cse_train.training.trainer.models import BestModel, TrialFolder, find_checkpoint
+from cse_train.training.trainer.process import Program, find_port, name_signal
+from cse_train.training.trainer.wire import TrialOrder
+
+Report = Callable[[Point], bool]
+NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
+
+
+class ProgramFailed(WholeReason, ValueError):
+    """The user's program ended with an error, or without a score."""
+
+
+class RanksParted(WholeReason, RuntimeError):
+    """A rank's program broke, perhaps because another rank's did."""
+
+
+def train(
+    run: RunConfig,
+    paths: DataPaths,
+    folder: Path,
+    report: Report,
+    resume_from: Path | None = None,
+    signature: str | None = None,
+) -> Outcome:
+    """Run the program of `run.method` in a process, going on from what `folder` or `resume_from` keeps.
+
+    Every rank of a process group calls it with the same arguments. Raises ProgramFailed for what the program does,
+    MachineFault where a signal ended it, ConfigError where its folder is not here.
+    """
+    plugin = registry.require("method", run.method)
+    assert isinstance(plugin, Trainer), plugin
+    return _Attempt(run, plugin, TrialFolder(folder), report, resume_from, signature or "").go()
+
+
+class _Attempt:
+    def __init__(
+        self,
+        run: RunConfig,
+        trainer: Trainer,
+        folder: TrialFolder,
+        report: Report,
+        resume_from: Path | None,
+        signature: str,
+    ) -> None:
+        self.run, self.trainer, self.folder, self.report, self.signature = run, trainer, folder, report, signature
+        self.leads = distributed.rank() == 0
+        kept = folder.points_file.is_file() or find_checkpoint(folder.output) is not None
+        if self.leads:
+            if not kept and resume_from is not None and resume_from != folder.path:
+                folder.take_over(resume_from)
+            folder.output.mkdir(parents=True, exist_ok=True)
+        distributed.barrier()
+        self.earlier: list[Point] | None = folder.read_points()
+        """Reported by earlier attempts, until the program says where it goes on."""
+        self.points: list[Point] = []
+        self.seconds_before = self.earlier[-1].seconds if self.earlier else 0.0
+        self.stopped, self.error, self.kinds = False, "", list[str]()
+        self.names = dict[str, None]()
+        """Numbers of evaluations that had no score of the space's name."""
+
+    def go(self) -> Outcome:
+        """The program from its start to its end."""
+        cwd = self.trainer.script.parent
+        if not cwd.is_dir():
+            raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
+        port = find_port() if distributed.size() > 1 else 0
+        self.begun = time.perf_counter()
+        program = Program(self._order, cwd, torch.get_num_threads(), port)
+        try:
+            for said in program.listen():
+                self._hear(said, program)
+                if self.error:
+                    break
+            code = 1 if self.error and not self.kinds else program.wait()
+            line = program.last_line()
+        finally:
+            program.end()
+        self._check_end(code, line)
+        self._settle(None)
+        return self._outcome()
+
+    def _order(self, wire: int, life: int) -> TrialOrder:
+        trainer, run = self.trainer, self.run
+        flat = run.flat()
+        params = {name: flat[name] for name, _ in trainer.parameters}
+        given = {"seed": str(run.train.seed), "output_dir": str(self.folder.output)}
+        mark = {
+            "program": trainer.name, "params": params, "seed": run.train.seed, "signature": self.signature,
+            "score_name": trainer.score.name,
+        }  # fmt: skip
+        arguments = trainer.arguments(params, **given, best_dir=str(self.folder.best))
+        return TrialOrder(
+            script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), function=trainer.function,
+            arguments=[] if trainer.function else arguments, params=params, seed=run.train.seed,
+            score=trainer.score.name, steps=trainer.steps, last=str(self.folder.last), best=str(self.folder.best),
+            mark=mark, resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
+            wire=wire, life=life, parent=os.getpid(),
+        )  # fmt: skip
+
+    def _hear(self, said: Mapping[str, Any], program: Program) -> None:
+        if "error" in said:
+            self.error, self.kinds = str(said["error"]), list(said["kinds"])
+        elif "names" in said:
+            self.names.update(dict.fromkeys(said["names"]))
+        elif "step" in said:
+            self._hear_report(said, program)
+        if not self.error and (world := said.get("world")) not in (None, distributed.size()):
+            ranks = distributed.size()
+            self.error = (
+                f"ranks apart: workers={ranks}, and the program trains as {world}; "
+                "let it join the group of its environment (torchrun's variables), or give --workers 1"
+            )
+
+    def _hear_report(self, said: Mapping[str, Any], program: Program) -> None:
+        score, step = float(said["score"]), int(said["step"])
+        if self.leads and not math.isfinite(score):
+            self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"
+            return
+        if self._settle(step):
+            program.answer(best=False, stop=True)
+            return
+        value = score * self.trainer.score.scale * (-1 if self.run.options.TURNED else 1)
+        before = self.points[-1] if self.points else None
+        total = self._total
+        examples = step if self.trainer.steps else round(float(said["fraction"]) * total)
+        examples = max(before.examples + 1 if before else 1, min(total, examples))
+        best = before is None or value > before.best
+        point = Point(
+            examples=examples,
+            step=step,
+            seconds=self.seconds_before + time.perf_counter() - self.begun,
+            metrics={**said["metrics"], self.run.train.dev: value},
+            best=value if before is None or best else before.best,
+            best_examples=examples if before is None or best else before.best_examples,
+        )
+        self.points.append(point)
+        if self.leads:
+            self.folder.add_point(point)
+        self.stopped = self.report(point)
+        program.answer(best=best and self.leads, stop=self.stopped)
+
+    @property
+    def _total(self) -> int:
+        assert isinstance(self.run.train.examples, int)
+        return self.run.train.examples
+
+    def _settle(self, step: int | None) -> bool:
+        """Once it is known at which step the program goes on: report again what was before it; whether to stop there.
+
+        `step`: None where it had nothing left to do.
+        """
+        if self.earlier is None:
+            return False
+        kept = [point for point in self.earlier if step is None or point.step < step]
+        self.earlier, self.points = None, kept
+        if self.leads:
+            BestModel(self.folder.last, self.folder.best, {}).settle(kept[-1].step + 1 if kept else 0)
+            self.folder.write_points(kept)
+        for point in kept:
+            if self.report(replace(point, replayed=True)):
+                self.stopped = True
+        return self.stopped
+
+    def _check_end(self, code: int, line: str) -> None:
+        """Raise where the process did not end in order, or reported nothing."""
+        if self.error:
+            if distributed.size() > 1 and "RuntimeError" in self.kinds:
+                raise RanksParted(self.error)
+            raise ProgramFailed(self.error) from (RuntimeError(self.error) if "RuntimeError" in self.kinds else None)
+        if code < 0:
+            raise MachineFault(f"program ended by {name_signal(code)}: {self.trainer.script.name}")
+        if code:
+            raise ProgramFailed(line or f"exit code {code}: {self.trainer.script.name} said nothing")
+        if not self.points and not self.earlier:
+            name = self.trainer.score.name
+            named = f"its evaluations gave {', '.join(list(self.names)[:12])}" if self.names else NO_NAMES
+            raise ProgramFailed(f"no score: trainer.score.name={name}, and the program ended in order; {named}")
+
+    def _outcome(self) -> Outcome:
+        if self.leads:
+            BestModel(self.folder.last, self.folder.best, {}).clean()
+            if not self.stopped:
+                end = json.dumps({"signature": self.signature})
+                replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
+        newest = self.points[-1]
+        examples = newest.examples if self.stopped else self._total
+        seconds = self.seconds_before + time.perf_counter() - self.begun
+        return Outcome(self.stopped, examples, newest.best, newest.best_examples, seconds, tuple(self.points))
+
+
+def score_best(
+    best_folder: Path,
+    suites: Sequence[str],
+    paths: DataPaths,
+    out: Path,
+    signature: str | None = None,
+    encoder: str | None = None,
+) -> list[Score]:
+    """The scores of a run's best model on suites; ConfigError where it saved none that can be opened."""
+    if not best_folder.is_dir():
+        raise ConfigError([f"no model: the run saved none in its best folder, and evaluate={','.join(suites)}"])
+    return score_folder(best_folder, suites, paths, out)

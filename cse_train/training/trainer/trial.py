@@ -1,0 +1,115 @@
+"""What a training function is called with, and `report` for code that may run outside of a sweep too."""
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from cse_train.results import Scalar
+from cse_train.training.trainer.models import BestModel, TrialFolder
+from cse_train.training.trainer.wire import TrialOrder, Wire
+
+
+class TrialStopped(BaseException):
+    """The scheduler ends this run here: it is raised by a report, and ends the process in order.
+
+    It is no `Exception`, so that `except Exception` around a step lets it through.
+    """
+
+
+class Trial:
+    """One run: what it is given, and where it keeps what.
+
+    Every rank of a run has one and reports at the same steps; the scores of the first rank count.
+    """
+
+    def __init__(self, order: TrialOrder, wire: Wire, rank: int) -> None:
+        self._order, self._wire, self.rank = order, wire, rank
+        folder = TrialFolder(Path(order.last).parent)
+        self._best = BestModel(folder.last, Path(order.best), order.mark)
+        self.params: dict[str, Scalar] = order.params
+        """The run's parameters by name."""
+        self.seed = order.seed
+        self.checkpoint_folder = folder.output
+        """Whatever is written here is there again when the run goes on after an interruption."""
+        self.resume_from = folder.output if order.resumes and any(folder.output.iterdir()) else None
+        """The `checkpoint_folder` of a run that goes on; None for one that begins."""
+        self.best_folder = self._best.aside
+        """Empty after a report that was the best so far: save the model here, before the checkpoint."""
+        self.score_name, self.steps = order.score, order.steps
+        self.reported: int | None = None
+        """The step of the newest report."""
+
+    def report(self, step: int, *, score: float | None = None, fraction: float | None = None, **metrics: float) -> bool:
+        """Tell the sweep a score, or `metrics` with it under the name that the space gives; whether it is the best yet.
+
+        `fraction`: the share of the run that is done, which `length: {steps: N}` of the space gives too. Raises
+        TrialStopped where the scheduler ends the run, ValueError for a report without score or length.
+        """
+        value = metrics.get(self.score_name) if score is None else score
+        if fraction is None:
+            fraction = step / self.steps if self.steps else None
+        if self.rank == 0 and value is None:
+            raise ValueError(f"no score: report(step={step}) has no {self.score_name}; give score=, or that name")
+        if fraction is None:
+            line = f"no length: report(step={step}) without fraction="
+            raise ValueError(f"{line}; give it, or `length: {{steps: N}}` in the space")
+        best, stop = self.tell(step, math.nan if value is None else float(value), fraction, metrics)
+        if stop:
+            self._best.publish()
+            raise TrialStopped
+        return best
+
+    def tell(self, step: int, score: float, fraction: float, metrics: dict[str, Any]) -> tuple[bool, bool]:
+        """Whether this is the best report so far, for which `best_folder` is empty now; and whether to end here."""
+        if self.reported is not None and step <= self.reported:
+            raise ValueError(f"step twice: report(step={step}) after step {self.reported}; count up")
+        self._best.publish()
+        self.reported = step
+        plain = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+        answer = self._wire.ask(step=step, score=score, fraction=fraction, metrics=plain, world=count_ranks())
+        best, stop = bool(answer["best"]), bool(answer["stop"])
+        if best:
+            self._best.begin(step, score)
+        return best, stop
+
+    def say(self, **said: Any) -> None:
+        """Tell the rank something that needs no answer."""
+        self._wire.say(**said)
+
+    def publish(self) -> None:
+        """Let the model in `best_folder` count."""
+        self._best.publish()
+
+
+_trials: list[Trial] = []
+"""The trial of this process, where it is one."""
+
+
+def begin(trial: Trial) -> None:
+    """This process is the trial's from now on."""
+    _trials[:] = [trial]
+
+
+def count_ranks() -> int:
+    """Ranks that train together with this process, as torch knows them."""
+    torch = sys.modules.get("torch")
+    distributed: Any = getattr(torch, "distributed", None)
+    ready = distributed is not None and distributed.is_available() and distributed.is_initialized()
+    return int(distributed.get_world_size()) if ready else 1
+
+
+def report(step: int, *, score: float | None = None, fraction: float | None = None, **metrics: float) -> bool:
+    """`Trial.report` of the run that this process is; outside of a sweep it does nothing and is False."""
+    return _trials[0].report(step, score=score, fraction=fraction, **metrics) if _trials else False
+
+
+def best_folder() -> Path | None:
+    """`Trial.best_folder` of the run that this process is; None outside of a sweep."""
+    return _trials[0].best_folder if _trials else None
+
+
+def rank_here() -> int:
+    """This process's rank, by its environment."""
+    return int(os.environ.get("RANK", "0"))

@@ -1,0 +1,217 @@
+"""The `trainer:` of a space: a program of the user's own, whose parameters the space's bare names are."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from cse_train import fields
+from cse_train.evaluate.metric_names import needs_direction
+from cse_train.evaluate.suites import registry as suites
+from cse_train.fields import ConfigError, Json
+from cse_train.plugins import registry as plugins
+from cse_train.plugins.options import OPTION_HOOKS
+from cse_train.plugins.trainer import GIVEN_NAMES, TEMPLATE, Parameters, Trainer, TrainerScore, name_of
+from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
+
+BLOCK = "trainer"
+"""The key of a space that names a program of the user's own."""
+OF_OUR_METHODS = ("method", "components", "set_for", "dev", "corpus", "profile")
+"""Keys of a space that say something of a method of ours."""
+SCORE_ADVICE = Give("give {name: dev_spearman_cosine, direction: max, scale: 100}")
+DRAWN_KINDS = {"uniform": "float", "loguniform": "float", "randint": "int"}
+"""Word of a domain that has no list of values -> the type of what it draws."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreBlock:
+    """`trainer.score`: what the trainer reports that a run is judged by."""
+
+    __pydantic_config__ = CLOSED
+    name: Text
+    direction: Literal["max", "min"] | None = None
+    """Whether more or less is better: max, but for a loss, which must say it."""
+    scale: Number = 1.0
+    """What a reported value is multiplied with, as 100 for points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthBlock:
+    """`trainer.length`."""
+
+    __pydantic_config__ = CLOSED
+    steps: Annotated[Count, Field(ge=1)]
+    """Of a whole run, where reports say a step and no share of the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerBlock:
+    """`trainer:`; paths count from the space's file."""
+
+    __pydantic_config__ = CLOSED
+    script: Text | None = None
+    """A .py file that is run as it is, in its own folder."""
+    function: Text | None = None
+    """`FILE.py:NAME`, called with the trial."""
+    args: Annotated[tuple[Text, ...] | None, Give("give words such as [--lr, '${learning_rate}']")] = None
+    """The script's command line; by default an option for each parameter, --seed and --output_dir."""
+    score: Annotated[ScoreBlock, SCORE_ADVICE]
+    data: Annotated[tuple[Text, ...], Give("give a list of files and folders such as [pairs.json]")] = ()
+    """Files and folders that it reads, whose content belongs to a run."""
+    length: Annotated[LengthBlock | None, Give("give {steps: 1000}")] = None
+
+
+def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
+    """The trainer of a space, and every problem; None where it has no `trainer:`, or one that cannot be used."""
+    block = raw.get(BLOCK)
+    if BLOCK not in raw:
+        return None, []
+    if not isinstance(block, Mapping):
+        return None, [f"wrong type: trainer={brief(block)}; give {{script: train.py, score: {{name: ...}}}}"]
+    problems = [
+        f"not with a trainer: {key}={brief(raw[key])} is of a method of ours; remove it, or `trainer:`"
+        for key in OF_OUR_METHODS
+        if key in raw
+    ]
+    problems += [
+        f"not with a trainer: {key}={brief(value)} is a setting of our own training; name a parameter of the script"
+        for key, value in _given(raw)
+        if key == "method" or key.startswith(("train.", "method."))
+    ]
+    file, lines = read(TrainerBlock, block, "trainer.")
+    problems += lines or _check_block(file)
+    if problems:
+        return None, problems
+    given = str(file.script or file.function)
+    place, _, function = given.partition(":") if file.function else (given, "", "")
+    script = (folder / Path(place).expanduser()).resolve()
+    parameters = _read_parameters(raw)
+    problems = _check_script(script, given, "function" if function else "script") + _check_names(parameters)
+    problems += _check_args(file.args, [name for name, _ in parameters])
+    if problems:
+        return None, problems
+    trainer = Trainer(
+        "method", "", script.stem, file=script, script=script, root=script.parent, function=function,
+        parameters=parameters, args=file.args, score=_score(file.score),
+        data=tuple((folder / Path(text).expanduser()).resolve() for text in file.data),
+        steps=file.length.steps if file.length else None,
+    )  # fmt: skip
+    return dataclasses.replace(trainer, name=name_of(trainer)), []
+
+
+def adopt_trainer(raw: Json, folder: Path) -> tuple[Json, list[str]]:
+    """A space's YAML with the trainer as its method, which runs may name from then on; and every problem."""
+    trainer, problems = read_trainer(raw, folder)
+    rest = {key: value for key, value in raw.items() if key != BLOCK}
+    if trainer is None:
+        return (rest if problems else raw), problems
+    try:
+        plugins.adopt([trainer])
+    except ConfigError as error:
+        return rest, error.problems
+    return {**rest, "method": trainer.name}, []
+
+
+def place_trainer(block: Any, folder: Path) -> Any:
+    """The block with absolute paths."""
+    if not isinstance(block, Mapping):
+        return block
+    made = {key: _place(value, folder) if key in ("script", "function") else value for key, value in block.items()}
+    if isinstance(data := block.get("data"), list):
+        made["data"] = [_place(each, folder) for each in data]
+    return made
+
+
+def _place(text: Any, folder: Path) -> Any:
+    return str((folder / Path(text).expanduser()).resolve()) if isinstance(text, str) and "\0" not in text else text
+
+
+def _score(block: ScoreBlock) -> TrainerScore:
+    return TrainerScore(name=block.name, direction=block.direction or "max", scale=float(block.scale))
+
+
+def _check_block(file: TrainerBlock) -> list[str]:
+    problems = []
+    if (file.script is None) == (file.function is None):
+        both = f"script={file.script}, function={file.function}"
+        problems.append(f"no single program: trainer: {both}; give `script: train.py` or `function: train.py:train`")
+    if file.function is not None and (file.args is not None or not file.function.rpartition(":")[2].isidentifier()):
+        what = f"args={brief(list(file.args))}" if file.args is not None else f"function={file.function}"
+        problems.append(f"no function: trainer.{what}; give FILE.py:NAME without args, which takes the trial")
+    if file.score.direction is None and needs_direction(file.score.name):
+        problems.append(f"no direction: trainer.score.name={file.score.name}; give `direction: min`, or max")
+    if suites.is_known(file.score.name):
+        line = f"trainer.score.name={file.score.name} is a suite of ours"
+        problems.append(f"name of a suite: {line}; give the name that the trainer reports")
+    if not file.score.name.strip() or not 0 < file.score.scale < float("inf"):
+        line = f"trainer.score: name={file.score.name}, scale={file.score.scale:g}"
+        problems.append(f"no score: {line}; give a name, and a finite scale above 0")
+    return problems
+
+
+def _check_script(script: Path, given: str, kind: str) -> list[str]:
+    if script.suffix != ".py":
+        return [f"no Python: trainer.{kind}={given}; give a .py file"]
+    return [] if script.is_file() else [f"no such file: trainer.{kind}={given}; {script} is not there"]
+
+
+def _given(raw: Json) -> Iterable[tuple[str, Any]]:
+    """What the space says of parameters: under `set`, `space`, and in cells."""
+    for name in ("set", "space"):
+        if isinstance(raw.get(name), Mapping):
+            yield from raw[name].items()
+    for cell in raw["cells"] if isinstance(raw.get("cells"), list) else ():
+        if isinstance(cell, Mapping) and isinstance(cell.get("set"), Mapping):
+            yield from cell["set"].items()
+
+
+def _read_parameters(raw: Json) -> Parameters:
+    """Each parameter with the types of the values that the space gives it, by name; an int passes for a float."""
+    kinds: dict[str, set[str]] = {}
+    for name, value in _given(raw):
+        kinds.setdefault(name, set()).update(_list_kinds(value))
+    return tuple(
+        (name, tuple(sorted(found - ({"int"} if "float" in found else set())))) for name, found in sorted(kinds.items())
+    )
+
+
+def _list_kinds(value: Any) -> set[str]:
+    """The types of a setting's values; null fits any parameter."""
+    if not isinstance(value, Mapping):
+        return {type(value).__name__} & {"bool", "int", "float", "str"}
+    drawn = {DRAWN_KINDS[word] for word in value if word in DRAWN_KINDS}
+    listed = (each for word in ("grid", "choice") if isinstance(value.get(word), list) for each in value[word])
+    return drawn.union(*map(_list_kinds, listed))
+
+
+def _check_names(parameters: Parameters) -> list[str]:
+    """Lines for names that no option of a command line, and no parameter of a function, has."""
+    lines = {
+        **dict.fromkeys(("seed", "train.seed"), "seeds come from `seeds:` or --seeds"),
+        **dict.fromkeys(GIVEN_NAMES[1:], "it is given to every run; choose another name"),
+        **dict.fromkeys((*OPTION_HOOKS, "method"), "the name is taken; write another option by `args:`"),
+    }
+    wrong = {name: lines.get(name, "") for name, _ in parameters}
+    no_word = "give a name of letters, digits and _, and write any other option by `args:`"
+    return [
+        f"wrong parameter: {fields.brief(name)}; {why or no_word}"
+        for name, why in wrong.items()
+        if why or not name.isidentifier()
+    ]
+
+
+def _check_args(args: tuple[str, ...] | None, names: list[str]) -> list[str]:
+    """Templates that nobody fills, and parameters or seeds that reach no script."""
+    if args is None:
+        return []
+    named = [name for text in args for name in TEMPLATE.findall(text)]
+    problems = [
+        f"unknown name: trainer.args has ${{{fields.brief(name)}}}; {fields.nearest(name, [*names, *GIVEN_NAMES])}"
+        for name in dict.fromkeys(named)
+        if name not in (*names, *GIVEN_NAMES)
+    ]
+    absent = [] if problems or "args" in named else [name for name in (*names, "seed") if name not in named]
+    return problems + [f"not passed on: {name} is in no word of trainer.args; add ${{{name}}}" for name in absent]

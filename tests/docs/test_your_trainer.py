@@ -1,0 +1,68 @@
+"""docs/your_trainer.md: its spaces are planned, its function and its loop run, its script is planned as it stands."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cse.cli.app import main
+from cse_train.data_paths import DataPaths
+from cse_train.plugins import registry
+from cse_train.results import Outcome
+from cse_train.training.trainer.run import train
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_trainer.md").read_text(encoding="utf8")
+SCRIPT, LOOP, FUNCTION, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SPACE, OF_FUNCTION = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (cse .*)$", PAGE, re.MULTILINE)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Somebody's folder with the files of the page."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"train.py": SCRIPT, "losses.yaml": SPACE, "mine.py": FUNCTION, "mine.yaml": OF_FUNCTION}.items():
+        Path(name).write_text(text, encoding="utf8")
+    Path("pairs.json").write_text("[]")
+    Path("my-encoder").mkdir()
+    yield tmp_path
+    registry.forget()
+
+
+def _run(space: str, folder: Path) -> Outcome:
+    cell = resolve(load_space(space)).cells()[0]
+    return train(cell.run(0), DataPaths(), folder / "attempt-1", lambda point: False)
+
+
+def test_the_plan_counts_the_runs_and_knows_no_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [words[0] for words in COMMANDS] == ["plan", "run", "table", "compare", "export"]
+    assert main(COMMANDS[0]) == 0
+    said = capsys.readouterr().out
+    assert "4 cells x 3 seeds = 12 runs, 12 unique: 0 done, 12 to run" in said and "left: unknown" in said
+    assert "wiki" not in said and "docs/results" not in said
+
+
+def test_the_function_trains_and_its_least_loss_is_the_best(folder: Path) -> None:
+    outcome = _run("mine.yaml", folder)
+    assert (len(outcome.points), outcome.best) == (10, -0.1 / 10)
+    assert float((folder / "attempt-1" / "best" / "model.txt").read_text()) == 0.01
+
+
+def test_the_loop_reports_in_a_sweep_and_runs_without_one(folder: Path) -> None:
+    exec(compile(LOOP, "loop.py", "exec"), {})
+    Path("loop.py").write_text(LOOP, encoding="utf8")
+    Path("loop.yaml").write_text(
+        "version: 1\nid: loop\ntrainer: {script: loop.py, score: {name: accuracy}}\nspace: {x: {grid: [1]}}\n"
+    )
+    assert _run("loop.yaml", folder).best == 1 - 1 / 11
+
+
+def test_the_callback_for_lightning_has_ten_lines_and_its_hook() -> None:
+    names: dict[str, object] = {}
+    pytest.importorskip("lightning")
+    exec(compile(LIGHTNING, "reports.py", "exec"), names)
+    assert "on_validation_end" in vars(names["Reports"])
