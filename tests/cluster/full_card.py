@@ -47,13 +47,13 @@ def train(
     mine = place / f"on-card-{seed}"
     mine.touch()
     try:
+        if seed == INNOCENT:
+            _wait_for(place / f"try-{GREEDY}-0")
         others = [file for file in place.glob("on-card-*") if file != mine]
         tries = len(list(place.glob(f"try-{seed}-*")))
         (place / f"try-{seed}-{tries}").write_text(f"{os.environ['CUDA_VISIBLE_DEVICES']} {len(others)}")
         if seed == GREEDY:
             _wait_for(place / f"try-{INNOCENT}-0", place / f"try-{LARGE}-0")
-        elif seed == INNOCENT:
-            _wait_for(place / f"try-{GREEDY}-0")
         if seed == LARGE or ((place / f"on-card-{GREEDY}").exists() and seed != GREEDY):
             raise torch.OutOfMemoryError(FULL)
         return Outcome(False, run.train.examples, 1.0, run.train.examples, 0.1, ())
