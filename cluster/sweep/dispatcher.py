@@ -125,9 +125,8 @@ class Dispatcher:
     def _lacks(self, planned: PlannedRun) -> bool:
         """Whether the run needs an input that another failed for; it is left as it is, and the next call trains it."""
         flat = planned.run.flat() if self._lacking else {}
-        if not any(inputs.items() <= flat.items() for inputs in self._lacking):
-            return False
-        if is_taken(self._read([planned])[planned.signature].row):
+        wanted = any(inputs.items() <= flat.items() for inputs in self._lacking)
+        if not wanted or is_taken(self._read([planned])[planned.signature].row):
             return False
         self.source.skip(planned)
         self.recorder.not_started()
@@ -190,8 +189,8 @@ class Dispatcher:
     def _wait_for(self, planned: PlannedRun, row: RunRow | None) -> None:
         if planned.signature not in self.waiting:
             self.waiting[planned.signature] = planned
-            holder = row.owner if row else "another driver"
-            self.recorder.report(EventKind.WAITING, planned, row=row, reason=f"held by {holder}")
+            reason = f"held by {row.owner if row else 'another driver'}"
+            self.recorder.report(EventKind.WAITING, planned, row=row, reason=reason)
 
     def _consider(self, planned: PlannedRun, entry: LedgerEntry) -> ClaimedRun | None:
         """`entry`: as it was just read. A claim looks again."""
@@ -300,9 +299,7 @@ class Dispatcher:
             del self.waiting[signature]
             if row and row.state == RunState.FAILED:
                 self.recorder.failed_before(planned, row.reason or "failed in another driver", "")
-                continue
-            claimed = self._consider(planned, entry)
-            if claimed:
+            elif claimed := self._consider(planned, entry):
                 self._next_poll = 0.0
                 return claimed
         return None
