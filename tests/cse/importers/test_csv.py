@@ -227,3 +227,20 @@ def test_fifty_public_seeds_beside_the_published_row(
         assert cells["avg"]["best_of"]["for_published"] == 20
     if name == "roberta-base":
         assert cells["avg"]["best_of"]["for_published"] is None and "above every one of them" in said
+
+
+def test_the_site_shows_imported_sweeps_and_rows_of_published_tables(
+    take: Callable[..., tuple[str, str]], ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(ARMS, "--as", "arms", "--metric", "sts:max:0-100")
+    take("avg,dev\n70.1,80\n70.2,81\n70.4,80.5\n", "--as", "S8", "--row", "SimCSE-BERT-base", "--about", "example.org")
+    show(capsys, "site", "--to", str(tmp_path / "site"), "--ledger", ledger)
+    site = json.loads((tmp_path / "site" / "site.json").read_text(encoding="utf8"))
+    (table,) = (each for each in site["tables"] if each["id"] == "S8")
+    assert table["verdicts"]["different"] == 1 and "S8@imported" in table["scales"][0]["scale"]
+    assert "another implementation: example.org" in _page(tmp_path, "S8") and "76.1" in _page(tmp_path, "arms")
+
+
+def _page(folder: Path, id: str) -> str:
+    (file,) = (folder / "site").rglob(f"{id}.html")
+    return file.read_text(encoding="utf8")
