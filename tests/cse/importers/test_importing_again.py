@@ -74,7 +74,8 @@ def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Call
     import hashlib
 
     from cse.importers import ForeignRun
-    from cse.importers.take import Taking, take
+    from cse.importers.records import Taking
+    from cse.importers.take import take
 
     names, *rows = (line.split(",") for line in PAGE.splitlines())
     old = [dict(zip(names, row, strict=True)) for row in rows[:2]]
