@@ -8,10 +8,10 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.render.markup import align_table
 from analysis.render.signs import sign_word
@@ -65,6 +65,14 @@ ROWS = (
 Cells = Mapping[str, Any]
 
 
+class Judged(NamedTuple):
+    """A row with its cells, as a table's JSON has them, and column -> word."""
+
+    row: PublicRow
+    cells: Cells
+    words: Mapping[str, str]
+
+
 def command(row: PublicRow, place: str) -> list[str]:
     """What puts an encoder's seeds beside its row."""
     about = f"{URL}, {row.settings}"
@@ -72,8 +80,8 @@ def command(row: PublicRow, place: str) -> list[str]:
     return [*words, "--about", about, "--licence", "MIT"]
 
 
-def read(source: Path) -> list[tuple[PublicRow, Cells, Mapping[str, str]]]:
-    """Each row, its cells as a table's JSON has them, and column -> word."""
+def read(source: Path) -> list[Judged]:
+    """Each row beside the paper's."""
     made = []
     with tempfile.TemporaryDirectory() as work:
         ledger = ("--ledger", f"{work}/ledger.db")
@@ -86,7 +94,7 @@ def read(source: Path) -> list[tuple[PublicRow, Cells, Mapping[str, str]]]:
             key = {"method": "simcse", "train.encoder": row.file}
             (cells,) = (each["cells"] for each in table["rows"] if key.items() <= each["key"].items() and _has(each))
             words = {v["column"]: v["word"] for v in table["verdicts"] if key.items() <= v["key"].items()}
-            made.append((row, cells, words))
+            made.append(Judged(row, cells, words))
     return made
 
 
@@ -102,12 +110,19 @@ def _call(*words: str) -> str:
     return out.getvalue()
 
 
-def text(read_rows: Sequence[tuple[PublicRow, Cells, Mapping[str, str]]]) -> str:
+def text(read_rows: Sequence[Judged]) -> str:
     """The page."""
     shown = [f"    cse {' '.join(_quote(word) for word in command(row, 'simple-simcse/results'))}" for row in ROWS]
     head = ["encoder", "avg", "paper", "word", *(f"best of {k}" for k in SEEDS_PICKED), "the paper's"]
     lines = [
-        [row.name, _spread(c := cells["avg"]), f"{c['published']:.2f}", sign_word(words["avg"]), *_best(c), _takes(c)]
+        [
+            row.name,
+            _spread(cells["avg"]),
+            f"{cells['avg']['published']:.2f}",
+            sign_word(words["avg"]),
+            *_best(cells["avg"]),
+            _takes(cells["avg"]),
+        ]
         for row, cells, words in read_rows
     ]
     columns = list(read_rows[0][2])
@@ -140,7 +155,7 @@ def _takes(cell: Cells) -> str:
     return f"takes the best of {seeds}" if seeds else f"lies above {'all' if beyond else 'the best'} of these 50"
 
 
-def _say(read_rows: Sequence[tuple[PublicRow, Cells, Mapping[str, str]]]) -> Iterator[str]:
+def _say(read_rows: Sequence[Judged]) -> Iterator[str]:
     counts: dict[str, int] = {}
     for _, _, words in read_rows:
         for word in words.values():
@@ -175,14 +190,14 @@ text { font: 12px system-ui, sans-serif; fill: #1c2b2a; }
 TITLE = "Fifty seeds of SimCSE on each of four encoders beside the published value"
 
 
-def picture(read_rows: Sequence[tuple[PublicRow, Cells, Mapping[str, str]]]) -> str:
+def picture(read_rows: Sequence[Judged]) -> str:
     """The SVG, 480 wide, so that it can be read on a phone; colours follow the reader's light or dark scheme."""
     every = [value for _, cells, _ in read_rows for value in (*cells["avg"]["values"], cells["avg"]["published"])]
     low, high = min(every) - 0.4, max(every) + 0.4
     height = PLOT_TOP + ROW_HEIGHT * len(read_rows) + 34
 
     def at(value: float) -> float:
-        return PLOT_LEFT + (value - low) / (high - low) * (PLOT_RIGHT - PLOT_LEFT)
+        return float(PLOT_LEFT + (value - low) / (high - low) * (PLOT_RIGHT - PLOT_LEFT))
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PICTURE_WIDTH} {height}"',
@@ -202,7 +217,7 @@ def picture(read_rows: Sequence[tuple[PublicRow, Cells, Mapping[str, str]]]) -> 
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _draw_row(row: PublicRow, cell: Cells, top: float, at: Any) -> Iterator[str]:
+def _draw_row(row: PublicRow, cell: Cells, top: float, at: Callable[[float], float]) -> Iterator[str]:
     middle, published = top + 68, at(cell["published"])
     yield _text(PLOT_LEFT, top + 20, "name", row.name)
     yield _text(PLOT_LEFT, top + 35, "note", f"{_spread(cell)}; the paper's {cell['published']:.2f} {_takes(cell)}")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from cse.importers import ForeignRun
 from cse.importers.values import flat, numbers, require_table, sqlite_file
-from cse_train.fields import ConfigError, Json
+from cse_train.fields import ConfigError
 from cse_train.reading import reading
 
 SCORE = None
@@ -28,7 +28,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         key = "run_id" if "run_id" in _columns(connection, "metrics") else "run_name"
         configs = dict(connection.execute(f"select {key}, config from configs"))
         rows = connection.execute(f"select {key}, timestamp, metrics from metrics order by step, id").fetchall()
-        runs: dict[str, tuple[str, Json]] = {}
+        runs: dict[str, tuple[str, dict[str, object]]] = {}
         for run, at, text in rows:
             runs.setdefault(run, (at, {}))[1].update(json.loads(text))
         return [

@@ -28,7 +28,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     newest: dict[Path, Json] = {}
     for file in files:
         with reading("unreadable run", f"file={file}", "take it away, or name another folder"):
-            state = dict(json.loads(file.read_text(encoding="utf8")))
+            state: Json = dict(json.loads(file.read_text(encoding="utf8")))
             steps = int(state["global_step"])
         folder = file.resolve().parent
         folder = folder.parent if folder.name.startswith("checkpoint-") else folder
