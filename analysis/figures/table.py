@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from analysis.figures.canvas import GREY, INK, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, save, thin_ticks
 from analysis.figures.words import brief, literal, metric_name, wrap_words
 from analysis.statistics.basics import Spread
-from analysis.tables.aggregate import UNTRAINED_CLS, Entry, Row, Table
+from analysis.tables.aggregate import UNTRAINED_CLS, Row, Table
+from analysis.tables.columns import Entry
 from analysis.tables.labels import axis_text, label, short
 from analysis.tables.spec import plain
 

@@ -5,8 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.render.best_of import best_of_lines
 from analysis.render.markup import Markup
-from analysis.tables.aggregate import Entry, Table, differ
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Entry, differ
 from analysis.tables.labels import axis_text, differing_line, label
 from analysis.tables.spec import SettingDifference, TableSpec, identify
 
@@ -137,7 +139,8 @@ def remark_lines(table: Table) -> list[str]:
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
     protocol = _describe_protocol(table.protocol)
-    lines = [source, f"Protocol: {protocol}" if protocol else "", *_remark_on_paper(table), *table.notes]
+    best_of = best_of_lines(table)
+    lines = [source, f"Protocol: {protocol}" if protocol else "", *_remark_on_paper(table), *best_of, *table.notes]
     return [line for line in lines if line]
 
 

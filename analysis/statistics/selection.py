@@ -1,4 +1,9 @@
-"""What the best of many is worth: its expected value under fewer draws, and how much of it is luck."""
+"""What the best of many is worth: its expected value under fewer draws, and how much of it is luck.
+
+Papers print the best of k seeds by dev. Of all choices of k seeds from a row's N, each as likely as any other, the one
+with the highest dev score is picked and its test score is printed. The share of the choices in which a seed is the pick
+follows from its rank by dev alone, so that the expected test score is exact over the choices, without a draw.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +12,8 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.statistics.basics import Spread, mean_and_sd, pool_spreads
+from analysis.statistics.basics import CONFIDENCE, Spread, mean_and_sd, pool_spreads
+from analysis.statistics.contrasts import Array
 
 DRAWN_CELLS = (1, 5, 10)
 """Numbers of draws at which the expected best is shown, beside all."""
@@ -20,12 +26,19 @@ def expect_best(values: Sequence[float], draws: int) -> float:
     of C(i - 1, n - 1) of the C(N, n) subsets. Source: Tang et al., "Showing Your Work Doesn't Always Work", ACL 2020,
     in place of the plug-in estimate with replacement of Dodge et al., "Show Your Work", EMNLP 2019, which is biased.
     """
-    count = len(values)
+    shares = shares_of_ranks(len(values), draws)
+    return math.fsum(shares * sorted(values, reverse=True)[: len(shares)])
+
+
+def shares_of_ranks(count: int, draws: int) -> Array:
+    """Of all choices of `draws` of `count` values, the share whose largest is the first, second, ... value from above.
+
+    Float64 [count - draws + 1]: the others are in no choice the largest.
+    """
     assert 1 <= draws <= count, (draws, count)
     places = np.arange(count, draws, -1)
     # From the largest value downwards, each share from the one before: binomials of thousands fit no float.
-    shares = draws / count * np.cumprod(np.append(1.0, (places - draws) / (places - 1)))
-    return math.fsum(shares * sorted(values, reverse=True)[: len(shares)])
+    return np.asarray(draws / count * np.cumprod(np.append(1.0, (places - draws) / (places - 1))))
 
 
 def shrunken(cells: Sequence[Sequence[float]], picked: int) -> float | None:
@@ -102,3 +115,88 @@ def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     between = float((counts * (means - grand) ** 2).sum()) / (len(cells) - 1)
     typical = (counts.sum() - (counts**2).sum() / counts.sum()) / (len(cells) - 1)
     return max(0.0, (between - spread.sd**2) / float(typical)), spread.sd**2
+
+
+SEEDS_PICKED = (1, 3, 5, 10)
+"""Numbers of seeds of which the best one is shown."""
+SEEDS_FOR_RANGE = 20
+"""Fewer seeds have no 95% range: the outermost of 20 leaves out as much as 5%."""
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """The best of `seeds` seeds by dev; scores in the units of the test column."""
+
+    seeds: int
+    expected: float
+    """Mean test score of the picks over all choices of so many seeds."""
+    error: float | None
+    """Its standard error, by leaving out one seed at a time (jackknife); None where `seeds` is above half of all."""
+    spread: tuple[float, float] | None
+    """Between which 95% of such picks lie, over all choices; None for fewer than SEEDS_FOR_RANGE seeds, and where
+    `seeds` is above half of all, since these choices have most seeds in common."""
+
+
+def expect_best_by(dev: Sequence[float], test: Sequence[float], seeds: int) -> float:
+    """Expected test score of the best of `seeds` seeds by dev, of 1 to N; of seeds with equal dev scores any."""
+    return float(_shares(np.asarray(dev), seeds) @ np.asarray(test))
+
+
+def best_of_seeds(dev: Sequence[float], test: Sequence[float]) -> list[BestOf]:
+    """For each of SEEDS_PICKED that N allows; none for fewer than three seeds. `dev`, `test`: a value a seed, [N]."""
+    count = len(dev)
+    assert count == len(test), (count, len(test))
+    if count < SEEDS_PICKED[1]:
+        return []
+    dev_N, test_N = np.asarray(dev, float), np.asarray(test, float)
+    return [_describe(dev_N, test_N, seeds) for seeds in SEEDS_PICKED if seeds <= count]
+
+
+def find_seeds_for(dev: Sequence[float], test: Sequence[float], value: float, *, lower: bool = False) -> int | None:
+    """The fewest seeds whose expected best by dev reaches a test score; None where not even the best of all does.
+
+    `lower`: the lower test score is the better one.
+    """
+    sign = -1.0 if lower else 1.0
+    every = range(1, len(dev) + 1)
+    return next((seeds for seeds in every if sign * (expect_best_by(dev, test, seeds) - value) >= 0), None)
+
+
+def _describe(dev_N: Array, test_N: Array, seeds: int) -> BestOf:
+    few = 2 * seeds <= len(dev_N) or seeds == 1
+    shares_N = _shares(dev_N, seeds)
+    return BestOf(
+        seeds,
+        float(shares_N @ test_N),
+        _jackknife(dev_N, test_N, seeds) if few else None,
+        _range(test_N, shares_N) if few and len(dev_N) >= SEEDS_FOR_RANGE else None,
+    )
+
+
+def _shares(dev_N: Array, seeds: int) -> Array:
+    """Of all choices of `seeds` seeds, the share in which each is the pick [N]; seeds of one dev score share theirs."""
+    order_N = np.argsort(-dev_N, kind="stable")
+    by_rank_N = np.zeros(len(dev_N))
+    shares = shares_of_ranks(len(dev_N), seeds)
+    by_rank_N[: len(shares)] = shares
+    shares_N = np.empty(len(dev_N))
+    shares_N[order_N] = by_rank_N
+    _, group_N, counts = np.unique(dev_N, return_inverse=True, return_counts=True)
+    return np.asarray((np.bincount(group_N, shares_N) / counts)[group_N])
+
+
+def _jackknife(dev_N: Array, test_N: Array, seeds: int) -> float:
+    """Standard error of the expected score: sqrt((N - 1) / N * the sum of squares of the estimates without a seed)."""
+    count = len(dev_N)
+    kept = [np.arange(count) != left_out for left_out in range(count)]
+    without_N = np.array([_shares(dev_N[some], seeds) @ test_N[some] for some in kept])
+    return math.sqrt((count - 1) / count * float(((without_N - without_N.mean()) ** 2).sum()))
+
+
+def _range(test_N: Array, shares_N: Array) -> tuple[float, float]:
+    """The test scores that leave out half of 5% of the choices on either side."""
+    order_N, aside = np.argsort(test_N), (1 - CONFIDENCE) / 2
+    below_N = np.cumsum(shares_N[order_N])
+    ends = (int(np.searchsorted(below_N, share)) for share in (aside, 1 - aside))
+    low, high = (float(test_N[order_N[min(end, len(order_N) - 1)]]) for end in ends)
+    return low, high

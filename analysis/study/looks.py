@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from analysis.statistics.needed import expect_seeds
-from analysis.tables.aggregate import Entry, Table
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Entry
 from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
 

@@ -4,12 +4,13 @@ import json
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from analysis.run_state import RunState
-from analysis.statistics.basics import Spread, mean_and_sd, pool_spreads, welch
+from analysis.statistics.basics import Spread, pool_spreads
+from analysis.tables.columns import Entry, entry_of
 from analysis.tables.labels import choose_axes
 from analysis.tables.results import require_one_precision
 from analysis.tables.spec import (
@@ -36,46 +37,6 @@ IDLE = "never beat their first evaluation or their encoder without training"
 """What is said of idle runs: nothing that was trained shows in their score."""
 UNTRAINED_CLS = "untrained [CLS]"
 """How the row without training begins that figures draw as their line of reference."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
-
-    n: int
-    mean: float | None
-    sd: float | None
-    published: float | None
-    values: tuple[float, ...] = ()
-    """One value per seed, in the order of the seeds."""
-    seeds: tuple[int, ...] = ()
-    """The seeds of `values`."""
-    idle: tuple[int, ...] = ()
-    """The seeds of idle runs among them."""
-
-    @property
-    def has_signal(self) -> bool:
-        """Whether more than half of its runs are not idle."""
-        return 2 * len(self.idle) < self.n
-
-    @property
-    def delta(self) -> float | None:
-        """Ours minus the published value."""
-        return None if self.mean is None or self.published is None else self.mean - self.published
-
-    def as_dict(self) -> dict[str, float | None]:
-        """Plain data without the single seeds."""
-        return {"n": self.n, "mean": self.mean, "sd": self.sd, "published": self.published, "delta": self.delta}
-
-
-def differ(left: Entry, right: Entry) -> bool:
-    """Whether seeds tell two means apart: Welch's interval of their difference leaves out 0; needs two of each."""
-    if left.mean is None or right.mean is None or left.sd is None or right.sd is None:
-        return False
-    difference = abs(left.mean - right.mean)
-    if left.sd == right.sd == 0:
-        return difference > 0
-    return welch(Spread(left.sd, left.n - 1), left.n, Spread(right.sd, right.n - 1), right.n).excludes(difference)
 
 
 @dataclass(frozen=True)
@@ -166,7 +127,6 @@ def aggregate(
     """
     require_one_precision(results, spec.id)
     values = _values(spec, results)
-    of_idle = _values(spec, [result for result in results if result.signature in idle])
     printed = {identify(row["key"]): row["cells"] for row in spec.published}
     keys = spec.rows
     if not keys:  # in order of first appearance
@@ -174,7 +134,7 @@ def aggregate(
             identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results
         }
         keys = list(by_identity.values())
-    rows = [_row(spec, key, values, of_idle, printed) for key in keys]
+    rows = [_row(spec, key, values, idle, printed) for key in keys]
     by_column = _protocols(spec, results)
     beside, unlike = comparable(models, by_column)
     notes = [*spec.notes, *_remarks(spec, results), *unlike]
@@ -185,45 +145,40 @@ def aggregate(
 
 
 Identity = tuple[Any, ...]
-Values = Mapping[tuple[Identity, str], Mapping[int, float]]
-"""(row identity, column) -> seed -> value."""
+Values = Mapping[tuple[Identity, str], Mapping[int, RunValue]]
+"""(row identity, column) -> seed -> a run's finite value."""
 
 
 def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
-    values: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
+    values: dict[tuple[Identity, str], dict[int, RunValue]] = defaultdict(dict)
     for result in results:
         value, seed = result.value, result.seed
         if not math.isfinite(value):
             continue
         seeds = values[identify(result.key, spec.axes), result.column]
-        if seeds.get(seed, value) != value:
+        if seed in seeds and seeds[seed].value != value:
             key = {axis: result.key[axis] for axis in spec.axes}
             raise TableError(
-                f"two values: seed={seed} of {key} in {result.column} has {seeds[seed]} and {value}; "
+                f"two values: seed={seed} of {key} in {result.column} has {seeds[seed].value} and {value}; "
                 "give the table an axis that tells these runs apart"
             )
-        seeds[seed] = value
+        seeds[seed] = result
     return values
 
 
 def _row(
-    spec: TableSpec, key: Key, values: Values, of_idle: Values, printed: Mapping[Identity, Mapping[str, float]]
+    spec: TableSpec, key: Key, values: Values, idle: Set[str], printed: Mapping[Identity, Mapping[str, float]]
 ) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
-    entries = {
-        column: entry_of(values.get((name, column), {}), paper.get(column), of_idle.get((name, column), {}))
-        for column in spec.columns
-    }
+    entries = {}
+    for column in spec.columns:
+        runs = values.get((name, column), {})
+        dev = {seed: run.dev for seed, run in runs.items() if run.dev is not None}
+        still = [seed for seed, run in runs.items() if run.signature in idle]
+        of_seeds = {seed: run.value for seed, run in runs.items()}
+        entries[column] = entry_of(of_seeds, paper.get(column), still, dev)
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
-
-
-def entry_of(seeds: Mapping[int, float], published: float | None = None, idle: Iterable[int] = ()) -> Entry:
-    """The entry of values by seed; `idle`: the seeds of idle runs."""
-    order = tuple(sorted(seeds))
-    values = tuple(seeds[seed] for seed in order)
-    mean, sd = mean_and_sd(values)
-    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)))
 
 
 def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:

@@ -1,14 +1,15 @@
-"""A column of a table as verdicts see it, and what a verdict is."""
+"""An entry of a table with its seeds, a column of them as verdicts see it, and what a verdict is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
-from analysis.statistics.basics import Spread
+from analysis.statistics.basics import Spread, mean_and_sd, welch
 from analysis.statistics.contrasts import Array
-from analysis.tables.aggregate import Entry
+from analysis.statistics.selection import BestOf, best_of_seeds, find_seeds_for
 from analysis.tables.spec import MetricScale
 
 Word = Literal[
@@ -16,6 +17,76 @@ Word = Literal[
     "same direction", "opposite direction", "tie", "no signal", "reference",
 ]  # fmt: skip
 Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    published: float | None
+    values: tuple[float, ...] = ()
+    """One value per seed, in the order of the seeds."""
+    seeds: tuple[int, ...] = ()
+    """The seeds of `values`."""
+    idle: tuple[int, ...] = ()
+    """The seeds of idle runs among them."""
+    dev: tuple[float, ...] = ()
+    """The runs' scores on the dev set, in the order of the seeds; empty where one has none, and for the dev set."""
+
+    @property
+    def best_of(self) -> list[BestOf]:
+        """What the best of some of its seeds by dev is worth; empty for fewer than three seeds."""
+        return best_of_seeds(self.dev, self.values) if self.dev else []
+
+    def seeds_for_published(self, scale: MetricScale) -> int | None:
+        """The fewest seeds of which the best by dev is expected to reach the published value; None for none of them."""
+        if self.published is None or not self.dev:
+            return None
+        return find_seeds_for(self.dev, self.values, self.published, lower=scale.better == "lower")
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether more than half of its runs are not idle."""
+        return 2 * len(self.idle) < self.n
+
+    @property
+    def delta(self) -> float | None:
+        """Ours minus the published value."""
+        return None if self.mean is None or self.published is None else self.mean - self.published
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain data without the single seeds."""
+        return {"n": self.n, "mean": self.mean, "sd": self.sd, "published": self.published, "delta": self.delta}
+
+
+NO_DEV: Mapping[int, float] = MappingProxyType({})
+
+
+def entry_of(
+    seeds: Mapping[int, float],
+    published: float | None = None,
+    idle: Iterable[int] = (),
+    dev: Mapping[int, float] = NO_DEV,
+) -> Entry:
+    """The entry of values by seed; `idle`: the seeds of idle runs; `dev`: the dev scores, of none or of all."""
+    order = tuple(sorted(seeds))
+    values = tuple(seeds[seed] for seed in order)
+    mean, sd = mean_and_sd(values)
+    of_dev = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
+    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), of_dev)
+
+
+def differ(left: Entry, right: Entry) -> bool:
+    """Whether seeds tell two means apart: Welch's interval of their difference leaves out 0; needs two of each."""
+    if left.mean is None or right.mean is None or left.sd is None or right.sd is None:
+        return False
+    difference = abs(left.mean - right.mean)
+    if left.sd == right.sd == 0:
+        return difference > 0
+    return welch(Spread(left.sd, left.n - 1), left.n, Spread(right.sd, right.n - 1), right.n).excludes(difference)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, level
 from analysis.statistics.looks import TIE_MARGIN as TIE_MARGIN
 from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.aggregate import IDLE, Entry
-from analysis.tables.columns import Column, Verdict, Word, align_by_seed
+from analysis.tables.aggregate import IDLE
+from analysis.tables.columns import Column, Entry, Verdict, Word, align_by_seed
 from analysis.tables.spec import TableError
 
 SEED_NOISE = 2.0

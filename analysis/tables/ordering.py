@@ -15,8 +15,8 @@ import numpy as np
 from analysis.statistics.agreement import Concordance, concordance
 from analysis.statistics.basics import CONFIDENCE, holm
 from analysis.statistics.spearman_bootstrap import resample_pairs
-from analysis.tables.aggregate import Entry, Table
-from analysis.tables.columns import Interval
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Entry, Interval
 from analysis.tables.pair_cosines import ColumnCosines
 
 Word = Literal["ordering supported", "not supported", "undecided", "no signal"]

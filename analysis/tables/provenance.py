@@ -9,6 +9,9 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.results import Planned, results_of
 from cse_train.results import Protocol
 
+OF_ONE_RUN = ("id", "metrics", "row")
+"""What tells an imported run from every other, in which no two have to agree."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -30,6 +33,8 @@ class SeedRun:
     run: RunRow
     values: Mapping[str, float | None]
     """Column -> value; None where the run is not done or was not scored."""
+    dev: Mapping[str, float | None]
+    """Column -> the dev score by which its checkpoint was picked; None for the dev set's own column."""
     attempts: tuple[Attempt, ...]
     checkpoint: str | None
     """Folder of the best checkpoint; None where it is not on this machine."""
@@ -54,22 +59,30 @@ def seed_runs(
     """The runs by seed, and per column the distinct protocols of its scores. `names`: column -> stored suite."""
     planned: list[Planned] = [({}, run.signature, run.seed) for run in runs]
     values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
+    dev: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
     protocols: dict[str, list[Protocol]] = {column: [] for column in columns}
     for result in results_of(ledger, planned, columns, names, runs):
         column, value = result.column, result.value
         values[result.signature][column] = None if math.isnan(value) else value
+        dev[result.signature][column] = result.dev
         if result.protocol and result.protocol not in protocols[column]:
             protocols[column].append(result.protocol)
     swept, imported = _sweeps(ledger, values), ledger.imports(values)
     sources = {signature: source.line() for signature, source in imported.items()}
     rows = [
-        _seed_run(ledger, run, values[run.signature], swept[run.signature], sources.get(run.signature)) for run in runs
+        _seed_run(ledger, run, values[name], dev[name], swept[name], sources.get(name))
+        for name, run in ((run.signature, run) for run in runs)
     ]
     return sorted(rows, key=lambda row: row.run.seed), protocols
 
 
 def _seed_run(
-    ledger: Ledger, run: RunRow, values: Mapping[str, float | None], sweeps: Sequence[str], source: str | None
+    ledger: Ledger,
+    run: RunRow,
+    values: Mapping[str, float | None],
+    dev: Mapping[str, float | None],
+    sweeps: Sequence[str],
+    source: str | None,
 ) -> SeedRun:
     ends = {row.attempt: row for row in ledger.history(run.signature)}
     attempts = tuple(
@@ -77,7 +90,7 @@ def _seed_run(
         for row in ledger.provenance([run.signature]).get(run.signature, [])
     )
     best = run.files.best if run.files and run.files.best.is_dir() else None
-    return SeedRun(run, values, attempts, None if best is None else str(best), tuple(sweeps), source)
+    return SeedRun(run, values, dev, attempts, None if best is None else str(best), tuple(sweeps), source)
 
 
 def _sweeps(ledger: Ledger, signatures: Iterable[str]) -> dict[str, list[str]]:
@@ -99,7 +112,8 @@ def origins(runs: Sequence[SeedRun]) -> Origins:
 
 
 def _facts(seed_run: SeedRun) -> dict[str, object]:
-    details = seed_run.attempts[-1].details if seed_run.attempts else {}
+    every = seed_run.attempts[-1].details if seed_run.attempts else {}
+    details = {name: value for name, value in every.items() if name not in OF_ONE_RUN}
     flat = {name: value for name, value in details.items() if not isinstance(value, Mapping)}
     nested = {
         f"{name}.{inner}": value

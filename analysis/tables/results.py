@@ -66,7 +66,8 @@ def results_of(
         for column in (column for column in columns if stands[column][place]):
             suite = suites[column]
             value, protocol = _cell(run, suite, scores.get((signature, suite)), suite in scored)
-            values.append(RunValue(row, seed, column, value, protocol, signature, state, computed.get(signature)))
+            dev = None if run is None or suite in (BEST_COLUMN, run.config.get(DEV, suite)) else run.best
+            values.append(RunValue(row, seed, column, value, protocol, signature, state, dev, computed.get(signature)))
     return values
 
 

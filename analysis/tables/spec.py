@@ -27,6 +27,8 @@ class RunValue:
     """None for a best dev score, and where there is no score."""
     signature: str = ""
     state: Standing | None = None
+    dev: float | None = None
+    """The best score on another set, by which the run's checkpoint was picked; None for the dev set's own column."""
     computed: tuple[str, str] | None = None
     """What `train.precision` asks for, and what the device computed; None for fp32, and where no attempt says it."""
 

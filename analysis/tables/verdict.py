@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 
 from analysis.statistics.basics import CONFIDENCE
-from analysis.tables.aggregate import Entry, Table
-from analysis.tables.columns import Column, Interval, Verdict
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Column, Entry, Interval, Verdict
 from analysis.tables.directions import Terms, directions
 from analysis.tables.labels import number_of
 from analysis.tables.spec import identify

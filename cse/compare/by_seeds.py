@@ -15,8 +15,7 @@ from analysis.statistics.contrasts import Array
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import LOOKS
 from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
-from analysis.tables.aggregate import Entry
-from analysis.tables.columns import Interval, align_by_seed
+from analysis.tables.columns import Entry, Interval, align_by_seed
 from analysis.tables.directions import Terms, lacking_signal
 from analysis.tables.spec import POINTS, MetricScale, Sense
 

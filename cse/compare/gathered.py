@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from analysis.ledger import Ledger
-from analysis.tables.aggregate import entry_of
+from analysis.tables.columns import entry_of
 from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
@@ -16,8 +16,8 @@ from analysis.tables.untrained import field_text
 from cse.compare.by_seeds import Sides
 from cse.tables import baselines
 from cse.tables.build import scale_of
-from cse.tables.imported.metric import metric_of_runs
-from cse.tables.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked
+from cse.tables.imported.metric import metric_of_runs, scale_of_protocols
+from cse.tables.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
@@ -72,6 +72,7 @@ def gather(
     `spans`: column -> how wide its range is, where nobody else says; under "" that of every such column. ConfigError
     where a wanted column is lacking, and where none is common.
     """
+    right = separate_numbered(left, right)
     names = _columns_of(left, right, ledger)
     scales = _read_imported_scales(left, right, ledger)
     values = {"A": _values("A", left, names, ledger), "B": _values("B", right, names, ledger)}
@@ -90,7 +91,9 @@ def gather(
             continue
         seeds = {name: {seed: value for seed, (value, _) in values[name][column].items()} for name in SIDE_NAMES}
         a, b = (entry_of(seeds[name], idle=still[name] & seeds[name].keys()) for name in SIDE_NAMES)
-        scale = scales[column] if column in scales else scale_of(column, [*a.values, *b.values])
+        protocols = [protocol for side in SIDE_NAMES for _, protocol in values[side][column].values()]
+        declared = scales.get(column) or scale_of_protocols(protocols)
+        scale = declared or scale_of(column, [*a.values, *b.values])
         if scale.span is None:
             scale = replace(scale, span=spans.get(column, spans.get("")))
         columns[column] = Sides(a, b, scale)

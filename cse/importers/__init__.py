@@ -1,4 +1,4 @@
-"""Finished runs of others' tools as runs of a ledger: `cse import wandb|mlflow|optuna`; and those of a bundle."""
+"""Finished runs of others' tools as runs of a ledger: `cse import csv|wandb|mlflow|...`; and those of a bundle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,8 @@ class ForeignRun:
     """One run as its tool has it."""
 
     id: str
-    """What tells it from every other run of that tool, and stays when the tool knows more of it."""
+    """What tells it from every other run of that tool, and stays when the tool knows more of it; empty where the tool
+    says nothing of the kind, and then its values do."""
     earlier_id: str = ""
     """What an earlier version took for the ID, where that differs."""
     unfinished: str = ""
@@ -30,3 +31,5 @@ class ForeignRun:
     seconds: float | None = None
     begun: float | None = None
     """Seconds since 1970."""
+    row: int | None = None
+    """The line of its file that it is read from."""

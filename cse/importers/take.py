@@ -1,44 +1,27 @@
-"""Runs of another tool into a ledger, under a sweep of their own: the same run has the same signature for ever."""
+"""Runs of another tool into a ledger, under a sweep of their own."""
 
 import hashlib
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.columns import Record
 from analysis.ledger.exchange.merge import Merged, RecordSource
-from analysis.ledger.schema import digest
-from analysis.run_state import RunState
-from analysis.tables.spec import Sense
+from analysis.tables.labels import number_of
 from cse.importers import ForeignRun
+from cse.importers.identity import KnownRun, name_runs
 from cse.importers.left import Left
+from cse.importers.metrics import Asked
+from cse.importers.records import DEV, RecordMaker, Taking, read_scores
+from cse.importers.seeds import declare_seed, drop_repeated, number_seeds
+from cse.importers.tables import hash_file
 from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import Metric, declare_metric, spec_of_metric
-from cse_train.fields import ConfigError, Json, Scalar, nearest
-
-SEED_SETTINGS = ("train.seed", "seed")
-"""Settings that say a run's seed; a cell has none of them."""
-DEV = "train.dev"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Taking:
-    """What a person asked for."""
-
-    tool: str
-    source: str
-    sweep: str
-    score: str
-    """The metric that becomes the run's best score."""
-    better: Sense | None = None
-    """Which value is the better one, where a person or the tool says it; of the lower one the sign is turned."""
-    span: float | None = None
-    """How wide the metric's range is, where a person says it."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The tool's name of a setting -> ours."""
+from cse.tables.imported.metric import Metric, declare_metric, scale_of_protocols
+from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.results import Protocol
 
 
 def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Merged, list[str], Metric]:
@@ -48,25 +31,37 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     ConfigError where nothing could be taken, a name of `taking.names` is none that a run has, or two runs are one, and
     for a loss of which nobody says which value is better.
     """
-    left = Left.of(runs, taking.score, taking.names)
+    taken_names = [*taking.names, *(metric.name for metric in taking.metrics), *([taking.seed] if taking.seed else [])]
+    left = Left.of(runs, taking.score, taken_names)
     finished = [run for run in runs if not run.unfinished]
     if not finished:
         states = f" ({left.states()})" if left.unfinished else ""
         raise ConfigError([f"no finished runs: source={taking.source}{states}; name another source or --study"])
     renamed = [_rename(run, taking.names) for run in require_names(finished, taking.names)]
+    renamed = declare_seed(renamed, taking.seed) if taking.seed else renamed
     scored = [run for run in renamed if math.isfinite(run.metrics.get(taking.score, math.nan))]
     if not scored:
         raise ConfigError([_no_score(renamed, taking)])
-    _require_foreign(taking.sweep, ledger)
+    _require_metrics(scored, taking.metrics)
+    scored = taking.row.settle(scored) if taking.row else scored
+    _require_foreign(taking, ledger)
     metric = declare_metric(taking.score, taking.better, taking.span, [run.metrics[taking.score] for run in scored])
-    rows = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
-    told_apart = _require_unlike([_keep_id(run, taking, rows) for run in scored], taking)
-    records = sorted((_record(run, taking, metric) for run in told_apart), key=lambda record: record["signature"])
-    cells = {_signature(run.id, taking): _cell(run, taking) for run in told_apart}
-    hashed = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()
+    there = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
+    once, repeated = drop_repeated(scored)
+    earlier = _read_known(ledger, there)
+    named = name_runs([_find_earlier(run, taking, there) for run in once], earlier, taking.sweep)
+    _require_one_source(named, earlier, there, taking)
+    told_apart = [_keep_settings(run, there.get(taking.sign(run.id))) for run in _require_unlike(named, taking)]
+    numbered = {run.id: there[taking.sign(run.id)].seed for run in earlier if taking.sign(run.id) in there}
+    seeds = number_seeds(told_apart, numbered, taking.score)
+    stored = read_scores(ledger, there)
+    maker = RecordMaker(taking, metric, [_declare(asked, scored, stored) for asked in taking.metrics], stored)
+    records = sorted((maker.run(run, seeds[run.id]) for run in told_apart), key=lambda record: record["signature"])
+    cells = {taking.sign(run.id): maker.cell(run, seeds[run.id]) for run in told_apart}
+    hashed = hash_file(taking.source) or hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()
     source = RecordSource(f"{taking.tool} {taking.source}", hashed, taking.sweep)
     try:
-        merged = ledger.merge([*records, _sweep(cells, records, taking, metric)], source)
+        merged = ledger.merge([*records, maker.sweep(cells, records)], source)
     except LedgerError as error:
         if not str(error).startswith("two results"):
             raise
@@ -74,7 +69,20 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
         raise ConfigError(
             [f"{line}; the run changed there, or --score is another: give another --as and --ledger"]
         ) from error
-    return merged, left.lines(len(renamed) - len(scored), taking.score), metric
+    lines = [f"left out: {number_of(repeated, 'row')} with what another row says, its seed too"] if repeated else []
+    return merged, [*left.lines(len(renamed) - len(scored), taking.score), *lines], metric
+
+
+def _declare(asked: Asked, runs: Sequence[ForeignRun], stored: Mapping[str, Sequence[Record]]) -> Metric:
+    """What a metric means: as it is declared now, else as an earlier import understood it, else as its values say."""
+    before = [
+        Protocol.read(score["protocol"]) for each in stored.values() for score in each if score["suite"] == asked.name
+    ]
+    scale = scale_of_protocols(before)
+    if scale is not None and asked.better is None and asked.span is None:
+        return Metric(asked.name, scale)
+    values = [run.metrics[asked.name] for run in runs if asked.name in run.metrics]
+    return declare_metric(asked.name, asked.better, asked.span, values)
 
 
 def require_names(runs: Sequence[ForeignRun], names: Mapping[str, str]) -> Sequence[ForeignRun]:
@@ -100,18 +108,42 @@ def require_names(runs: Sequence[ForeignRun], names: Mapping[str, str]) -> Seque
 
 
 def _no_score(runs: Sequence[ForeignRun], taking: Taking) -> str:
-    texts = [str(run.rest[taking.score]) for run in runs if taking.score in run.rest]
+    others = [{**run.rest, **run.settings} for run in runs]
+    texts = [str(other[taking.score]) for other in others if taking.score in other]
     if texts:
         return f"score is no number: score={taking.score} has {texts[0][:40]!r}; export numbers with a decimal point"
     have = sorted({name for run in runs for name in run.metrics})
     return f"no such score: score={taking.score}; {nearest(taking.score, have)}"
 
 
-def _keep_id(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -> ForeignRun:
-    """The run under the ID that it has in the ledger, with the settings that an earlier import brought."""
-    there = rows.get(_signature(run.id, taking))
-    if there is None and run.earlier_id and (there := rows.get(_signature(run.earlier_id, taking))) is not None:
-        run = replace(run, id=run.earlier_id)
+def _require_metrics(runs: Sequence[ForeignRun], metrics: Sequence[Asked]) -> None:
+    """ConfigError for each metric that no run has as a number."""
+    have = dict.fromkeys(name for run in runs for name in run.metrics)
+    lacking = [metric.name for metric in metrics if metric.name not in have]
+    if lacking:
+        raise ConfigError([f"no such metric: metric={name}; {nearest(name, have)}" for name in lacking])
+
+
+def _read_known(ledger: Ledger, rows: Mapping[str, RunRow]) -> list[KnownRun]:
+    """What an earlier import of the sweep brought."""
+    earlier = []
+    for signature, attempts in ledger.provenance(rows).items():
+        details = attempts[-1].details
+        values = {name: value for name, value in rows[signature].config.items() if name != DEV}
+        metrics = details.get("metrics")
+        earlier.append(KnownRun(str(details.get("id")), {**(metrics if isinstance(metrics, dict) else {}), **values}))
+    return earlier
+
+
+def _find_earlier(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -> ForeignRun:
+    """The run under the ID that an earlier version gave it, where the ledger has that one."""
+    is_new = run.id and taking.sign(run.id) not in rows
+    earlier = is_new and run.earlier_id and taking.sign(run.earlier_id) in rows
+    return replace(run, id=run.earlier_id) if earlier else run
+
+
+def _keep_settings(run: ForeignRun, there: RunRow | None) -> ForeignRun:
+    """The run with the settings that an earlier import brought."""
     if there is None:
         return run
     before = {name: value for name, value in there.config.items() if name != DEV}
@@ -128,11 +160,29 @@ def _require_unlike(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[Fore
     return runs
 
 
-def _require_foreign(sweep: str, ledger: Ledger) -> None:
-    """ConfigError where the sweep has runs of ours: two kinds of runs under one name are never told apart again."""
-    ours = [run for run in ledger.runs(sweep=sweep) if IMPORTED not in run.identity]
-    if ours or (ledger.sweep_spec(sweep) and not ledger.signatures(sweep)):
+def _require_one_source(
+    runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], there: Mapping[str, RunRow], taking: Taking
+) -> None:
+    """ConfigError where a row of a paper's table would mix the runs of two sources."""
+    if taking.row is None:
+        return
+    settings = taking.row.settings().items()
+    of_row = {each.id for each in earlier if settings <= there[taking.sign(each.id)].config.items()}
+    names = {run.id for run in runs}
+    if of_row - names and names - of_row:
+        line = f"two sources: --as {taking.sweep} has {number_of(len(of_row), 'run')} of this row from elsewhere"
+        raise ConfigError([f"{line}; give these a sweep of their own: --as {taking.row.resolved.space.id}@NAME"])
+
+
+def _require_foreign(taking: Taking, ledger: Ledger) -> None:
+    """ConfigError where the sweep has runs of ours, or another tool's: these are never told apart again."""
+    sweep = taking.sweep
+    tools = {run.identity.get(IMPORTED) for run in ledger.runs(sweep=sweep)}
+    if None in tools or (ledger.sweep_spec(sweep) and not ledger.signatures(sweep)):
         raise ConfigError([f"a sweep of ours: --as {sweep} has runs that were trained here; give another name"])
+    if others := tools - {taking.tool}:
+        line = f"a sweep of another tool: --as {sweep} has runs of {', '.join(map(str, others))}"
+        raise ConfigError([f"{line}; give another name"])
 
 
 def _rename(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:
@@ -143,63 +193,3 @@ def _rename(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:
     metrics = {name: value for name, value in run.metrics.items() if name not in names}
     rest = {name: value for name, value in run.rest.items() if name not in names}
     return replace(run, settings=settings, metrics=metrics, rest=rest)
-
-
-def _signature(name: str, taking: Taking) -> str:
-    """24 hexadecimal digits, as ours; the hash of a text that no configuration of ours gives."""
-    return hashlib.sha256(json.dumps([IMPORTED, taking.tool, name]).encode()).hexdigest()[:24]
-
-
-def _seed(run: ForeignRun) -> int:
-    values = (run.settings.get(name) for name in SEED_SETTINGS)
-    return next((value for value in values if isinstance(value, int) and 0 <= value < 2**31), 0)
-
-
-def _cell(run: ForeignRun, taking: Taking) -> Record:
-    cell = {name: value for name, value in run.settings.items() if name not in SEED_SETTINGS}
-    return {"signature": _signature(run.id, taking), "cell_hash": digest(cell), "cell": cell, "seed": _seed(run)}
-
-
-def _record(run: ForeignRun, taking: Taking, metric: Metric) -> Record:
-    """The run as a bundle would have it."""
-    at = run.begun or 0.0
-    value = -run.metrics[taking.score] if metric.turned else run.metrics[taking.score]
-    examples = run.settings.get("train.examples")
-    details = {"source": f"{taking.tool} {taking.source}", "id": run.id, "metrics": dict(run.metrics)}
-    length = {"examples": examples if isinstance(examples, int) else None, "seconds": run.seconds}
-    return {
-        "kind": "run",
-        "signature": _signature(run.id, taking),
-        "state": RunState.DONE,
-        "attempt": 1,
-        "method": str(run.settings.get("method", taking.tool))[:64],
-        "seed": _seed(run),
-        "config": {DEV: taking.score, **run.settings},
-        "identity": {IMPORTED: taking.tool},
-        **length,
-        "best": value,
-        "best_examples": None,
-        "folder": None,
-        "reason": None,
-        "created": at,
-        "updated": at + (run.seconds or 0.0),
-        "history": [{"attempt": 1, "state": RunState.DONE, "at": at, "reason": f"imported from {taking.tool}"}],
-        "attempts": [{"attempt": 1, "details": details, **length, "at": at}],
-        "curve": [],
-        "scores": [],
-    }
-
-
-def _sweep(cells: Mapping[str, Json], records: Sequence[Json], taking: Taking, metric: Metric) -> Record:
-    said = spec_of_metric(metric)
-    seeds = sorted({int(cell["seed"]) for cell in cells.values()})
-    title = f"{taking.tool}'s runs of {taking.source} by {said['score']}"
-    return {
-        "kind": "sweep",
-        "id": taking.sweep,
-        "spec": {"title": title, "space": taking.sweep, "seeds": seeds, IMPORTED: taking.tool, **said},
-        "created": min(record["created"] for record in records),
-        "updated": max(record["updated"] for record in records),
-        "cells": [cells[name] for name in sorted(cells)],
-        "looks": [],
-    }

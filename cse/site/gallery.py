@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, SweepRow
 from analysis.render.formats import render
+from analysis.study.cost import sum_cost
 from analysis.study.study import Member
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import Table, aggregate
@@ -20,7 +21,7 @@ from cse.tables.build import spec_of
 from cse.tables.explain import command, space_name
 from cse.tables.lookup import space_of_sweep
 from cse.tables.reproduction import Reproduction, add_left_out, judge_study
-from cse.tables.study import read_space, spell_terms
+from cse.tables.study import read_space, read_sweep, spell_terms
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import ALL, load_all, profiles
 from search_spaces.cell_names import setting
@@ -34,20 +35,26 @@ def gather(ledger: Ledger, sources: Sequence[str]) -> Site:
     `sources` name the files or the ledger for the page's foot. The same ledger gives the same site.
     """
     swept: dict[str, list[ResolvedSpace]] = {}
+    imported = [sweep for sweep in ledger.sweeps() if sweep.spec.imported is not None]
     for sweep in ledger.sweeps():
         resolved = space_of_sweep(sweep)
         if resolved is not None:
             swept.setdefault(resolved.space.id, []).append(resolved)
     published = load_all([ALL])
     others = [each[0].space for id, each in sorted(swept.items()) if id not in {space.id for space in published}]
-    sheets = [_sheet(space, swept.get(space.id, ()), ledger) for space in [*published, *others]]
+    by_space = {sweep.spec.space: [s for s in imported if s.spec.space == sweep.spec.space] for sweep in imported}
+    sheets = [
+        _sheet(space, swept.get(space.id, ()), by_space.get(space.id, ()), ledger) for space in [*published, *others]
+    ]
+    sheets += [_sheet_of_imported(sweep, ledger) for sweep in imported if not sweep.spec.file]
     return Site([sheet for sheet in sheets if sheet.citation or sheet.scales], sources)
 
 
-def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Sheet:
+def _sheet(space: Space, swept: Sequence[ResolvedSpace], imported: Sequence[SweepRow], ledger: Ledger) -> Sheet:
     paper = space.paper
     layout = _layout(space)
-    scales = list(_scales(space, swept, ledger))
+    scales = [*_scales(space, swept, ledger), *(_scale_of_imported(sweep, ledger) for sweep in imported)]
+    scales.sort(key=lambda scale: scale.rank, reverse=True)
     lacking, blocked = _find_lacking(space)
     return Sheet(
         id=space.id,
@@ -66,6 +73,47 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Shee
         names=_names(space),
         scales=scales,
         lacking=lacking,
+    )
+
+
+def _sheet_of_imported(sweep: SweepRow, ledger: Ledger) -> Sheet:
+    """Another tool's runs, of which no space says what they vary."""
+    scale = _scale_of_imported(sweep, ledger)
+    return Sheet(
+        id=sweep.id,
+        title=sweep.spec.title,
+        citation="",
+        where="",
+        source="",
+        metric="",
+        notes=(),
+        methods=[str(sweep.spec.imported)],
+        suites=(),
+        state=SheetState.DONE,
+        layout=scale.table,
+        unrun={},
+        scales=[scale],
+    )
+
+
+def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
+    """Runs that others made; at the paper's own scale where they stand in its table."""
+    resolved, study, made = read_sweep(sweep, ledger, None)
+    name = f"{sweep.id}, imported from {sweep.spec.imported}"
+    if resolved is not None:
+        planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run]
+        return replace(_scale(name, resolved, judge_study(resolved, study, made, ledger, planned)), commands={})
+    return Scale(
+        name=name,
+        table=made,
+        verdicts={},
+        ordering=(),
+        study=study,
+        spent=sum_cost(study),
+        unlike=["code"],
+        headline="",
+        commands={},
+        files={form: render(made, form) for form in ("json", "csv")},
     )
 
 

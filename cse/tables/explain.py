@@ -4,17 +4,23 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger, RunRow, SweepRow
+from analysis.tables.columns import Entry, entry_of
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
-from analysis.tables.results import drop_part
-from analysis.tables.spec import TableSpec
+from analysis.tables.results import BEST_COLUMN, drop_part
+from analysis.tables.spec import Key, MetricScale, TableSpec
 from cluster.plan.match import match, match_on
-from cse.tables.build import spec_of
+from cse.tables.build import scale_of, spec_of
+from cse.tables.imported.caveats import list_caveats
+from cse.tables.imported.cells import ImportedCell
+from cse.tables.imported.metric import metric_of_spec, scale_of_protocols
+from cse.tables.lookup import space_of_sweep
 from cse_train.fields import Json, Settings
 from cse_train.results import Protocol
 from search_spaces.catalog import catalog
-from search_spaces.cell_names import setting
+from search_spaces.cell_names import cell_argument, setting
 from search_spaces.cells import Cell, ResolvedSpace, full_key
+from search_spaces.paper import Paper
 
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
@@ -40,8 +46,15 @@ def run_command(
 class Explained:
     """One cell with all that is known of it."""
 
-    resolved: ResolvedSpace
-    cell: Cell
+    space: str
+    """The space's ID, or the sweep of imported runs."""
+    title: str
+    profile: str
+    """Empty for imported runs."""
+    key: Key
+    label: str | None
+    argument: str
+    """The cell as `--cell` takes it."""
     runs: Sequence[SeedRun]
     missing: tuple[int, ...]
     """Seeds that are asked for and have no run."""
@@ -50,11 +63,21 @@ class Explained:
     """Column -> the distinct protocols of its scores."""
     published: Json
     """The paper's row, `{"cells": ...}`, or empty."""
+    scales: Mapping[str, MetricScale]
+    """Column -> what its numbers mean."""
+    paper: Paper | None
     origins: Origins
     command: str
-    """What repeats these runs."""
+    """What repeats these runs; empty for imported ones."""
     notes: Sequence[str] = ()
-    """On runs of the table that are on other data."""
+    """On runs of the table that are on other data, or were made by others."""
+
+    def entry(self, column: str) -> Entry:
+        """The column's number with its seeds."""
+        values = {run.run.seed: value for run in self.runs if (value := run.values[column]) is not None}
+        dev = {run.run.seed: run.dev[column] for run in self.runs}
+        kept = {seed: value for seed, value in dev.items() if value is not None}
+        return entry_of(values, self.published.get("cells", {}).get(column), dev=kept)
 
 
 def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
@@ -80,17 +103,61 @@ def explain_cell(
     runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
     have = {seed_run.run.seed for seed_run in runs}
     return Explained(
-        resolved=resolved,
-        cell=cell,
+        space=resolved.space.id,
+        title=resolved.space.title,
+        profile=resolved.profile.name,
+        key=cell.key,
+        label=cell.label,
+        argument=cell_argument(cell),
         runs=runs,
         missing=tuple(seed for seed in seeds if seed not in have),
         columns=columns,
         protocols=protocols,
         published=next((row for row in spec.published if row["key"] == key), {}),
+        scales=scales_of_columns(columns, runs, spec.scores),
+        paper=resolved.space.paper,
         origins=origins(runs),
         command=command(resolved, cell, sorted(have) or list(seeds), matches),
         notes=notes,
     )
+
+
+def explain_imported(cell: ImportedCell, sweep: SweepRow, ledger: Ledger) -> Explained:
+    """All that the ledger says of a cell of another tool's runs, and the paper where they stand in its table."""
+    resolved = space_of_sweep(sweep) if sweep.spec.file else None
+    metric = metric_of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
+    scored = sorted({score.suite for score in ledger.scores([run.signature for run in cell.runs])})
+    spec = spec_of(resolved) if resolved else TableSpec(id=sweep.id, axes=[], columns=[BEST_COLUMN, *scored])
+    columns = spec.columns if resolved else [BEST_COLUMN, *scored]
+    runs, protocols = seed_runs(ledger, [metric.measured(run) for run in cell.runs], columns, spec.scores)
+    declared = {column: scale for column in columns if (scale := scale_of_protocols(protocols[column]))}
+    key = full_key(resolved, cell.key) if resolved else {}
+    return Explained(
+        space=sweep.id,
+        title=sweep.spec.title,
+        profile="",
+        key=cell.key,
+        label=cell.label,
+        argument=cell.argument,
+        runs=runs,
+        missing=(),
+        columns=columns,
+        protocols=protocols,
+        published=next((row for row in spec.published if row["key"] == key), {}),
+        scales={**scales_of_columns(columns, runs, spec.scores), BEST_COLUMN: metric.scale, **declared},
+        paper=resolved.space.paper if resolved else None,
+        origins=origins(runs),
+        command="",
+        notes=[f"best is {metric.name}", *list_caveats(sweep, ledger, [run.signature for run in cell.runs])],
+    )
+
+
+def scales_of_columns(
+    columns: Sequence[str], runs: Sequence[SeedRun], names: Mapping[str, str]
+) -> dict[str, MetricScale]:
+    """Column -> what its numbers mean; `names`: column -> stored suite."""
+    values = {column: [value for run in runs if (value := run.values[column]) is not None] for column in columns}
+    return {column: scale_of(names.get(column, column), values[column]) for column in columns}
 
 
 def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list[str]:

@@ -148,11 +148,12 @@ def space_or_sweep(
     name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]
 ) -> ResolvedSpace:
     """The space of a sweep as it was run, or else that of an ID or file; profile and settings given here win."""
+    if find_foreign_sweep(name, ledger) is not None:
+        how = "cse table, report, best, explain, compare and gate take it"
+        raise ConfigError([f"no space: sweep={name} came from another tool; {how}"])
     sweep = sweep_of(name, ledger)
     if sweep is not None and sweep.spec.file:
         return _resolve_as_run(sweep, profile, settings)
-    if find_foreign_sweep(name, ledger) is not None:
-        raise ConfigError([f"no space: sweep={name} came from another tool; cse table, report and best take it"])
     try:
         space = load_space(name)
     except ConfigError as error:
@@ -171,11 +172,11 @@ def space_first(name: str, ledger: Ledger | None, profile: str | None, settings:
 
 
 def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
-    """The sweep of this name where it came from another tool, and so no YAML file says what it varies."""
+    """The sweep of this name where its runs came from another tool."""
     if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
         return None
     sweep = sweep_of(name, ledger)
-    return None if sweep is None or sweep.spec.file else sweep
+    return None if sweep is None or sweep.spec.imported is None else sweep
 
 
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:

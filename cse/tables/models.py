@@ -1,12 +1,12 @@
 """What a model's name means: finished runs of one cell, or a folder that is no run of the ledger."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from analysis.tables.data_sets import LENGTH
@@ -16,7 +16,8 @@ from analysis.tables.spec import SettingDifference, plain
 from cluster.plan.match import match_on
 from cse.tables.build import SEED_SETTINGS
 from cse.tables.explain import candidates
-from cse.tables.lookup import find_run, row_of, space_or_sweep, sweep_of
+from cse.tables.imported.cells import NUMBERED_FROM, choose_cell, is_numbered
+from cse.tables.lookup import find_foreign_sweep, find_run, row_of, space_or_sweep, sweep_of
 from cse_train.config import complete, effective
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
@@ -113,6 +114,8 @@ def _single(
         how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), or a model's folder"
         raise ConfigError([f"unknown model: model={name}; {how}; {nearest(name.partition(':')[0], valid)}"])
     space, cell = named
+    if (foreign := find_foreign_sweep(space, ledger)) is not None and ledger is not None:
+        return _read_imported(name, foreign, cell, ledger)
     return _read_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
 
 
@@ -131,6 +134,18 @@ def _read_run(name: str, row: RunRow) -> Model:
     if row.state != RunState.DONE:
         raise ConfigError([f"nothing finished: model={name} is {row.state}; let cse run go on"])
     return Model(name, f"run {row.signature[:NAME_DIGITS]}", (row,))
+
+
+def _read_imported(name: str, sweep: SweepRow, cell_words: str, ledger: Ledger) -> Model:
+    cell = choose_cell(sweep, ledger, [cell_words] if cell_words else [], f"{sweep.id}:")
+    return Model(name, f"{sweep.id}:{cell.argument}", cell.runs, axes=list(cell.key))
+
+
+def separate_numbered(left: Model, right: Model) -> Model:
+    """The right model, without a seed in common with the left one where an import numbered either's seeds."""
+    if not any(is_numbered(run) for run in (*left.runs, *right.runs)):
+        return right
+    return replace(right, runs=[replace(run, seed=NUMBERED_FROM + run.seed) for run in right.runs])
 
 
 def _read_cell(

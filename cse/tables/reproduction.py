@@ -13,7 +13,8 @@ from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, sum_cost
 from analysis.study.study import Study, read_study
-from analysis.tables.aggregate import Entry, Row, Table
+from analysis.tables.aggregate import Row, Table
+from analysis.tables.columns import Entry
 from analysis.tables.directions import Terms, read_terms
 from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings

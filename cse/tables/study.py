@@ -9,7 +9,7 @@ from analysis.study.cost import sum_cost
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import Terms, read_terms
-from analysis.tables.labels import label
+from analysis.tables.labels import label, varying
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST_COLUMN, Planned, results_of
 from analysis.tables.spec import Key, TableSpec
@@ -18,7 +18,8 @@ from cluster.plan.data_sets import add_versions, one_data_set
 from cluster.plan.match import match_on
 from cse.tables import build
 from cse.tables.explain import run_command
-from cse.tables.imported.metric import metric_of_spec
+from cse.tables.imported.caveats import list_caveats
+from cse.tables.imported.metric import RULE, metric_of_spec, scale_of_protocols
 from cse.tables.lookup import space_of_sweep
 from cse.tables.reproduction import read_kept_cosines
 from cse_train.fields import Settings
@@ -76,12 +77,16 @@ def read_sweep(
     resolved = space_of_sweep(sweep)
     if resolved is not None and not linked <= {*resolved.space.axis_names, cells.PART}:
         resolved = None  # the file has other axes today
-    axes = resolved.space.axis_names if resolved else sorted(linked)
+    every = sorted(linked)
+    varied = varying([link.cell for link in links], every) if sweep.spec.imported else every
+    axes = resolved.space.axis_names if resolved else varied
     keys = [cells.full_key(resolved, link.cell) if resolved else {a: link.cell.get(a) for a in axes} for link in links]
     planned = [(key, link.signature, link.seed) for key, link in zip(keys, links, strict=True)]
     made = build.build_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
-    made = _add_notes(made, data.notes())
     spec = sweep.spec
+    if spec.imported is not None:  # a profile's settings are ours, and the runs are others'
+        made = replace(_add_notes(made, list_caveats(sweep, ledger)), protocol={RULE: made.protocol.get(RULE)})
+    made = _add_notes(made, data.notes())
     command = _command(spec.file or sweep.id, spec.profile, spec.settings, spec.seeds, url)
     named = [*axes, cells.PART]
     study = read_study(
@@ -98,6 +103,17 @@ def compare_with_paper(
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
     return _judge(resolved, study, made, ledger)[0], orderings(made, read_kept_cosines(made, ledger, planned))
+
+
+def read_judged(
+    sweep: SweepRow, ledger: Ledger, url: str | None, data_hash: str | None = None
+) -> tuple[Table, Verdicts | None]:
+    """A sweep's table; with verdicts where it is a paper's table at the paper's own scale, made by others."""
+    resolved, study, made = read_sweep(sweep, ledger, url, data_hash)
+    if resolved is None or not made.spec.published:
+        return made, None
+    verdicts = _judge(resolved, study, made, ledger)[0]
+    return made, {place: verdict for place, verdict in verdicts.items() if verdict.word != "not run"}
 
 
 def _judge(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> tuple[Verdicts, float | None]:
@@ -154,15 +170,19 @@ def _add_notes(made: Table, notes: Sequence[str]) -> Table:
 def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: Sequence[Planned]) -> Table:
     """A table of what was scored, for a sweep whose space is not known any more."""
     suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
+    imported = sweep.spec.imported is not None
+    columns = [BEST_COLUMN, *suites] if imported else suites or [BEST_COLUMN]
     rows: list[Key] = list({repr(key): dict(key) for key, _, _ in planned}.values())
-    spec = TableSpec(id=sweep.id, title=sweep.spec.title, axes=list(axes), columns=suites or [BEST_COLUMN], rows=rows)
-    if sweep.spec.imported is None:
+    spec = TableSpec(id=sweep.id, title=sweep.spec.title, axes=list(axes), columns=columns, rows=rows)
+    if not imported:
         lines = results_of(ledger, planned, spec.columns)
         return aggregate(replace(spec, scales=build.scales_of(spec, lines)), lines)
     runs = ledger.runs(sweep=sweep.id)
     metric = metric_of_spec(sweep.spec, runs)
     lines = results_of(ledger, planned, spec.columns, runs=[metric.measured(run) for run in runs])
-    return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST_COLUMN: metric.scale}), lines)
+    declared = {c: scale_of_protocols(line.protocol for line in lines if line.column == c) for c in suites}
+    said = {column: scale for column, scale in declared.items() if scale}
+    return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST_COLUMN: metric.scale, **said}), lines)
 
 
 def _command(space: str, profile: str | None, overrides: Settings, seeds: Sequence[int] | None, url: str | None) -> str:

@@ -65,6 +65,7 @@ REASONS = {
     "make docs": "installs from a registry, then is the build of tests/docs/test_docs_site.py",
     "cse dashboard": "serves until it is ended; tests/cse/live_page/test_live_page_browser.py looks at it",
     "cse reproduce D7 D8": "42 runs, an hour and a half on two cores",
+    "cse import csv": "needs tables of one's own; tests/cse/importers/test_csv.py imports such, and the public ones",
     "cse import mlflow": "needs MLflow; tests/cse/importers/test_mlflow.py imports where it is installed",
     "cse import wandb": "needs W&B; tests/cse/importers/test_wandb.py imports where it is installed",
     "cse run my_space.yaml --track": "needs MLflow; tests/cse/trackers runs each tracker that is installed",

@@ -105,7 +105,7 @@ def _merge_runs(
         if row is None:
             merged.added += 1
             fresh.append(record)
-        elif difference := _difference(row, have, record):
+        elif difference := _difference(row, have, record, source):
             conflicts.add(record, *difference)
         elif row.live:
             merged.held += 1
@@ -113,7 +113,7 @@ def _merge_runs(
             merged.replaced += 1
             _clear(connection, record["signature"])
             fresh.append(record)
-        elif source.sweep is not None and row.config != record["config"]:
+        elif source.sweep is not None and (row.config, row.seed) != (record["config"], record["seed"]):
             merged.renewed += 1
             _clear(connection, record["signature"])
             _unlink(connection, source.sweep, record["signature"])
@@ -129,9 +129,15 @@ def _merge_runs(
     _insert(connection, schema.scores, scores)
 
 
-def _difference(row: RunRow, have: Mapping[Key, float | None], record: Record) -> tuple[str, object, object] | None:
-    """The first field in which the run here contradicts the record: its settings, or its result where both have one."""
-    names = (*SAME, *RESULT) if row.state == record["state"] == RunState.DONE else SAME
+def _difference(
+    row: RunRow, have: Mapping[Key, float | None], record: Record, source: RecordSource
+) -> tuple[str, object, object] | None:
+    """The first field in which the run here contradicts the record: its settings, or its result where both have one.
+
+    Of another tool's run only the result is its own: its seed may be a number that we gave it.
+    """
+    same = SAME if source.sweep is None else ()
+    names = (*same, *RESULT) if row.state == record["state"] == RunState.DONE else same
     for name in names:
         if (value := _finite(getattr(row, name))) != record[name]:
             return name, value, record[name]

@@ -60,7 +60,7 @@ def _run(run: Record) -> Iterator[str]:
         yield from _unless(in_range, run, "best", f"is beyond {CORRELATION_POINTS:g}")
         yield from _curve(run)
     for score in run["scores"]:
-        yield from _score(score)
+        yield from _score(score, is_foreign(run))
     for name in ("history", "attempts"):
         for part in run[name]:
             yield from (f"{name}: {line}" for line in _times(part))
@@ -101,13 +101,14 @@ def _check_ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
         yield f"curve: {name} falls from one point to a later one"
 
 
-def _score(score: Record) -> Iterator[str]:
-    """A score's size by its column: a bare name is a set's or a task's own number, `SET:METRIC` any other."""
+def _score(score: Record, foreign: bool = False) -> Iterator[str]:
+    """A score's size by its column: a bare name is a set's or a task's own number, `SET:METRIC` any other; another
+    tool's (`foreign`) may be any."""
     yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
     plug_in = " " in str(score["protocol"].get("code_version", ""))
     most = (
         MOST_VALUE
-        if plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
+        if foreign or plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
         else CORRELATION_POINTS
     )
     yield from _unless(_is_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")

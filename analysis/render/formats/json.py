@@ -4,8 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from analysis.render.best_of import best_of_dict
 from analysis.render.grid import difference, difference_line, list_differences, misprints
-from analysis.tables.aggregate import Entry, Table
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Entry
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import Json, identify
 from analysis.tables.verdict import Verdicts
@@ -41,7 +43,8 @@ def _table(table: Table) -> dict[str, object]:
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
-            {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
+            {"key": row.key, "cells": _entries(table, row.entries, wrong.get(identify(row.key), {}))}
+            for row in table.rows
         ],
         "no_signal": table.no_signal,
         "references": [{**row, **_describe_untrained(table, row)} for row in table.spec.references],
@@ -59,14 +62,20 @@ def _describe_untrained(table: Table, row: Json) -> Json:
     return {"model": model.model, "ours": dict(model.values), "delta": deltas, "protocol": model.protocol()}
 
 
-def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, object]]:
-    """Column -> the entry with every seed, for grading a page again; of a misprint also what it should read."""
+def _entries(table: Table, entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, object]]:
+    """Column -> the entry with every seed, for grading a page again, and what the best of some seeds by dev is worth;
+    of a misprint also what it should read."""
     right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
     each = {
         name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
         for name, entry in entries.items()
     }
-    return {column: {**entry.as_dict(), **each[column], **right[column]} for column, entry in entries.items()}
+    best_of = {column: best_of_dict(entry, table.scale(column)) for column, entry in entries.items()}
+    more = {column: {"best_of": best} for column, best in best_of.items() if best}
+    return {
+        column: entry.as_dict() | each[column] | more.get(column, {}) | right[column]
+        for column, entry in entries.items()
+    }
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:

@@ -7,18 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.render.best_of import best_of_dict, describe_best_of, describe_ranges
 from analysis.run_state import RunState
-from analysis.statistics.basics import mean_and_sd
+from analysis.tables.labels import some
 from analysis.tables.provenance import SeedRun
 from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption, align_rows
-from cse.tables.explain import Explained, candidates, explain_cell
-from cse.tables.lookup import space_or_sweep
+from cse.tables.explain import Explained, candidates, explain_cell, explain_imported
+from cse.tables.imported.cells import choose_cell
+from cse.tables.lookup import find_foreign_sweep, space_or_sweep
 from cse_train.fields import Json
-from search_spaces.cell_names import cell_argument, choose
+from search_spaces.cell_names import choose
 
 SPARE_COLUMNS = ("checkpoint", "attempts", "best at", "seconds")
 """What of a run a narrow terminal goes without, the first first."""
+SEEDS_SHOWN = 10
 NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
@@ -26,10 +29,10 @@ NAME_DIGITS = 12
 def list_facts(facts: Explained) -> dict[str, object]:
     """Everything, for programs."""
     return {
-        "space": facts.resolved.space.id,
-        "profile": facts.resolved.profile.name,
-        "cell": dict(facts.cell.key),
-        "label": facts.cell.label,
+        "space": facts.space,
+        "profile": facts.profile,
+        "cell": dict(facts.key),
+        "label": facts.label,
         "columns": _summary(facts),
         "paper": paper(facts),
         "runs": [_run(run) for run in facts.runs],
@@ -44,7 +47,7 @@ def list_facts(facts: Explained) -> dict[str, object]:
 
 def paper(facts: Explained) -> Json:
     """What the paper prints for this cell, and where; empty for a space without a paper."""
-    block = facts.resolved.space.paper
+    block = facts.paper
     if block is None:
         return {}
     about = {name: getattr(block, name) for name in ("citation", "table", "source", "metric", "notes", "finding")}
@@ -64,13 +67,14 @@ def cost(facts: Explained) -> dict[str, float]:
 
 
 def _summary(facts: Explained) -> dict[str, dict[str, object]]:
-    printed = facts.published.get("cells", {})
-    shown: dict[str, dict[str, object]] = {}
-    for column in facts.columns:
-        values = [value for run in facts.runs if (value := run.values[column]) is not None]
-        mean, sd = mean_and_sd(values)
-        shown[column] = {"n": len(values), "mean": mean, "sd": sd, "published": printed.get(column)}
-    return shown
+    return {column: _numbers(facts, column) for column in facts.columns}
+
+
+def _numbers(facts: Explained, column: str) -> dict[str, object]:
+    entry = facts.entry(column)
+    best_of = best_of_dict(entry, facts.scales[column])
+    plain = {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "published": entry.published}
+    return plain | ({"best_of": best_of} if best_of else {})
 
 
 def _run(row: SeedRun) -> dict[str, object]:
@@ -98,15 +102,26 @@ def _run(row: SeedRun) -> dict[str, object]:
 
 def text(facts: Explained) -> str:
     """The same for people."""
-    space = facts.resolved.space
+    profile = f"  (profile {facts.profile})" if facts.profile else ""
+    numbers = [
+        {"column": n, **{k: v for k, v in each.items() if k != "best_of"}} for n, each in _summary(facts).items()
+    ]
+    repeat = f"to repeat: {facts.command}  (with the --data, --ledger and --storage of the first time)"
     blocks = [
-        [f"{space.id}: {space.title}", f"cell: {cell_argument(facts.cell)}  (profile {facts.resolved.profile.name})"],
-        [align_rows([{"column": name, **numbers} for name, numbers in _summary(facts).items()]), *_paper_lines(facts)],
+        [f"{facts.space}: {facts.title}", f"cell: {facts.argument}{profile}"],
+        [align_rows(numbers), *_best_of_lines(facts), *_paper_lines(facts)],
         list(_run_lines(facts)),
         list(_origin_lines(facts)),
-        [f"to repeat: {facts.command}  (with the --data, --ledger and --storage of the first time)"],
+        [repeat] if facts.command else [],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _best_of_lines(facts: Explained) -> Iterator[str]:
+    for column in facts.columns:
+        entry, scale = facts.entry(column), facts.scales[column]
+        lines = (describe_best_of(entry, scale), describe_ranges(entry, scale))
+        yield from (f"{column}: {line}" for line in lines if line)
 
 
 def _paper_lines(facts: Explained) -> list[str]:
@@ -125,7 +140,10 @@ def _paper_lines(facts: Explained) -> list[str]:
 def _run_lines(facts: Explained) -> Iterator[str]:
     if facts.runs:
         yield align_rows([_line(facts, row) for row in facts.runs], SPARE_COLUMNS)
-    yield from (f"seed {row.run.seed}: {row.source}" for row in facts.runs if row.source)
+    sources = dict.fromkeys(row.source for row in facts.runs if row.source)
+    for source in sources:
+        seeds = [str(row.run.seed) for row in facts.runs if row.source == source]
+        yield f"seed {some(seeds, SEEDS_SHOWN)}: {source}"
     for row in facts.runs:
         for attempt in row.attempts:
             if attempt.state != RunState.DONE:
@@ -194,11 +212,15 @@ def explain(
 ) -> None:
     """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
     opened = ledgers.existing_ledger(ledger, storage)
-    resolved = space_or_sweep(space, opened, profile, options.settings(settings))
-    rows = opened.runs() if opened else []
-    chosen = choose(resolved, cell or [], candidates(resolved, rows))
-    wanted = range(seeds) if seeds else resolved.space.seeds
-    explanation = explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
+    imported = find_foreign_sweep(space, opened)
+    if imported is not None and opened is not None:
+        explanation = explain_imported(choose_cell(imported, opened, cell or [], "--cell "), imported, opened)
+    else:
+        resolved = space_or_sweep(space, opened, profile, options.settings(settings))
+        rows = opened.runs() if opened else []
+        chosen = choose(resolved, cell or [], candidates(resolved, rows))
+        wanted = range(seeds) if seeds else resolved.space.seeds
+        explanation = explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
     if form == "json":
         print(json.dumps(list_facts(explanation), indent=1, default=str))
     else:

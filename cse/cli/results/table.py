@@ -7,6 +7,7 @@ import typer
 
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
+from analysis.tables.verdict import Verdicts
 from cluster.plan.user_files import add_user_files
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
@@ -53,8 +54,7 @@ def table(
     opened = ledgers.existing_ledger(ledger, storage)
     imported = find_foreign_sweep(space, opened)
     if imported is not None and opened is not None:
-        made = study.read_sweep(imported, opened, ledger, data_hash)[2]
-        _show(made, form, figure)
+        _show(*study.read_judged(imported, opened, ledger, data_hash), form, figure)
         return
     resolved = space_first(space, opened, profile, options.settings(settings))
     paths, unevaluated = None, dict[str, str]()
@@ -66,13 +66,13 @@ def table(
         baselines.ensure(resolved, opened, paths)
     wanted = range(seeds) if seeds else None
     made = build(resolved, opened, wanted, paths=paths, data_hash=data_hash, unevaluated=unevaluated)
-    _show(made, form, figure)
+    _show(made, None, form, figure)
     if opened is not None and resolved.space.search is None:
         incomplete = opened.sweep_spec(sweep_name(resolved)).blocked
         exit.say(list_unfinished(made, seeds or len(resolved.space.seeds), incomplete))
 
 
-def _show(made: Table, form: str | None, figure: Path | None) -> None:
-    print(render(made, form) if form else table_text.show_table(made), end="", flush=True)
+def _show(made: Table, verdicts: Verdicts | None, form: str | None, figure: Path | None) -> None:
+    print(render(made, form, verdicts) if form else table_text.show_table(made, verdicts), end="", flush=True)
     if figure is not None:
         figures.draw(made, figure)

@@ -1,23 +1,30 @@
 """`cse import`: runs of a bundle, or of another tool, into a ledger."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from analysis.bundles.reader import Bundle
-from analysis.ledger import mask_password
+from analysis.ledger import Ledger, mask_password
 from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.labels import number_of
-from analysis.tables.spec import Sense
-from cse.cli import exit, ledgers, options
+from analysis.tables.spec import Sense, identify
+from cse.cli import exit, ledgers, options, table_text
 from cse.cli.options import positive
-from cse.importers import sources
-from cse.importers.take import Taking, take
+from cse.importers import ForeignRun, sources
+from cse.importers.metrics import Asked, read_metrics
+from cse.importers.published import UNNAMED, TableRow, find_row
+from cse.importers.records import Taking
+from cse.importers.take import take
+from cse.tables import study
 from cse.tables.imported.metric import Metric
 from cse.tables.imported.strangers import check_records
 from cse_train.fields import ConfigError, nearest
+from search_spaces.cells import full_key
 
 TOOLS = sources.names()
 What = Annotated[
@@ -49,6 +56,28 @@ Rename = Annotated[
     list[str] | None,
     typer.Option("--rename", metavar="NAME=KEY", help="A setting's name here; may be given again.", show_default=False),
 ]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME[:max|min][:0-1]",
+        help="Of a tool: a number to take, its better end and its range; the first counts where --score is absent.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    str | None,
+    typer.Option("--seed", metavar="NAME", help="Of a tool: the column or setting of the seed.", show_default=False),
+]
+RowLabel = Annotated[
+    str | None,
+    typer.Option("--row", metavar="LABEL", help="The runs are this row of the table --as ID.", show_default=False),
+]
+About = Annotated[
+    str | None,
+    typer.Option("--about", metavar="TEXT", help="Whose code made the runs: URL, settings.", show_default=False),
+]
+Licence = Annotated[str | None, typer.Option("--licence", metavar="NAME", help="Of the runs.", show_default=False)]
 Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the better one, as --better lower.")]
 Better = Annotated[
     str | None,
@@ -75,17 +104,29 @@ def import_(
     source: Place = None,
     ledger: ledgers.LedgerUrl = None,
     name: As = None,
+    row: RowLabel = None,
     score: Score = None,
+    metrics: Metrics = None,
+    seed: Seed = None,
     study: Study = None,
     rename: Rename = None,
     negate: Negate = False,
     better: Better = None,
     scale: Width = None,
+    about: About = None,
+    licence: Licence = None,
 ) -> None:
     """Take the runs of a bundle, or finished runs of another tool, over into a ledger."""
     if source is None:
-        of_tools = {"--as": name, "--score": score, "--study": study, "--rename": rename, "--negate": negate}
-        unread = [name for name, value in {**of_tools, "--better": better, "--scale": scale}.items() if value]
+        of_tools: dict[str, object] = {
+            "--as": name,
+            "--row": row,
+            "--score": score,
+            "--metric": metrics,
+            "--seed": seed,
+        }
+        of_tools |= {"--study": study, "--rename": rename, "--negate": negate, "--better": better, "--scale": scale}
+        unread = [option for option, value in {**of_tools, "--about": about, "--licence": licence}.items() if value]
         if unread and what not in TOOLS:
             line = f"options of a tool: {', '.join(unread)} with the bundle {what}"
             raise ConfigError([f"{line}; leave them out, or name a tool first"])
@@ -93,30 +134,86 @@ def import_(
         return
     if what not in TOOLS:
         raise ConfigError([f"unknown tool: import={what}; {nearest(what, TOOLS)}"])
-    module = sources.load(what)
-    score = score or module.SCORE
-    lacking = {"--as NAME": name, "--score KEY": score}
-    if not (name and score):
+    module, asked = sources.load(what), read_metrics(metrics or [])
+    given = next((metric for metric in asked if metric.name == score), None)
+    if score is None and row is None:
+        given = asked[0] if asked else Asked(module.SCORE) if module.SCORE else None
+    elif given is None and score is not None:
+        given = Asked(score)
+    lacking = {"--as NAME": name, "--score KEY": given or row}
+    if not all(lacking.values()):
         raise ConfigError([f"nothing given: {option}; give it too" for option, value in lacking.items() if not value])
-    names = _names(rename or [])
-    runs = module.read(source, study)
-    sense = _sense(score, negate, better, any(score in run.lower and not run.unfinished for run in runs))
-    span = positive(scale, "scale")
+    names, runs = _names(rename or []), module.read(source, study)
     taking = Taking(
-        tool=what, source=mask_password(source), sweep=name, score=score, better=sense, span=span, names=names
+        tool=what,
+        source=mask_password(source),
+        sweep=str(name),
+        score="" if given is None else given.name,
+        span=positive(scale, "scale") or (given.span if given else None),
+        names=names,
+        metrics=asked,
+        seed=seed,
+        about=about or "",
+        licence=licence or "",
+        is_local=getattr(module, "LOCAL", False),
     )
+    if row is not None:
+        runs, taking = _place(runs, taking, find_row(taking.sweep, row))
+    minimised = any(taking.score in run.lower and not run.unfinished for run in runs)
+    taking = replace(taking, better=_sense(given or Asked(taking.score), negate, better, minimised))
     with ledgers.ledger_to_fill(ledger) as opened:
         merged, left_out, metric = take(runs, taking, opened)
-    print(f"{count_merged(merged)} as {name}  (ledger {opened.url})\n{describe_metric(metric)}")
-    exit.say(left_out)
+        print(f"{count_merged(merged)} as {taking.sweep}  (ledger {opened.url})\n{describe_metric(metric)}")
+        exit.say(left_out)
+        if taking.row is not None:
+            _print_row(taking, opened)
 
 
-def _sense(score: str, negate: bool, better: str | None, minimised: bool) -> Sense | None:
+def _place(runs: Sequence[ForeignRun], taking: Taking, row: TableRow) -> tuple[Sequence[ForeignRun], Taking]:
+    """The runs with the table's suites for their columns, and what is asked of them."""
+    names = {*row.suites, *row.suites.values(), row.dev}
+    given = {name: key for name, key in taking.names.items() if key in names}
+    columns = row.columns_of(runs, given, taking.score or None)
+    placed = row.place(runs, columns)
+    is_dev = row.dev in columns.values()
+    suites = row.metrics(columns, placed)
+    renamed = [f"{name} is {suite}" for name, suite in columns.items() if name != suite]
+    if renamed:
+        print(f"taken by name: {', '.join(renamed)}")
+    return placed, replace(
+        taking,
+        row=row,
+        sweep=taking.sweep if "@" in taking.sweep else f"{row.resolved.space.id}@{UNNAMED}",
+        score=row.dev if is_dev else suites[-1].name,
+        is_dev=is_dev,
+        metrics=suites,
+        names={name: key for name, key in taking.names.items() if name not in given},
+    )
+
+
+def _print_row(taking: Taking, ledger: Ledger) -> None:
+    """The row's values beside the paper's, with a verdict for each."""
+    (sweep,) = (each for each in ledger.sweeps() if each.id == taking.sweep)
+    made, verdicts = study.read_judged(sweep, ledger, None)
+    assert taking.row is not None
+    key = full_key(taking.row.resolved, taking.row.cell.key)
+    place = next(place for place, each in enumerate(made.rows) if identify(each.key) == identify(key))
+    shown = {(0, column): verdict for (index, column), verdict in (verdicts or {}).items() if index == place}
+    alone = replace(made, rows=[made.rows[place]], spec=replace(made.spec, references=[]))
+    print("\n" + table_text.show_table(alone, shown), end="")
+
+
+def _sense(score: Asked, negate: bool, better: str | None, minimised: bool) -> Sense | None:
     """Which score is better, by the options and by the tool. ConfigError where they contradict each other."""
-    if better == "higher" and (negate or minimised):
-        other = "--negate" if negate else "the study minimises it"
-        raise ConfigError([f"two directions: --better={better} of score={score}, and {other}; leave one out"])
-    return "lower" if negate or minimised or better == "lower" else "higher" if better else None
+    lower = {"--negate": negate, "the study minimises it": minimised, "--metric says min": score.better == "lower"}
+    says_lower = [what for what, said in lower.items() if said]
+    says_higher = ["--metric says max"] if score.better == "higher" else []
+    (says_higher if better == "higher" else says_lower).extend([f"--better={better}"] if better else [])
+    if says_lower and says_higher:
+        asked = f"--better={better} of " if better else ""
+        other = next(what for what in (*says_lower, *says_higher) if what != f"--better={better}")
+        raise ConfigError([f"two directions: {asked}score={score.name}, and {other}; leave one out"])
+    return "lower" if says_lower else "higher" if says_higher else None
 
 
 def describe_metric(metric: Metric) -> str:

@@ -3,7 +3,8 @@
 A module imports its tool's package where it needs it, and has
 - `read(source, study)`: every run (`ForeignRun`) at `source`, finished or not; `study` is the study or the experiment,
   or None. ConfigError in one line where there is none, or several to choose from;
-- `SCORE`: the name of the metric that counts where --score is not given, or None.
+- `SCORE`: the name of the metric that counts where --score is not given, or None;
+- where its IDs tell the runs of one source apart alone, as a table's do, `LOCAL = True`.
 """
 
 import importlib

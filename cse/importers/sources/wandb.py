@@ -11,11 +11,11 @@ from typing import Any
 
 from cse.importers import ForeignRun
 from cse.importers.sources import package
+from cse.importers.tables import read_rows
 from cse.importers.values import flat, numbers, scalar
 from cse.importers.wandb_log import records
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.reading import reading
-from cse_train.text.corpora.delimited import header_of, read_delimited
 
 SCORE = None
 WANDB_FINISHED = "finished"
@@ -37,7 +37,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     if path.is_file():
         remedy = "export it again: .csv with a header, or .json with a list of runs"
         with reading("unreadable table", f"source={path}", remedy):
-            return _read_table(_rows(path))
+            return _read_table(read_rows(path))
     if path.suffix or source.count("/") != 1:
         raise ConfigError(
             [f"no such file: source={source}; name a folder of offline runs, a .csv, a .json or ENTITY/PROJECT"]
@@ -95,29 +95,15 @@ def _values(items: Any) -> Json:
     return {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items}
 
 
-def _rows(path: Path) -> list[Json]:
-    if path.suffix == ".json":
-        rows = json.loads(path.read_text(encoding="utf8"))
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise ValueError("it is no list of runs")
-        return rows
-    rows = read_delimited(path)
-    header = header_of(next(rows, (0, []))[1], path)
-    table = [(number, fields) for number, fields in rows if fields]
-    for number, fields in table:
-        if len(fields) != len(header):
-            raise ValueError(f"line {number} has {len(fields)} fields, the header {len(header)}")
-    return [dict(zip(header, fields, strict=True)) for _, fields in table]
-
-
-def _read_table(rows: Sequence[Json]) -> list[ForeignRun]:
-    """The runs of a table. A row without an ID is the run of that name and time of creation.
-
-    Rows of one name, or of none, are told apart by their settings.
-    """
-    named = [_name_run(row) for row in rows]
+def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
+    """The runs of a table. A row without an ID is the run of that name and time of creation; where several have these,
+    or none has a name, their values tell them apart."""
+    named = [_name_run(row) for _, row in rows]
     often = Counter(named)
-    return [_read_row(row, name, often[name] > 1 or name == NAMELESS) for row, name in zip(rows, named, strict=True)]
+    return [
+        _read_row(row, number, "" if (often[name] > 1 and not _facts(row).get("id")) or name == NAMELESS else name)
+        for (number, row), name in zip(rows, named, strict=True)
+    ]
 
 
 NAMELESS = json.dumps([None, None])
@@ -129,8 +115,7 @@ def _name_run(row: Json) -> str:
     return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
 
 
-def _read_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
-    """A run of a table; `by_settings`: its name is not its alone."""
+def _read_row(row: Json, number: int, name: str) -> ForeignRun:
     facts = _facts(row)
     nested = "config" in facts and "summary" in facts
     if nested:
@@ -146,13 +131,14 @@ def _read_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
     text = json.dumps(row, sort_keys=True, default=str)
     state = str(facts.get("state") or WANDB_FINISHED).lower()
     return ForeignRun(
-        id=json.dumps([name, settings], sort_keys=True) if by_settings and not facts.get("id") else name,
+        id=name,
         earlier_id="" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest(),
         unfinished="" if state == WANDB_FINISHED else state,
         settings=settings,
         metrics=numbers(others),
         rest=_rest(others),
         is_flat=not nested,
+        row=number,
     )
 
 

@@ -3,7 +3,7 @@
 They are marked in `identity`, and no signature of ours can be theirs: nothing is trained less because of them.
 """
 
-__all__ = ["IMPORTED", "metric", "strangers"]
+__all__ = ["IMPORTED", "cells", "metric", "strangers"]
 
 IMPORTED = "imported"
 """The entry of a run's `identity` that names the tool which made it; runs of ours have none."""

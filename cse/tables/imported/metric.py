@@ -4,6 +4,7 @@ The ledger's higher score always wins, so that a metric of which the lower value
 turned; `Metric.measured` turns it back.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,9 +14,17 @@ from analysis.tables.spec import MetricScale, Sense
 from cse.tables.imported import IMPORTED
 from cse_train.evaluate.metric_names import needs_direction, read_span
 from cse_train.fields import ConfigError, Scalar
+from cse_train.results import Protocol
 
 TURNED = "-"
 """Stands before the name of a metric whose sign is turned."""
+
+
+RULE = "rule"
+"""The field of a protocol that says how a number was made."""
+MADE_ELSEWHERE = "imported"
+"""How the rule of a score begins that another tool gives: how it was measured is not known here."""
+MADE_RULE = re.compile(rf"{MADE_ELSEWHERE}, (?P<better>higher|lower) is better, range (?P<span>\S+)")
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,24 @@ def declare_metric(name: str, better: Sense | None, span: float | None, values: 
     if better is None and needs_direction(name):
         raise ConfigError([f"no direction: score={name}; give --better lower, or --better higher"])
     return Metric(name, MetricScale(better or "higher", read_span(name, values) if span is None else span))
+
+
+def protocol_of_metric(metric: Metric) -> Protocol:
+    """What a score of the metric is stored with; its rule says what was declared of it, as columns may differ in it."""
+    span = "unknown" if metric.scale.span is None else f"{metric.scale.span:g}"
+    return Protocol.read({RULE: f"{MADE_ELSEWHERE}, {metric.scale.better} is better, range {span}"})
+
+
+def scale_of_protocols(protocols: Iterable[Protocol | None]) -> MetricScale | None:
+    """What was declared of imported scores; None for scores of ours, and where they are not declared alike."""
+    rules = {str(protocol.facts.get(RULE)) for protocol in protocols if protocol is not None}
+    match = MADE_RULE.fullmatch(rules.pop()) if len(rules) == 1 else None
+    if match is None:
+        return None
+    return MetricScale(
+        "lower" if match["better"] == "lower" else "higher",
+        None if match["span"] == "unknown" else float(match["span"]),
+    )
 
 
 def spec_of_metric(metric: Metric) -> dict[str, Scalar]:

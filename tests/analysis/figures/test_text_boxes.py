@@ -22,7 +22,8 @@ from analysis.study.alignment import Plane, PlanePoint
 from analysis.study.budget import SpentBudget
 from analysis.study.learning_curves import Band
 from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
-from analysis.tables.aggregate import Baseline, Entry, Row, Table
+from analysis.tables.aggregate import Baseline, Row, Table
+from analysis.tables.columns import Entry
 from analysis.tables.spec import TableSpec
 from search_spaces.catalog import load_space
 from tests.analysis.figures.boxes import faults

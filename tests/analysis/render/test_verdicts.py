@@ -10,7 +10,8 @@ import pytest
 from analysis.render.formats import render
 from analysis.render.verdicts import order_said
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import Entry, Row, Table
+from analysis.tables.aggregate import Row, Table
+from analysis.tables.columns import Entry
 from analysis.tables.ordering import Ordering, PairDifference, orderings
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.agreement import concordance, correlate_seeds
-from analysis.tables.aggregate import Entry
+from analysis.tables.columns import Entry
 from analysis.tables.ordering import order_entries
 
 

@@ -8,7 +8,8 @@ import scipy.stats
 
 from analysis.statistics.basics import holm, mean_and_sd
 from analysis.statistics.spearman_bootstrap import draws_of, resample_pairs
-from analysis.tables.aggregate import Entry, Row, Table
+from analysis.tables.aggregate import Row, Table
+from analysis.tables.columns import Entry
 from analysis.tables.ordering import measure_chance, orderings, pair_differences, resample_means, tau_b, tau_interval
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import IDLE, Entry, Row, Table
-from analysis.tables.columns import Verdict
+from analysis.tables.aggregate import IDLE, Row, Table
+from analysis.tables.columns import Entry, Verdict
 from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError, TableSpec
 from analysis.tables.verdict import judge, reference_row

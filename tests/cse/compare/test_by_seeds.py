@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.looks import LOOKS
-from analysis.tables.aggregate import entry_of
+from analysis.tables.columns import entry_of
 from analysis.tables.directions import Terms
 from analysis.tables.spec import MetricScale, TableError
 from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds, verdict_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.statistics.looks import FAMILY
-from analysis.tables.aggregate import entry_of
+from analysis.tables.columns import entry_of
 from analysis.tables.directions import Terms
 from analysis.tables.spec import POINTS, UNIT_SCALE, MetricScale
 from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds

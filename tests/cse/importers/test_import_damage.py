@@ -10,12 +10,17 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.importers import sources
-from cse.importers.take import Taking, take
+from cse.importers.records import Taking
+from cse.importers.take import take
+from tests.cse.importers.test_folders import write_project, write_result, write_state
 from tests.damage.boundaries import Boundary
 from tests.damage.damages import as_json, damaged
 from tests.damage.tries import FEW, MANY, by_name, try_many
 
-NAMES = ("runs.json", "runs.csv", "study.db", "study.log")
+NAMES = ("runs.json", "runs.csv", "study.db", "study.log", "table.csv", "trainer_state.json", "p.db", "task/r/sts.json")
+
+
+SCORES = {"trainer": "eval_sts", "trackio": "sts", "mteb": "sts"}
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +51,17 @@ def all_boundaries(folder: Path) -> list[Boundary]:
         study = optuna.create_study(storage=storage, study_name="s")
         study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
 
+    write_state(folder / "out", 100, [(50, 0.5), (100, 0.6)])
+    write_project(folder / "p.db", {"a": [60.0, 70.0], "b": [61.0]})
+    write_result(folder / "task" / "r", "sts", test=[0.7, 0.8])
+
     def reader(tool: str, name: str) -> Callable[[Path, bytes], object]:
         def read(place: Path, content: bytes) -> None:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_bytes(content)
-            finished = sources.load(tool).read(str(place / name), None)
+            finished = sources.load(tool).read(str(place / name.partition("/")[0]), None)
             ledger = Ledger.open(place / "ledger.db")
-            taking = Taking(tool=tool, source=name, sweep="s", score="value")
+            taking = Taking(tool=tool, source=name, sweep="s", score=SCORES.get(tool, "value"))
             take(finished, taking, ledger)
             assert all(run.best is not None and np.isfinite(run.best) for run in ledger.runs())
             ledger.close()
@@ -63,6 +73,10 @@ def all_boundaries(folder: Path) -> list[Boundary]:
         "runs.csv": ("wandb", f"ID,State,train.lr,value\n{rows}".encode()),
         "study.db": ("optuna", (folder / "study.db").read_bytes()),
         "study.log": ("optuna", (folder / "study.log").read_bytes()),
+        "table.csv": ("csv", f"model,seed,more,value\n{rows.replace('finished', '1')}".encode()),
+        "trainer_state.json": ("trainer", (folder / "out" / "trainer_state.json").read_bytes()),
+        "p.db": ("trackio", (folder / "p.db").read_bytes()),
+        "task/r/sts.json": ("mteb", (folder / "task" / "r" / "sts.json").read_bytes()),
     }
     return [Boundary(name, damaged(content), reader(tool, name)) for name, (tool, content) in contents.items()]
 

@@ -74,7 +74,8 @@ def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Call
     import hashlib
 
     from cse.importers import ForeignRun
-    from cse.importers.take import Taking, take
+    from cse.importers.records import Taking
+    from cse.importers.take import take
 
     names, *rows = (line.split(",") for line in PAGE.splitlines())
     old = [dict(zip(names, row, strict=True)) for row in rows[:2]]
@@ -91,7 +92,9 @@ def test_runs_of_one_name_are_told_apart_by_settings_and_else_refused(say: Calla
     seeds = "Name,train.seed,sts_dev\n" + "".join(f"simcse,{seed},{70 + seed}\n" for seed in range(3))
     assert say(seeds).startswith("3 runs imported") and say(seeds).startswith("0 runs imported, 3 already there")
     twice = say(seeds + "simcse,2,75\n", rc=2)
-    assert twice.startswith("cse: runs alike: 2 of source=") and twice.endswith("such as a column ID")
+    assert twice.startswith(
+        "cse: one seed twice: seed=2 of the only configuration has sts_dev 72 and 75 (rows 4 and 5);"
+    )
     assert len(settings(tmp_path)) == 3
 
 

@@ -197,3 +197,25 @@ def test_a_report_of_runs_without_a_dev_set_and_without_curves(
     assert main(["report", "mine", "--ledger", ledger]) == 0, capsys.readouterr().err
     page = Path(capsys.readouterr().out.strip()).read_text(encoding="utf8")
     assert "72.5" in page and "learning_rate=3e-05" in page
+
+
+def test_a_point_that_was_tried_again_is_a_seed_and_two_points_can_be_compared(
+    tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They had no table, since all were seed 0, and the gate took neither the sweep nor its runs."""
+    made = optuna.create_study(storage=f"sqlite:///{tmp_path / 'again.db'}", direction="maximize")
+    for place in range(10):
+        made.enqueue_trial({"lr": (1e-5, 3e-5)[place % 2]})
+        trial = made.ask()
+        trial.suggest_float("lr", 1e-6, 1e-3, log=True)
+        made.tell(trial, (0.60, 0.63)[place % 2] + place // 2 * 0.001)
+    assert (
+        main(["import", "optuna", str(tmp_path / "again.db"), "--as", "mine", "--scale", "1", "--ledger", ledger]) == 0
+    )
+    capsys.readouterr()
+    assert main(["table", "mine", "--ledger", ledger, "--format", "csv"]) == 0
+    assert [line.split(",")[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["5", "5"]
+    assert main(["gate", "mine:lr=1e-5", "--against", "mine:lr=3e-5", "--ledger", ledger]) == 3
+    assert capsys.readouterr().out.startswith("worse: value -0.0300 (")
+    assert main(["gate", "mine:lr=3e-5", "--against", "mine:lr=1e-5", "--ledger", ledger]) == 0
+    assert capsys.readouterr().out.startswith("better: value +0.0300 (")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from analysis.tables.aggregate import Entry, Row, Table, aggregate
+from analysis.tables.aggregate import Row, Table, aggregate
+from analysis.tables.columns import Entry
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import judge
 from cse.tables.build import spec_of

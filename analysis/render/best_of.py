@@ -1,0 +1,68 @@
+"""What the best of some seeds by dev is worth, in words and as plain data."""
+
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Entry
+from analysis.tables.labels import label
+from analysis.tables.spec import Json, MetricScale
+
+SEEDS_FOR_LINE = 5
+"""A row with fewer seeds has its best of them in JSON and `cse explain` alone."""
+
+
+def best_of_dict(entry: Entry, scale: MetricScale) -> Json:
+    """For programs; empty where the entry has too few seeds, or no dev scores."""
+    best_of = entry.best_of
+    if not best_of:
+        return {}
+    return {
+        "seeds": [best.seeds for best in best_of],
+        "expected": [best.expected for best in best_of],
+        "error": [best.error for best in best_of],
+        "range": [list(best.spread) if best.spread else None for best in best_of],
+        **({"for_published": entry.seeds_for_published(scale)} if entry.published is not None else {}),
+    }
+
+
+def describe_best_of(entry: Entry, scale: MetricScale) -> str:
+    """`best of 1, 3, 5 seeds by dev: 75.11 ± 0.12, ...; the published 76.25 takes the best of 20`; empty for none.
+
+    Behind ± stands the standard error; a published value may also lie beyond the best of all seeds.
+    """
+    best_of, digits = entry.best_of, scale.digits(entry.values)
+    if not best_of:
+        return ""
+    values = [f"{b.expected:.{digits}f}" + ("" if b.error is None else f" ± {b.error:.{digits}f}") for b in best_of]
+    counts = ", ".join(str(best.seeds) for best in best_of)
+    return f"best of {counts} seeds by dev: {', '.join(values)}{_describe_published(entry, scale)}"
+
+
+def describe_ranges(entry: Entry, scale: MetricScale) -> str:
+    """Between which 95% of the picks lie; empty where the seeds are too few to tell."""
+    digits = scale.digits(entry.values)
+    ranges = [(best.seeds, best.spread) for best in entry.best_of if best.spread]
+    shown = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]
+    return f"95% of such picks: {', '.join(shown)}" if shown else ""
+
+
+def best_of_lines(table: Table) -> list[str]:
+    """A line for each column and row that has seeds enough and dev scores."""
+    return [
+        f"{column} of {label(row.key, table.named)}: {line}"
+        for column in table.spec.columns
+        for row in table.rows
+        if row.entries[column].n >= SEEDS_FOR_LINE
+        and (line := describe_best_of(row.entries[column], table.scale(column)))
+    ]
+
+
+def _describe_published(entry: Entry, scale: MetricScale) -> str:
+    if entry.published is None:
+        return ""
+    seeds = entry.seeds_for_published(scale)
+    if seeds is not None:
+        return f"; the published {entry.published:g} takes the best of {seeds}"
+    side, most = ("below", min) if scale.better == "lower" else ("above", max)
+    sign = -1 if scale.better == "lower" else 1
+    beyond_all = sign * (entry.published - most(entry.values)) > 0
+    every = f", and {side} every one of them" if beyond_all else ""
+    return f"; the published {entry.published:g} lies {side} the best of any number of these {entry.n}{every}"

@@ -1,0 +1,118 @@
+"""The cells of a sweep whose runs another tool made: what they are called, and which one a person means."""
+
+import contextlib
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.ledger import Ledger, RunRow, SweepRow
+from analysis.run_state import RunState
+from analysis.tables.labels import setting_text, short, some, varying
+from analysis.tables.spec import Key
+from cse.tables.imported import IMPORTED
+from cse.tables.lookup import space_of_sweep
+from cse_train.fields import ConfigError, Scalar, nearest
+from search_spaces.cell_names import setting
+
+NUMBERED_FROM = 1_000_000
+"""Added to the seeds of a second model where an import numbered them: equal numbers are no common seed."""
+SEED_NAMES = ("train.seed", "seed")
+CELLS_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class ImportedCell:
+    """A configuration with its finished runs."""
+
+    key: Key
+    """Of a paper's table the row's; else the settings in which the sweep's cells differ."""
+    runs: tuple[RunRow, ...]
+    """By seed."""
+    label: str = ""
+    """Of a paper's table, what the space calls the row."""
+
+    @property
+    def argument(self) -> str:
+        """As `--cell` takes it."""
+        return self.label or ",".join(itertools.starmap(setting, self.key.items())) or "all"
+
+
+def is_numbered(run: RunRow) -> bool:
+    """Whether the run's seed is the number that an import gave it, since its tool says none."""
+    return IMPORTED in run.identity and not any(name in run.config for name in SEED_NAMES)
+
+
+def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
+    """The cells with finished runs, in the order of their first runs' signatures."""
+    done = {run.signature: run for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE])}
+    by_cell: dict[str, tuple[Mapping[str, Scalar], list[RunRow]]] = {}
+    for link in ledger.cells(sweep.id):
+        if link.signature in done:
+            row = json.dumps(link.cell, sort_keys=True)
+            by_cell.setdefault(row, (link.cell, []))[1].append(done[link.signature])
+    space = space_of_sweep(sweep) if sweep.spec.file else None
+    labels = {repr(sorted(cell.key.items())): cell.label or "" for cell in space.rows()} if space else {}
+    keys = [cell for cell, _ in by_cell.values()]
+    axes = (
+        list(dict.fromkeys(itertools.chain(*keys)))
+        if space
+        else varying(keys, list(dict.fromkeys(itertools.chain(*keys))))
+    )
+    return [
+        ImportedCell(
+            {axis: cell[axis] for axis in axes if axis in cell},
+            tuple(sorted(runs, key=lambda run: run.seed)),
+            labels.get(repr(sorted(cell.items())), ""),
+        )
+        for cell, runs in by_cell.values()
+    ]
+
+
+def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: str) -> ImportedCell:
+    """The cell that a label, or `name=value` pairs with commas, mean; ConfigError for none and for several.
+
+    A setting may be named by its last part. `before` is what a person writes before a cell.
+    """
+    cells, given = read_cells(sweep, ledger), ", ".join(wanted)
+    if not cells:
+        raise ConfigError([f"nothing finished: sweep={sweep.id} has no done run; cse import takes some over"])
+    if len(cells) == 1 and not wanted:
+        return cells[0]
+    labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(given)]
+    if labelled:
+        return labelled[0]
+    shown = some([cell.argument for cell in cells], CELLS_SHOWN, " | ")
+    if not wanted:
+        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {before}{shown}"])
+    pairs = [part.partition("=") for words in wanted for part in re.split(r",(?=[^,=]+=)", words)]
+    names = dict.fromkeys(itertools.chain(*(cell.key for cell in cells)))
+    for name, equals, _ in pairs:
+        if not equals:
+            raise ConfigError([f"no such cell: cell={given}; give one such as {shown}"])
+        if not any(name.strip() in (axis, short(axis)) for axis in names):
+            raise ConfigError([f"unknown setting: cell={name.strip()}; {nearest(name.strip(), names)}"])
+    fitting = [cell for cell in cells if all(_has(cell.key, name.strip(), text.strip()) for name, _, text in pairs)]
+    if len(fitting) != 1:
+        what = "no such cell" if not fitting else "ambiguous cell"
+        listed = some([cell.argument for cell in fitting or cells], CELLS_SHOWN, " | ")
+        raise ConfigError([f"{what}: cell={given}; give one such as {before}{listed}"])
+    return fitting[0]
+
+
+def plain_name(label: str) -> str:
+    """Letters and digits alone, small: `SimCSE-BERT base` and `simcse-bert-base` are one name."""
+    return "".join(letter for letter in label.lower() if letter.isalnum())
+
+
+def _has(key: Key, name: str, text: str) -> bool:
+    values = [value for axis, value in key.items() if name in (axis, short(axis))]
+    return any(_reads(value, text.strip("\"'")) for value in values)
+
+
+def _reads(value: Scalar, text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(text) == value
+    return text in (str(value), setting_text(value))

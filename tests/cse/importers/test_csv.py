@@ -1,0 +1,246 @@
+"""`cse import csv`: a row for each run or seed; the fifty public seeds beside the published rows."""
+
+import csv
+import json
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from analysis.ledger import Ledger
+from cse.cli.app import main
+
+PUBLIC = Path(__file__).resolve().parents[4] / "shared" / "data" / "public_runs" / "simple_simcse"
+needs_public = pytest.mark.skipif(not PUBLIC.is_dir(), reason="no ../shared/data/public_runs beside the checkout")
+FILES = {
+    "bert-base-uncased": ("S8", "SimCSE-BERT-base"),
+    "bert-large-uncased": ("E2", "SimCSE-BERT large"),
+    "roberta-base": ("S8", "SimCSE-RoBERTa-base"),
+    "roberta-large": ("S8", "SimCSE-RoBERTa-large"),
+}
+COLUMNS = {"stsb": "sts_test", "sick": "sickr_test", "avg": "avg", **{f"sts{n}": f"sts{n}" for n in range(12, 17)}}
+ARMS = "model,seed,sts,loss,note\n" + "".join(
+    f"{model},{seed},{base + seed / 10},{losses[seed]},\n"
+    for model, base, losses in (("simcse", 75.0, (0.30, 0.31, 0.29)), ("mine", 76.0, (0.20, 0.20, 0.23)))
+    for seed in range(3)
+)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> str:
+    return str(tmp_path / "ledger.db")
+
+
+@pytest.fixture
+def take(tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[str, str]]:
+    """What an import of this text prints, to stdout and to stderr."""
+
+    def taken(text: str, *words: str, rc: int = 0, encoding: str = "utf8") -> tuple[str, str]:
+        file = tmp_path / "runs.csv"
+        file.write_text(text, encoding=encoding)
+        assert main(["import", "csv", str(file), "--ledger", ledger, *words]) == rc
+        said = capsys.readouterr()
+        return said.out, said.err
+
+    return taken
+
+
+def rows_of(ledger: str, sweep: str) -> list[tuple[int, float | None]]:
+    return sorted((run.seed, run.best) for run in Ledger.open(ledger).runs(sweep=sweep))
+
+
+def show(capsys: pytest.CaptureFixture[str], *words: str, rc: int = 0) -> str:
+    assert main(list(words)) == rc
+    return capsys.readouterr().out
+
+
+def test_arms_with_seeds_go_through_every_command(
+    take: Callable[..., tuple[str, str]], ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(ARMS, "--as", "arms", "--metric", "sts:max:0-100", "--metric", "loss:min:0-1")
+    at = ("--ledger", ledger)
+    plain = json.loads(show(capsys, "table", "arms", "--format", "json", *at))
+    cells = {row["key"]["model"]: row["cells"] for row in plain["rows"]}
+    assert cells["mine"]["best"]["values"] == [76.0, 76.1, 76.2] and cells["mine"]["best"]["seeds"] == [0, 1, 2]
+    assert cells["simcse"]["loss"]["mean"] == pytest.approx(0.3)
+    assert cells["mine"]["loss"]["best_of"]["seeds"] == [1, 3], "the metric that counts is the dev score of the others"
+    sides = ("arms:model=mine", "--against", "arms:model=simcse")
+    assert show(capsys, "gate", *sides, *at).startswith("better: sts +1.00 (")
+    assert show(capsys, "gate", *sides, "--column", "loss", *at).startswith("better: loss -0.09")
+    assert show(capsys, "gate", sides[2], "--against", sides[0], *at, rc=3).startswith("worse: sts -1.00 (")
+    assert "3 seeds" in show(capsys, "compare", sides[0], sides[2], *at)
+    told = show(capsys, "explain", "arms", "--cell", "model=mine", *at)
+    assert "loss: best of 1, 3 seeds by dev: 0.2100" in told and "imported from csv" in told
+    assert "pick: model=mine" in show(capsys, "best", "arms", *at)
+    show(capsys, "report", "arms", "--out", str(tmp_path / "report"), *at)
+    assert "76.1" in (tmp_path / "report" / "index.html").read_text(encoding="utf8")
+
+
+@pytest.mark.parametrize("encoding", ["utf8", "utf-8-sig"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", ", "])
+def test_a_table_again_reordered_and_wider_brings_no_run_twice(
+    encoding: str, delimiter: str, take: Callable[..., tuple[str, str]], ledger: str
+) -> None:
+    rows = [f"{70 + n / 7},{n % 2},{'nan' if n == 4 else n}" for n in range(6)]
+    words = ("--as", "w", "--metric", "sts")
+    first, _ = take("\n".join(["sts,arm,extra", *rows]).replace(",", delimiter), *words, encoding=encoding)
+    assert first.startswith("6 runs imported, 0 already there")
+    before = rows_of(ledger, "w")
+    again, _ = take("\n".join(["sts,arm,extra", *reversed(rows)]).replace(",", delimiter), *words, encoding=encoding)
+    wider = [f"{row},{n}" for n, row in enumerate(rows)]
+    wide, _ = take("\n".join(["sts,arm,extra,more", *wider[::2], *wider[1::2]]).replace(",", delimiter), *words)
+    more, _ = take("\n".join(["sts,arm", *(row.rpartition(",")[0] for row in rows), "79,1"]), *words)
+    assert again.startswith("0 runs imported, 6 already there") and wide.startswith("0 runs imported, 6 already there")
+    assert more.startswith("1 run imported, 6 already there") and rows_of(ledger, "w") == [*before, (6, 79.0)]
+
+
+def test_fifty_equal_rows_are_fifty_seeds_and_decide_nothing(
+    take: Callable[..., tuple[str, str]], ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "avg,dev\n" + "76.25,80\n" * 50
+    out, _ = take(text, "--as", "S8", "--row", "SimCSE-BERT-base")
+    assert "50 runs imported" in out and "undecided" in out and "no setting has two seeds that differ" in out
+    out, _ = take(text + "76.25,80\n", "--as", "S8", "--row", "SimCSE-BERT-base")
+    assert "1 run imported, 50 already there" in out
+    assert rows_of(ledger, "S8@imported") == [(seed, 80.0) for seed in range(51)]
+
+
+def test_seeds_that_are_counted_are_no_common_seeds(
+    take: Callable[..., tuple[str, str]], ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "\n".join(line.replace(",seed", "").replace(f",{line.split(',')[1]},", ",", 1) for line in ARMS.splitlines())
+    take(text.replace("seed,", ""), "--as", "arms", "--metric", "sts")
+    said = show(capsys, "gate", "arms:model=mine", "--against", "arms:model=simcse", "--ledger", ledger)
+    assert "none in common" in said and said.startswith("better: sts +1.00")
+
+
+def test_a_seed_column_takes_the_place_of_numbers(take: Callable[..., tuple[str, str]], ledger: str) -> None:
+    text = "arm,draw,sts\na,11,70\na,12,71\nb,11,72\n"
+    take(text, "--as", "w", "--metric", "sts", "--rename", "draw=train.draw")
+    take(text, "--as", "v", "--metric", "sts", "--seed", "draw")
+    assert rows_of(ledger, "w") == [(0, 70.0), (0, 71.0), (0, 72.0)]
+    assert rows_of(ledger, "v") == [(11, 70.0), (11, 72.0), (12, 71.0)]
+
+
+def test_where_a_run_came_from_stays_known(take: Callable[..., tuple[str, str]], tmp_path: Path, ledger: str) -> None:
+    import hashlib
+
+    take(ARMS, "--as", "arms", "--metric", "sts", "--about", "example.org, batch 64", "--licence", "MIT")
+    opened = Ledger.open(ledger)
+    details = [rows[-1].details for rows in opened.provenance([run.signature for run in opened.runs()]).values()]
+    sha256 = hashlib.sha256((tmp_path / "runs.csv").read_bytes()).hexdigest()
+    assert sorted(each["row"] for each in details) == [2, 3, 4, 5, 6, 7]
+    kept = {(each["sha256"], each["about"], each["licence"], each["source"]) for each in details}
+    assert kept == {(sha256, "example.org, batch 64", "MIT", f"csv {tmp_path / 'runs.csv'}")}
+    assert {source.hash for source in opened.imports().values()} == {sha256}
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        (ARMS, ("--metric", "stts"), "no such score: score=stts; did you mean sts?"),
+        (ARMS, ("--metric", "sts", "--metric", "los"), "no such metric: metric=los; did you mean loss?"),
+        (ARMS, ("--metric", "sts", "--metric", "sts:min"), "two metrics of one name: metric=sts; give it once"),
+        (ARMS, ("--metric", "sts:max:5-5"), "wrong range: metric=sts:max:5-5 has no width; write --metric NAME"),
+        (ARMS, ("--metric", "loss"), "no direction: score=loss; give --better lower"),
+        (ARMS, ("--metric", "loss:min", "--better", "higher"), "two directions: --better=higher of score=loss"),
+        (ARMS, ("--metric", "sts", "--seed", "sed"), "no seed: sed=None of row 2; name a column of whole numbers"),
+        (ARMS, ("--metric", "sts", "--seed", "model"), "no seed: model=simcse of row 2"),
+        (ARMS + "mine,2,99,0.1,\n", ("--metric", "sts"), "one seed twice: seed=2 of model=mine has sts 76.2 and 99 "),
+        ("sts,sts\n1,2\n", ("--metric", "sts"), "wrong header: "),
+        ("sts;x\n70,5;1\n", ("--metric", "sts"), "score is no number: score=sts has '70,5'"),
+        ("sts\n", ("--metric", "sts"), "no finished runs: source="),
+        (ARMS, (), "nothing given: --score KEY; give it too"),
+        (ARMS, ("--row", "SimCSE-BERT-base"), "unknown space: space=w"),
+    ],
+)
+def test_each_mistake_is_one_line(
+    text: str, words: Sequence[str], line: str, take: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    _, err = take(text, "--as", "w", *words, rc=2)
+    assert err.startswith(f"cse: {line}") and err.count("\n") == 1 and not (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        ("avg,dev\n0.75,0.8\n0.76,0.8\n", (), "another unit: avg=0.76 at most, and the paper prints 76.25;"),
+        ("avg,average\n75,76\n", (), "two metrics of one name: avg and average are both sts;"),
+        ("x,y\n75,76\n", (), "no column of S8: the file has x, y; give --rename NAME=COLUMN"),
+        ("avg,rate\n75,a\n76,b\n", (), "several configurations: runs of one row differ in rate;"),
+        ("avg\n75\n", ("--row", "SimCSE-BERT-bas"), "no such cell: cell=SimCSE-BERT-bas;"),
+    ],
+)
+def test_each_mistake_about_a_row_is_one_line(
+    text: str, words: Sequence[str], line: str, take: Callable[..., tuple[str, str]]
+) -> None:
+    _, err = take(text, "--as", "S8", *(words or ("--row", "SimCSE-BERT-base")), rc=2)
+    assert err.startswith(f"cse: {line}") and err.count("\n") == 1
+
+
+def test_the_runs_of_two_sources_are_not_pooled_in_a_row(take: Callable[..., tuple[str, str]], ledger: str) -> None:
+    row = ("--row", "SimCSE-BERT-base")
+    take("avg\n75.1\n75.2\n", "--as", "S8", *row)
+    _, err = take("avg\n74.1\n74.2\n", "--as", "S8", *row, rc=2)
+    assert err.startswith("cse: two sources: --as S8@imported has 2 runs of this row from elsewhere;")
+    take("avg\n74.1\n74.2\n", "--as", "S8@second", *row)
+    assert rows_of(ledger, "S8@second") == [(0, 74.1), (1, 74.2)]
+
+
+def word_of(values: Sequence[float], published: float) -> str:
+    """The rule of docs/verdicts.md at the paper's own scale, written down again."""
+    mean, sd, n = statistics.fmean(values), statistics.stdev(values), len(values)
+    t = float(scipy.stats.t.ppf(0.975, n - 1))
+    of_mean, of_seed = t * sd / math.sqrt(n), t * sd * math.sqrt(1 + 1 / n)
+    away = abs(published - mean) - 0.005
+    return "reproduced" if away <= of_mean <= 1 else "within seed noise" if away <= of_seed else "different"
+
+
+@needs_public
+@pytest.mark.parametrize("name", FILES)
+def test_fifty_public_seeds_beside_the_published_row(
+    name: str, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Means and deviations are numpy's, and all eight words those of the documented rule."""
+    file, (table, row) = PUBLIC / f"{name}.csv", FILES[name]
+    words = ("--about", "https://github.com/hppRC/simple-simcse, batch 64, rate 3e-5", "--licence", "MIT")
+    said = show(capsys, "import", "csv", str(file), "--as", table, "--row", row, *words, "--ledger", ledger)
+    assert "another implementation: https://github.com/hppRC/simple-simcse, batch 64, rate 3e-5 (licence MIT)" in said
+    rows = list(csv.DictReader(file.open(encoding="utf8")))
+    plain = json.loads(show(capsys, "table", f"{table}@imported", "--format", "json", "--ledger", ledger))
+    (cells,) = (each["cells"] for each in plain["rows"] if each["cells"]["avg"]["n"])
+    verdicts = {each["column"]: each["word"] for each in plain["verdicts"]}
+    for theirs, column in COLUMNS.items():
+        values = np.array([float(each[theirs]) for each in rows])
+        entry = cells[column]
+        assert entry["n"] == 50 and entry["values"] == values.tolist()
+        assert entry["mean"] == pytest.approx(values.mean(), abs=1e-9)
+        assert entry["sd"] == pytest.approx(values.std(ddof=1), abs=1e-9)
+        assert verdicts[column] == word_of(values.tolist(), entry["published"])
+        assert entry["best_of"]["seeds"] == [1, 3, 5, 10]
+    if name == "bert-base-uncased":
+        assert cells["avg"]["best_of"]["expected"] == pytest.approx([75.1, 75.6, 75.8, 76.0], abs=0.1)
+        assert cells["avg"]["best_of"]["for_published"] == 20
+    if name == "roberta-base":
+        assert cells["avg"]["best_of"]["for_published"] is None and "above every one of them" in said
+
+
+def test_the_site_shows_imported_sweeps_and_rows_of_published_tables(
+    take: Callable[..., tuple[str, str]], ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(ARMS, "--as", "arms", "--metric", "sts:max:0-100")
+    take("avg,dev\n70.1,80\n70.2,81\n70.4,80.5\n", "--as", "S8", "--row", "SimCSE-BERT-base", "--about", "example.org")
+    show(capsys, "site", "--to", str(tmp_path / "site"), "--ledger", ledger)
+    site = json.loads((tmp_path / "site" / "site.json").read_text(encoding="utf8"))
+    (table,) = (each for each in site["tables"] if each["id"] == "S8")
+    assert table["verdicts"]["different"] == 1 and "S8@imported" in table["scales"][0]["scale"]
+    assert "another implementation: example.org" in _page(tmp_path, "S8") and "76.1" in _page(tmp_path, "arms")
+
+
+def _page(folder: Path, id: str) -> str:
+    (file,) = (folder / "site").rglob(f"{id}.html")
+    return file.read_text(encoding="utf8")

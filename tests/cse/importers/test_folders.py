@@ -1,0 +1,116 @@
+"""What lies in folders: the Trainer's states, MTEB's results, Trackio's projects; twice, and with more in them."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cse.cli.app import main
+
+
+@pytest.fixture
+def take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The first line that an import prints, or its one line of error."""
+
+    def taken(tool: str, source: Path, metric: str, *words: str, rc: int = 0) -> str:
+        about = ("--as", "w", "--metric", metric, "--ledger", str(tmp_path / "l.db"))
+        assert main(["import", tool, str(source), *about, *words]) == rc
+        said = capsys.readouterr()
+        return (said.err if rc else said.out).partition(" as w")[0].strip()
+
+    return taken
+
+
+def runs_of(tmp_path: Path) -> list[tuple[int, float | None]]:
+    return sorted((run.seed, run.best) for run in Ledger.open(tmp_path / "l.db").runs())
+
+
+def write_state(folder: Path, step: int, log: list[tuple[int, float]], best: int | None = None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    history = [{"step": 10, "loss": 1.0}, *({"step": at, "eval_sts": value, "epoch": 1.0} for at, value in log)]
+    state = {"global_step": step, "max_steps": 100, "train_batch_size": 64, "log_history": history}
+    state["best_model_checkpoint"] = f"out/checkpoint-{best}" if best else None
+    (folder / "trainer_state.json").write_text(json.dumps(state), encoding="utf8")
+
+
+def test_the_trainers_runs_are_seeds_of_one_configuration(take: Callable[..., str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_state(out / "a" / "checkpoint-50", 50, [(50, 0.70)])
+    write_state(out / "a" / "checkpoint-100", 100, [(50, 0.70), (100, 0.68)], best=50)
+    write_state(out / "b", 100, [(50, 0.71), (100, 0.72)])
+    assert take("trainer", out, "eval_sts:max:0-1") == "2 runs imported, 0 already there"
+    assert runs_of(tmp_path) == [(0, 0.70), (1, 0.72)], "the best step where one was picked, else the last"
+    write_state(out / "c", 100, [(100, 0.69)])
+    write_state(out / "copy of c", 100, [(100, 0.69)])
+    assert take("trainer", out, "eval_sts:max:0-1") == "1 run imported, 2 already there"
+    assert take("trainer", out / "b" / "trainer_state.json", "eval_sts:max:0-1").startswith("0 runs imported, 1")
+
+
+def write_result(folder: Path, task: str, **splits: list[float]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = {split: [{"main_score": v, "hf_subset": str(n)} for n, v in enumerate(vs)] for split, vs in splits.items()}
+    result = {"task_name": task, "mteb_version": "1.12.75", "dataset_revision": "x", "scores": scores}
+    (folder / f"{task}.json").write_text(json.dumps(result), encoding="utf8")
+
+
+def test_models_of_mteb_with_tasks_for_columns(
+    take: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    write_result(results / "org__a" / "r1", "STS12", test=[0.70])
+    write_result(results / "org__a" / "r1", "STS17", test=[0.8, 0.9], dev=[0.5])
+    write_result(results / "org__b" / "r2", "STS12", test=[0.75])
+    meta = {"name": "org/a", "revision": "r1"}
+    (results / "org__a" / "r1" / "model_meta.json").write_text(json.dumps(meta), encoding="utf8")
+    assert take("mteb", results, "STS12", "--metric", "STS17") == "2 runs imported, 0 already there"
+    assert take("mteb", results, "STS12", "--metric", "STS17") == "0 runs imported, 2 already there"
+    assert main(["table", "w", "--format", "json", "--ledger", str(tmp_path / "l.db")]) == 0
+    rows = {row["key"]["model"]: row["cells"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["org/a"]["STS17"]["mean"] == pytest.approx(0.85) and rows["org__b"]["best"]["mean"] == 0.75
+
+
+def write_project(file: Path, runs: dict[str, list[float]]) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("create table metrics (id integer primary key, run_id, timestamp, run_name, step, metrics)")
+        connection.execute("create table configs (id integer primary key, run_id, run_name, config, created_at)")
+        for name, values in runs.items():
+            config = json.dumps({"lr": 3e-5, "_Group": "x"})
+            connection.execute("insert into configs values (null, ?, ?, ?, '')", (name, name, config))
+            for step, value in enumerate(values):
+                row = (name, "2026-01-01T00:00:00+00:00", name, step, json.dumps({"sts": value}))
+                connection.execute("insert into metrics values (null, ?, ?, ?, ?, ?)", row)
+    connection.close()
+
+
+def test_a_project_of_trackio(take: Callable[..., str], tmp_path: Path) -> None:
+    write_project(tmp_path / "p.db", {"a": [60.0, 70.0], "b": [61.0, 69.0]})
+    assert take("trackio", tmp_path / "p.db", "sts") == "2 runs imported, 0 already there"
+    assert runs_of(tmp_path) == [(0, 70.0), (1, 69.0)]
+    write_project(tmp_path / "q.db", {"b": [61.0, 69.0], "a": [60.0, 70.0], "c": [68.0]})
+    assert take("trackio", tmp_path / "q.db", "sts") == "1 run imported, 2 already there"
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "text", "line"),
+    [
+        ("trainer", "out/x.txt", "", "no runs: source=PATH has no trainer_state.json;"),
+        ("trainer", "out/trainer_state.json", "{", "unreadable run: file=PATH/trainer_state.json ("),
+        ("trainer", "out/trainer_state.json", '{"global_step": 1}', "unreadable run: file=PATH/trainer_state.json ("),
+        ("mteb", "out/x.txt", "", "no results: source=PATH has no TASK.json;"),
+        ("mteb", "out/STS12.json", "[", "unreadable result: file=PATH/STS12.json ("),
+        ("mteb", "out/STS12.json", '{"scores": {"test": [{}]}}', "unreadable result: file=PATH/STS12.json ("),
+        ("trackio", "out/x.txt", "", "no such file: source=PATH; name PROJECT.db"),
+    ],
+)
+def test_each_mistake_is_one_line(
+    tool: str, name: str, text: str, line: str, take: Callable[..., str], tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir()
+    file.write_text(text, encoding="utf8")
+    said = take(tool, file.parent, "sts", rc=2)
+    assert said.startswith(f"cse: {line.replace('PATH', str(file.parent))}") and "\n" not in said
+    assert take(tool, file.parent, "sts", "--study", "s", rc=2).startswith("cse: no studies: study=s;")
