@@ -10,6 +10,7 @@ from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.fingerprint import SHIPPED_TESTS, fingerprint_of
 from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.evaluate.user_sets.kinds import open_user_file
+from cse_train.evaluate.user_sets.three_files import is_three_files
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.survey import Survey, survey_source
@@ -114,7 +115,7 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
         counted = f"; {_tell(survey_file(file), file)}"
     else:
         open_file = open_user_file(file)
-        columns = dict(open_file.columns)
+        columns = {} if is_three_files(file) else dict(open_file.columns)
         counts = {
             "ratings": lambda: f"{len(load_pairs(file.name, paths))} rated pairs",
             "labels": lambda: f"{len(load_task(file.name, paths).splits['all'].labels)} labelled sentences",
