@@ -23,6 +23,8 @@ Role = Literal["corpus", "dev", "test"]
 Kind = Literal["ratings", "labels", "retrieval"]
 """What a set has: rated pairs, labelled sentences, or documents judged for queries."""
 Metric = Literal["ndcg@10", "mrr@10", "recall@1"]
+OnEmpty = Literal["skip", "refuse"]
+"""What becomes of the rows of training text that have no word."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,10 @@ class UserFile:
     """Whether quotes of CSV and TSV enclose fields, or are text."""
     metric: Metric = "ndcg@10"
     """Of a retrieval set: what stands under its name."""
+    on_empty: OnEmpty | None = None
+    """Of training text; None refuses, but for a plain CSV, whose empty fields are blanks as in SimCSE's release."""
+    deduplicate: bool = False
+    """Of training text: whether a row that equals an earlier one is left out."""
 
     @property
     def path(self) -> Path | None:
@@ -58,12 +64,14 @@ class UserFile:
     def text(self) -> str:
         """What a command line takes for it: the path alone where that says everything, else a mapping."""
         said = {
-            **({} if self.name == stem(self.file) else {"name": self.name}),
+            **({} if self.name == make_name(self.file) else {"name": self.name}),
             **({"kind": self.kind} if self.kind else {}),
             **({"columns": self.named} if self.columns else {}),
             **({"split": self.split} if self.split else {}),
             **({} if self.quotes else {"quotes": False}),
             **({} if self.metric == UserFile.metric else {"metric": self.metric}),
+            **({"on_empty": self.on_empty} if self.on_empty else {}),
+            **({"deduplicate": True} if self.deduplicate else {}),
         }
         return json.dumps({"file": self.file, **said}, ensure_ascii=False) if said else self.file
 
@@ -79,6 +87,11 @@ def stem(file: str) -> str:
     name = name[: -len(PACKED_SUFFIX)] if name.lower().endswith(PACKED_SUFFIX) else name
     end = ending(name)
     return name[: -len(end)] if end in (*TABLE_SUFFIXES, PLAIN_SUFFIX) else name
+
+
+def make_name(file: str) -> str:
+    """What a file's column is called where nothing says it: the stem, with `_` for what no column's name may have."""
+    return re.sub(r"[^A-Za-z0-9_.@+-]+", "_", stem(file)).lstrip("_")
 
 
 def is_file_name(text: str) -> bool:

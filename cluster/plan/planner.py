@@ -15,7 +15,7 @@ from cluster.plan.method_code import own_digest
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cluster.plan.signature import CODE, Identity, seed_signature, signature
-from cluster.plan.user_files import add_user_files
+from cluster.plan.user_files import add_user_files, require_corpora
 from cse_train import methods
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -70,6 +70,7 @@ def plan(
     """
     spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
     paths = add_user_files(paths, (file for resolved, _ in spaces_and_seeds for file in resolved.files))
+    require_corpora(paths)
     return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs, keep=keep)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from cluster.plan.method_code import own_digest
 from cluster.plan.published_corpora import count_printed_rows
 from cse_train import fields
-from cse_train.backbone.identity import backbone_identity, prompt_identity
+from cse_train.backbone.identity import backbone_identity, has_masked_lm_head, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
@@ -32,6 +32,8 @@ NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
 LENGTH = "examples"
 """What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
+GENERATOR = "generator"
+"""The input of a method that fills masked tokens of the encoder's own vocabulary."""
 PROMPT = "prompt"
 """What stands in front of every text, among a run's inputs where something does."""
 DATA = "data."
@@ -147,7 +149,25 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
             raise
         absent["method"] = "; ".join(error.problems)
         inputs = {"inputs": "absent"}
+    if GENERATOR in inputs and (line := _other_vocabulary(run)):
+        if absent is None:
+            raise ConfigError([line])
+        absent["method"] = line
     return {f"{run.options.PREFIX or DATA}{name}": digest for name, digest in inputs.items()}
+
+
+def _other_vocabulary(run: RunConfig) -> str | None:
+    """A line on a generator that reads other token ids than the encoder; None where one of them is not at hand."""
+    encoder, key = run.train.encoder, f"method.{GENERATOR}"
+    generator = str(run.flat()[key])
+    try:
+        if _backbone(encoder)[-1] == _backbone(generator)[-1]:
+            return None
+    except ConfigError:
+        return None
+    give = f"set {key}={encoder}, which has one" if has_masked_lm_head(encoder) else "give one with its tokenizer"
+    line = f"another vocabulary: {key}={generator} reads other token ids than train.encoder={encoder}"
+    return f"{line}, and must be a masked language model of the same; {give}"
 
 
 def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) -> Identity:

@@ -10,9 +10,12 @@ from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.fingerprint import SHIPPED_TESTS, fingerprint_of
 from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.evaluate.user_sets.kinds import open_user_file
+from cse_train.evaluate.user_sets.three_files import is_three_files
 from cse_train.fields import ConfigError
+from cse_train.text.corpora.files import file_source
+from cse_train.text.corpora.survey import Survey, survey_source
 from cse_train.text.corpora.tables import open_table
-from cse_train.text.corpora.user_text import corpus_columns, is_table
+from cse_train.text.corpora.user_text import corpus_columns, is_table, keeps_blanks, survey_file
 from cse_train.text.sources import open_source
 from cse_train.user_files import UserFile, map_files
 from search_spaces.user_data.in_space import two_of_one_name
@@ -53,9 +56,51 @@ def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
     ]
 
 
+def require_corpora(paths: DataPaths) -> None:
+    """Read the user's own training text to its end. ConfigError with a line for each that cannot be trained on."""
+    problems = []
+    for file in map_files(paths.files).values():
+        try:
+            if file.role == "corpus" and _is_there(file):
+                survey_file(file)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
 def describe_files(paths: DataPaths) -> list[str]:
-    """A line for each file that is there: what it is, how much it has, and which column was taken for what."""
-    return [_describe(file, paths) for file in map_files(paths.files).values() if _is_there(file)]
+    """A line for each file that is there: what it is, how much it has, and which column was taken for what.
+
+    ConfigError as `require_corpora`.
+    """
+    require_corpora(paths)
+    there = [file for file in map_files(paths.files).values() if _is_there(file)]
+    each = {replace(file, name="") if file.role == "corpus" else file: file for file in reversed(there)}
+    return [*(_describe(file, paths) for file in reversed(each.values())), *_describe_train_file(paths)]
+
+
+def _describe_train_file(paths: DataPaths) -> list[str]:
+    """The counts of a file of `--train-file` that is read by the places of its columns."""
+    if paths.train_file is None or paths.corpus("file") is not None:
+        return []
+    source = file_source("file", paths.train_file)
+    what = f"{', '.join(source.columns)} of {paths.train_file} by their places"
+    return [f"corpus file: {what}; {_tell(survey_source(source), None)}"]
+
+
+def _tell(counted: Survey, file: UserFile | None) -> str:
+    """A corpus's counts in words, and what becomes of rows that are empty or stand twice."""
+    parts = ["1 row" if counted.rows == 1 else f"{counted.rows:,} rows"]
+    if counted.empty:
+        blank = file is None or (file.on_empty is None and keeps_blanks(file))
+        what = "trained on as blanks (`on_empty: skip` leaves them out)" if blank else "left out"
+        parts.append(f"{counted.empty:,} empty, {what}")
+    if counted.duplicates:
+        what = "left out" if file and file.deduplicate else "trained on (`deduplicate: true` leaves them out)"
+        parts.append(f"{counted.duplicates:,} equal to an earlier one, {what}")
+    half, most, longest = counted.words
+    return "; ".join([*parts, f"words: median {half:,}, 99% up to {most:,}, longest {longest:,}"])
 
 
 def _is_there(file: UserFile) -> bool:
@@ -63,12 +108,14 @@ def _is_there(file: UserFile) -> bool:
 
 
 def _describe(file: UserFile, paths: DataPaths) -> str:
+    counted = ""
     if file.role == "corpus":
         columns = corpus_columns(file, open_table(file)) if is_table(file) else {}
         what = ", ".join(columns) if columns else "a sentence a line"
+        counted = f"; {_tell(survey_file(file), file)}"
     else:
         open_file = open_user_file(file)
-        columns = dict(open_file.columns)
+        columns = {} if is_three_files(file) else dict(open_file.columns)
         counts = {
             "ratings": lambda: f"{len(load_pairs(file.name, paths))} rated pairs",
             "labels": lambda: f"{len(load_task(file.name, paths).splits['all'].labels)} labelled sentences",
@@ -79,4 +126,4 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
         }
         what = counts[open_file.kind]()
     taken = ", ".join(f"{wanted}={name}" for wanted, name in columns.items())
-    return f"{file.role} {file.name}: {what} of {file.file}" + (f" ({taken})" if taken else "")
+    return f"{file.role} {file.name}: {what} of {file.file}" + (f" ({taken})" if taken else "") + counted

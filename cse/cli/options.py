@@ -21,8 +21,9 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.files import cache_folder
 from cse_train.plugins import registry
-from cse_train.text.corpora.user_text import user_source
-from cse_train.user_files import UserFile, ending
+from cse_train.text.corpora.files import file_source
+from cse_train.text.corpora.user_text import reads_by_name, user_source
+from cse_train.user_files import UserFile
 from search_spaces.catalog import catalog
 from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml, read_yaml
@@ -244,25 +245,25 @@ def data_paths(
         raise ConfigError([f"no such path: {name}={path}; give one that exists" for name, path in absent.items()])
     paths = DataPaths.from_folder(data) if data is not None else DataPaths()
     inputs = {"senteval": senteval, "train_file": train_file}
-    files = [] if train_file is None else _train_files(train_file, train_columns)
+    files = list[UserFile]()
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
-        inputs[files[1].name if files else "nli" if ending(train_file.name) == ".csv" else "wiki"] = train_file
+        file = UserFile(name="file", file=str(train_file.resolve()), role="corpus", columns=_columns(train_columns))
+        named = reads_by_name(file)
+        pairs = "sent1" in (user_source(file) if named else file_source("file", train_file)).columns
+        names = [*(["nli"] if pairs else []), *([] if pairs and paths.wiki else ["wiki"])]
+        inputs |= dict.fromkeys(names, train_file)
+        files = [dataclasses.replace(file, name=name) for name in ("file", *names)] if named else []
     resolved = {name: path.resolve() for name, path in inputs.items() if path is not None}
     return dataclasses.replace(paths, cache=cache_folder().resolve(), files=tuple(files), **resolved)
 
 
-def _train_files(path: Path, columns: str | None) -> list[UserFile]:
-    """A training file that is read by the names of its columns, as `file` and as what it stands for; else none."""
-    if columns is None and not path.is_dir() and ending(path.name) != ".parquet":
-        return []
-    pairs = [tuple(part.split("=", 1)) for part in columns.split(",")] if columns else []
+def _columns(given: str | None) -> tuple[tuple[str, str], ...]:
+    """`--train-columns` as a file's columns."""
+    pairs = [tuple(part.split("=", 1)) for part in given.split(",")] if given else []
     if wrong := [part for part in pairs if len(part) != 2 or not all(part)]:
-        line = f"wrong columns: --train-columns={columns}, at {'='.join(wrong[0])}"
+        line = f"wrong columns: --train-columns={given}, at {'='.join(wrong[0])}"
         raise ConfigError([f"{line}; write text=NAME, or sent0=NAME,sent1=NAME"])
-    named = tuple(sorted((wanted.strip(), name.strip()) for wanted, name in pairs))
-    file = UserFile(name="file", file=str(path.resolve()), role="corpus", columns=named)
-    have = user_source(file).columns
-    return [file, dataclasses.replace(file, name="nli" if "sent1" in have else "wiki")]
+    return tuple(sorted((wanted.strip(), name.strip()) for wanted, name in pairs))
 
 
 def sweep_named(name: str, ledger: Ledger | None) -> str:

@@ -1,5 +1,6 @@
 """What an encoder is, told without loading its weights and without torch: content hash and tokenizer."""
 
+import json
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +35,15 @@ def backbone_identity(name: str) -> tuple[str, str]:
         return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
     files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
     return content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
+
+
+def has_masked_lm_head(name: str) -> bool:
+    """Whether an encoder's config.json names an architecture that fills masked tokens."""
+    if names_vectors(name):
+        return False
+    with reading("unreadable config", name, REMEDY):
+        config = json.loads((locate(name) / "config.json").read_text(encoding="utf8"))
+        return any("MaskedLM" in kind or "PreTraining" in kind for kind in config.get("architectures") or ())
 
 
 def prompt_identity(name: str, prompt: str | None) -> str:

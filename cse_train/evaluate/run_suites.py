@@ -72,5 +72,9 @@ def _scores(model: TextModel, paths: DataPaths, name: str, options: Options) -> 
     scores: list[Score] = suite.evaluate(model, paths, **chosen)
     version = code_version(name)
     return [
-        replace(score, protocol=replace(score.protocol, code_version=version, prompt=model.prompt)) for score in scores
+        replace(
+            score,
+            protocol=replace(score.protocol, code_version=version, prompt=score.protocol.prompt or model.prompt),
+        )
+        for score in scores
     ]

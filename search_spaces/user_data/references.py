@@ -1,5 +1,6 @@
 """One file as a person names it, by its path or as `{file: ..., columns: {...}}`, on a command line or in a space."""
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Json
 from cse_train.text.sources import CORPUS_NAMES
-from cse_train.user_files import FILE_NAME, HUB_PREFIX, Kind, Metric, Role, UserFile, is_file_name, stem
+from cse_train.user_files import FILE_NAME, HUB_PREFIX, Kind, Metric, Role, UserFile, is_file_name, make_name
 from search_spaces.file_shape import CLOSED, Give, Text, brief, read
 from search_spaces.strict_yaml import parse_yaml
 from search_spaces.user_data.places import absolute
@@ -35,6 +36,10 @@ class FileShape:
     split: Text | None = None
     quotes: Annotated[bool, Give("give true, or false where quotes are text")] = True
     metric: Annotated[Literal["ndcg@10", "mrr@10", "recall@1"], Give("give ndcg@10, mrr@10 or recall@1")] = "ndcg@10"
+    on_empty: Annotated[Literal["skip", "refuse"] | None, Give("give skip or refuse")] = None
+    """Of training text: what becomes of rows without words."""
+    deduplicate: Annotated[bool, Give("give true, or false")] = False
+    """Of training text: whether a row that equals an earlier one is left out."""
 
 
 def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFile | None, list[str]]:
@@ -47,18 +52,21 @@ def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFil
         return None, problems
     if "\0" in shape.file:
         return None, [f"wrong path: {where}.file={brief(shape.file)} has a null byte; give a path, or hf:NAME"]
-    name = shape.name or stem(shape.file)
+    name = shape.name or make_name(shape.file)
     problems = _name_problems(name, role, where, shape.name is not None)
     if role == "corpus" and shape.kind is not None:
         line = f"wrong key: {where}.kind={shape.kind} of training text"
         problems.append(f"{line}; leave it out, its columns say what it is")
+    if role != "corpus" and (shape.on_empty or shape.deduplicate):
+        given = f"on_empty={shape.on_empty}" if shape.on_empty else "deduplicate=true"
+        problems.append(f"wrong key: {where}.{given} of a set; leave it out, a set is scored as it stands")
     place = shape.file if shape.file.startswith(HUB_PREFIX) else str((folder / Path(shape.file).expanduser()).resolve())
     kind: Kind | None = shape.kind
     metric: Metric = shape.metric
     columns = tuple(sorted(shape.columns.items()))
     made = UserFile(
         name=name, file=place, role=role, kind=kind, columns=columns, split=shape.split, quotes=shape.quotes,
-        metric=metric,
+        metric=metric, on_empty=shape.on_empty, deduplicate=shape.deduplicate,
     )  # fmt: skip
     return made, problems
 
@@ -115,10 +123,14 @@ def read_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[User
 
 
 def read_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile, ...]]:
-    """Suites of a command line, each part several with commas or one mapping, as names; and the files among them."""
+    """Suites of a command line, each part several with commas or one mapping, as names; and the files among them.
+
+    A path with commas stands alone, or between double quotes.
+    """
     names, files, problems = list[str](), list[UserFile](), list[str]()
     for part in parts:
-        words = [part] if part.strip().startswith("{") else [word.strip() for word in part.split(",")]
+        alone = part.strip().startswith("{") or (folder / Path(part).expanduser()).is_file()
+        words = [part] if alone else [word.strip() for word in next(csv.reader([part], skipinitialspace=True), [""])]
         for word in words:
             if not is_reference(word):
                 names.append(word)

@@ -52,7 +52,10 @@ TEXTS = {
     "a.txt.gz": (packed(), "truncated data: "),
     "cut.txt.gz": (gzip.compress(b"a river\n" * 50)[:-12], "truncated data: "),
     "open.csv": (b'sent0,sent1\na,b\n"c,d\ne,f\n', "wrong row: open.csv ends within quotes"),
-    "long.csv": (b'sent0,sent1\n"' + b"x" * 200_000 + b'",b\n', "wrong row: long.csv (field larger than field limit"),
+    "long.csv": (
+        b'sent0,sent1\n"' + b"x\n" * (LINE_CHARACTERS // 2 + 1) + b'",b\n',
+        "wrong row: long.csv (field larger than field limit",
+    ),
     "deep.jsonl": (b"[" * 100_000, "wrong row: deep.jsonl line 1 is not a JSON object"),
     "half.jsonl": (b'{"text": "a \\ud800 b"}\n', "wrong row: half.jsonl line 1 is not a JSON object"),
     "latin.txt": (b"caf\xe9\n", "not UTF-8: latin.txt"),

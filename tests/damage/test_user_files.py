@@ -1,5 +1,6 @@
 """Mistakes in files of a user's own: one line that names the file and what to do, and exit code 2."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -96,6 +97,83 @@ def test_a_set_that_cannot_be_read_is_one_line(name: str, capsys: pytest.Capture
     assert told in refused(capsys, *training) and not Path("run").exists()
 
 
+ROWS = 60
+TEXTS = "id,body\n" + "".join(f"{i},the stone by river {i} is old\n" for i in range(ROWS))
+LONG = "the river " * 20_000
+CORPORA: dict[str, tuple[str, bytes, str]] = {
+    "empty rows": (
+        "c.csv",
+        TEXTS.replace("the stone by river 3 is old", "").encode(),
+        "has 1 of 60 without words, the",
+    ),
+    "blanks alone": ("c.jsonl", b'{"text": "a"}\n{"text": " "}\n', "has 1 of 2 without words, the first is row 2"),
+    "a null": ("c.jsonl", b'{"body": "a"}\n{"body": null}\n', "has 1 of 2 without words, the first is row 2"),
+    "half a pair": ("c.tsv", b"id\tsent0\tsent1\n1\ta\tb\n2\tc\t\n", "has 1 of 2 without words, the first is row 2"),
+    "a late short row": ("c.csv", (TEXTS + "60\n").encode(), "line 62 has 1 fields, the header 2"),
+    "a late long row": ("c.csv", (TEXTS + "60,a,b\n").encode(), "line 62 has 3 fields, the header 2"),
+    "a late open quote": ("c.csv", (TEXTS + '60,"a\n').encode(), "or give `quotes: false`"),
+    "late Latin-1": ("c.csv", (TEXTS + "60,fl\u00fb\n").encode("latin-1"), "not UTF-8: "),
+    "UTF-16": ("c.csv", TEXTS.encode("utf-16"), "not UTF-8: "),
+    "UTF-16 text": ("c.txt", CORPUS.encode("utf-16"), "not UTF-8: "),
+    "a late number": ("c.jsonl", b'{"body": "a"}\n{"body": 7}\n', "body is a int"),
+    "half a letter": ("c.jsonl", b'{"body": "a"}\n{"body": "\\ud800"}\n', "line 2: body has no word"),
+    "a late list": ("c.jsonl", b'{"body": "a"}\n["b"]\n', "line 2 is no JSON object"),
+    "cut gzip": ("c.csv.gz", gzip.compress(TEXTS.encode())[:-9], "truncated data: "),
+    "a wrong label": ("c.csv", b"sent0,sent1,label\na,b,neutral\na,b,maybe\n", "line 3 has label=maybe"),
+    "a header alone": ("c.csv", b"id,body\n", "has no row with text"),
+    "blank lines alone": ("c.txt", b"\n \n\n", "has no row with text"),
+    "a line of 10 million": ("c.txt", b"a" * 10_000_001, "line too long: "),
+    "a column twice": ("c.csv", b"body,body\na,b\n", "has body twice"),
+    "other names": ("c.csv", b"one,two\na,b\n", "say which is which by columns: {text: NAME}"),
+}
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_corpus_that_cannot_be_read_to_its_end_is_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file, content, told = CORPORA[name]
+    Path(file).write_bytes(content)
+    assert told in refused(capsys, "plan", space(corpus=file))
+    training = ("train", "simcse", "--set", f"train.corpus={file}", "--set", "train.dev=good.tsv", "--to", "run")
+    assert told in refused(capsys, *training) and not Path("run").exists()
+
+
+COUNTS: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
+    "as it is": ("c.csv", TEXTS.encode(), {}, "(text=body); 60 rows; words: median 7, 99% up to 7, longest 7"),
+    "empty rows": (
+        *("c.csv", TEXTS.replace("the stone by river 3 is old", "").encode(), {"on_empty": "skip"}),
+        "; 60 rows; 1 empty, left out; words: ",
+    ),
+    "blank lines": ("c.txt", CORPUS.replace("\n", "\n\n", 2).encode(), {}, "; 42 rows; 2 empty, left out; words: "),
+    "one column of a release": ("c.csv", b'text\na river\n""\n', {}, "1 empty, trained on as blanks (`on_empty: skip`"),
+    "equal rows": (
+        *("c.txt", (CORPUS + CORPUS).encode(), {}),
+        "; 80 rows; 40 equal to an earlier one, trained on (`deduplicate: true` leaves them out); words: ",
+    ),
+    "equal rows left out": (
+        *("c.txt", (CORPUS + CORPUS).encode(), {"deduplicate": True}),
+        "; 80 rows; 40 equal to an earlier one, left out; words: ",
+    ),
+    "200 kB in a field": (
+        *("c.csv", (TEXTS + f"60,{LONG}\n").encode(), {}),
+        "; 61 rows; words: median 7, 99% up to 40,000, longest 40,000",
+    ),
+    "200 kB in a line": ("c.txt", (CORPUS + LONG).encode(), {}, "; 41 rows; words: median 7, 99% up to 40,000"),
+    "200 kB of JSON": ("c.jsonl", json.dumps({"body": LONG}).encode(), {}, "; 1 row; words: median 40,000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_corpus_is_counted_before_anything_is_trained(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file, content, given, told = COUNTS[name]
+    Path(file).write_bytes(content)
+    corpus = json.dumps({"file": file, **given})
+    assert main(["plan", space(corpus={"file": file, **given})]) == 0
+    capsys.readouterr()
+    lacking = ("--set", "train.encoder=./nowhere", "--to", "run")
+    assert main(["train", "simcse", "--set", f"train.corpus={corpus}", "--set", "train.dev=good.tsv", *lacking]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
 NAMES: dict[str, tuple[dict[str, Any], str]] = {
     "no such column": ({"dev": {"file": "good.tsv", "columns": {"rating": "scor"}}}, "did you mean score?"),
     "no such role": ({"dev": {"file": "good.tsv", "columns": {"ratin": "score"}}}, "did you mean rating?"),
@@ -129,6 +207,9 @@ NAMES: dict[str, tuple[dict[str, Any], str]] = {
     "no text in a corpus": ({"corpus": {"file": "n.csv"}}, "say which is which by columns: {text: NAME}"),
     "a picture": ({"dev": {"file": "a.png", "name": "a"}}, "no table: file="),
     "no split": ({"dev": {"file": ".", "name": "a"}}, "unreadable data set: "),
+    "empty rows of a set": ({"dev": {"file": "good.tsv", "on_empty": "skip"}}, "wrong key: dev.on_empty=skip of a set"),
+    "equal rows of a set": ({"evaluate": [{"file": "held.tsv", "deduplicate": True}]}, "deduplicate=true of a set"),
+    "empty rows kept": ({"corpus": {"file": "corpus.txt", "on_empty": "keep"}}, "give skip or refuse"),
     "a number": ({"dev": 7}, "wrong type: dev=7"),
 }
 

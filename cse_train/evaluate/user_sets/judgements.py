@@ -1,13 +1,13 @@
 """Documents judged for queries, in a file of the user's own: how high an encoder ranks those that answer.
 
-For each query all documents of the file are ranked by their cosine with it, but for one of the query's own text that
-does not answer it; of documents equally near those that answer come last. `ndcg@10`: gains are the judgements,
-discounted by log2(1 + rank), over those of the best order; `mrr@10`: 1 / rank of the first document that answers, 0
-beyond rank 10; `recall@1`: whether the nearest one answers. Each is the mean over queries, times 100.
+For each query all documents of the file are ranked by their cosine with it, but for one of the query's own text (in
+three files: of its ID) that does not answer it; of documents equally near those that answer come last. `ndcg@10`: gains
+are the judgements, discounted by log2(1 + rank), over those of the best order; `mrr@10`: 1 / rank of the first document
+that answers, 0 beyond rank 10; `recall@1`: whether the nearest one answers. Each is the mean over queries, times 100.
 Shape suffixes: Q queries, C documents, D embedding size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import get_args
@@ -30,19 +30,24 @@ NAME = "judgements"
 RANK_METRICS: tuple[Metric, ...] = get_args(Metric)
 DEPTH = 10
 QUERIES_AT_ONCE = 256
-"""Queries whose cosines with all documents are held at once."""
+COSINES_AT_ONCE = 2**25
+"""Cosines of queries with all documents that are held at once, and the most queries."""
 TIES_RULE = "ties against"
+SIDES = ("query", "document")
+"""Names of the prompts for the two kinds of texts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Queries and documents, each text once, and what a document is worth for a query."""
+    """Queries and documents, each text or each ID once, and what a document is worth for a query."""
 
     name: str
     queries: tuple[str, ...]
     documents: tuple[str, ...]
     judged: tuple[dict[int, float], ...]
     """For each query: document -> a judgement above 0."""
+    itself: tuple[int | None, ...]
+    """For each query: the document that it is, which is left out of its ranking; None where there is none."""
     metric: Metric
     """What stands under the name."""
     split: str
@@ -59,11 +64,11 @@ def load_judgements(file: UserFile) -> Judgements:
 def _load(file: UserFile, _state: FileState) -> Judgements:
     open_file = open_user_file(file)
     place, names = open_file.table.place, dict(open_file.columns)
-    documents: dict[str, int] = {}
-    judged: dict[str, dict[int, float]] = {}
+    documents, queries = _Texts(), _Texts()
+    judged: dict[int, dict[int, float]] = {}
     for where, values in open_file.table.read(list(names.values())):
         row = dict(zip(names, values, strict=True))
-        document = documents.setdefault(text_of(row["document"], place, where, names["document"]), len(documents))
+        document = documents.add(text_of(row["document"], place, where, names["document"]), row.get("document_id"))
         if row["query"] is None or not str(row["query"]).strip():
             continue
         query = text_of(row["query"], place, where, names["query"])
@@ -71,33 +76,54 @@ def _load(file: UserFile, _state: FileState) -> Judgements:
         if worth < 0:
             raise ConfigError([f"negative judgement: {place}, {where}: {worth:g}; give 0 for what does not answer"])
         if worth > 0:
-            judged.setdefault(query, {})[document] = worth
-    if not judged or len(documents) < 2:
-        what = f"{len(judged)} queries with an answer and {len(documents)} documents"
+            judged.setdefault(queries.add(query, row.get("query_id")), {})[document] = worth
+    if not judged or len(documents.texts) < 2:
+        what = f"{len(judged)} queries with an answer and {len(documents.texts)} documents"
         raise ConfigError([f"nothing to retrieve: {place} has {what}; give a query with an answer and two documents"])
-    texts = list(documents)
-    answers = (
-        part
-        for query, worths in sorted(judged.items())
-        for part in ("query", query, *(part for row, worth in worths.items() for part in (texts[row], repr(worth))))
-    )
-    content = texts_hash([file.metric, *sorted(texts), *answers])
+    answers = tuple(judged[query] for query in range(len(judged)))
+    alike = [documents.places.get(key) for key in queries.places]
+    itself = tuple(None if place in answers[query] else place for query, place in enumerate(alike))
+    content = _hash(file.metric, queries, documents, answers)
     return Judgements(
-        file.name, tuple(judged), tuple(documents), tuple(judged.values()), file.metric, file.role, content
+        file.name, tuple(queries.texts), tuple(documents.texts), answers, itself, file.metric, file.role, content
     )
+
+
+class _Texts:
+    """Texts in the order of their first appearance, by their IDs, or by themselves where they have none."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.places: dict[str, int] = {}
+
+    def add(self, text: str, key: str | None) -> int:
+        place = self.places.setdefault(text if key is None else key, len(self.texts))
+        if place == len(self.texts):
+            self.texts.append(text)
+        return place
+
+
+def _hash(metric: Metric, queries: _Texts, documents: _Texts, answers: Sequence[dict[int, float]]) -> str:
+    """Of texts, judgements and the metric; of three files their IDs count beside."""
+    keys = list(documents.places)
+    parts = [metric, *sorted(keys)]
+    for query, place in sorted(queries.places.items()):
+        parts += ["query", query, *(part for row, worth in answers[place].items() for part in (keys[row], repr(worth)))]
+    if keys != documents.texts:
+        named = (texts.texts[place] for texts in (documents, queries) for _, place in sorted(texts.places.items()))
+        parts += ["IDs", *named]
+    return texts_hash(parts)
 
 
 def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.ndarray) -> dict[Metric, float]:
     """Each metric, times 100, of rows in the set's order."""
     unit_QD, unit_CD = unit(queries_QD), unit(documents_CD)
-    places = {text: place for place, text in enumerate(judgements.documents)}
     each = []
-    for first in range(0, len(unit_QD), QUERIES_AT_ONCE):
-        cosines = round_cosines(unit_QD[first : first + QUERIES_AT_ONCE] @ unit_CD.T)
+    at_once = max(1, min(QUERIES_AT_ONCE, COSINES_AT_ONCE // len(unit_CD)))
+    for first in range(0, len(unit_QD), at_once):
+        cosines = round_cosines(unit_QD[first : first + at_once] @ unit_CD.T)
         for query, row in enumerate(cosines, start=first):
-            answers = judgements.judged[query]
-            itself = places.get(judgements.queries[query])
-            each.append(_score_query(row, answers, itself if itself not in answers else None))
+            each.append(_score_query(row, judgements.judged[query], judgements.itself[query]))
     means = 100.0 * np.mean(each, axis=0)
     return dict(zip(RANK_METRICS, map(float, means), strict=True))
 
@@ -122,11 +148,26 @@ def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ())
     return [score for judgements in loaded for score in _scores(model, judgements)]
 
 
-def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
+def find_prompts(model: TextModel) -> dict[str, str]:
+    """What stands in front of queries and of documents where a model has prompts: those of these names, or nothing, as
+    sentence-transformers' encode_query and encode_document do it. Empty for a model whose texts all stand bare."""
+    prompts = {side: model.prompts.get(side, "") for side in SIDES} if model.prompts else {}
+    return prompts if model.prompt or any(prompts.values()) else {}
+
+
+def _embed(model: TextModel, judgements: Judgements, prompts: Mapping[str, str]) -> tuple[np.ndarray, np.ndarray]:
+    if prompts:
+        query, document = (prompts[side] for side in SIDES)
+        return model.embed(judgements.queries, query), model.embed(judgements.documents, document)
     count = len(judgements.queries)
     embeddings = model.embed([*judgements.queries, *judgements.documents])
-    values = scores_of(judgements, embeddings[:count], embeddings[count:])
-    about = {"queries": count, "documents": len(judgements.documents)}
+    return embeddings[:count], embeddings[count:]
+
+
+def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
+    prompts = find_prompts(model)
+    values = scores_of(judgements, *_embed(model, judgements, prompts))
+    about = {"queries": len(judgements.queries), "documents": len(judgements.documents)}
     first = [judgements.metric, *(metric for metric in RANK_METRICS if metric != judgements.metric)]
     return [
         Score(
@@ -139,6 +180,7 @@ def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
                 aggregation="mean over queries",
                 split=judgements.split,
                 max_length=model.max_length,
+                prompt=", ".join(f"{name}: {text}" for name, text in prompts.items()),
                 rule=f"{metric}, {TIES_RULE}",
                 data_hash=judgements.content_hash,
             ),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cse_train.evaluate.user_sets.three_files import JOINED_COLUMNS, is_three_files, open_three_files
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.tables import TextTable, name_columns, open_table
 from cse_train.user_files import Kind, UserFile
@@ -47,6 +48,8 @@ class Opened:
 
 def open_user_file(file: UserFile) -> Opened:
     """The file, its kind told by `kind:`, by the columns that are said, or by their usual names. ConfigError."""
+    if is_three_files(file):
+        return _open_three_files(file)
     table = open_table(file)
     kind = file.kind or _kind(file, table)
     wrong = [name for name in file.named if name not in USUAL_COLUMNS[kind]]
@@ -57,6 +60,14 @@ def open_user_file(file: UserFile) -> Opened:
     columns = name_columns(table, file.named, _usual(kind, table), set_names(kind))
     _require_distinct(file, columns)
     return Opened(file, kind, table, columns)
+
+
+def _open_three_files(file: UserFile) -> Opened:
+    if file.columns or file.kind not in (None, "retrieval"):
+        given = f"columns={file.named}" if file.columns else f"kind={file.kind}"
+        line = f"not of three files: {given} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
+        raise ConfigError([f"{line}; leave it out"])
+    return Opened(file, "retrieval", open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
 
 
 def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:

@@ -18,6 +18,8 @@ def read_labels(file: UserFile) -> list[tuple[str, str]]:
     labelled: list[tuple[str, str]] = []
     for where, (text, label) in open_file.table.read(names):
         sentence = text_of(text, place, where, names[0])
+        if isinstance(label, float) and label.is_integer():
+            label = int(label)  # readers of tables make floats of whole numbers where a column has an empty field
         if not isinstance(label, str | int | bool) or str(label).strip() == "":
             line = f"missing label: {place}, {where}: {names[1]} is no class; give one or remove the row"
             raise ConfigError([line])

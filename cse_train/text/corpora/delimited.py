@@ -12,11 +12,12 @@ from typing import Any
 
 from cse_train.fields import ConfigError
 from cse_train.reading import reading
-from cse_train.text.corpora.lines import open_text
+from cse_train.text.corpora.lines import LINE_CHARACTERS, open_text
 from cse_train.user_files import ending
 
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 """Ending -> what may part its fields, the usual one first."""
+csv.field_size_limit(LINE_CHARACTERS)  # of the whole process; Python's own 131,072 refuses long documents
 
 
 def is_delimited(path: Path) -> bool:

@@ -120,6 +120,11 @@ def name_columns(
     return chosen
 
 
+def is_blank(value: Any) -> bool:
+    """Whether a value is absent, or a text without words."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def text_of(value: Any, place: str, where: str, column: str) -> str:
     """A value as text, without line breaks. ConfigError where it is absent, no text, or has no word."""
     if value is not None and not isinstance(value, str):

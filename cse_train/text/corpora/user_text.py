@@ -1,15 +1,28 @@
 """The user's own training text: sentences, pairs, labelled pairs or triplets, by the names of their columns."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS, Row, Source, file_source, has_label
+from cse_train.text.corpora.delimited import is_delimited
+from cse_train.text.corpora.files import (
+    LABELLED_COLUMNS,
+    PAIR_COLUMNS,
+    Row,
+    Source,
+    file_source,
+    has_label,
+    join_hash,
+)
+from cse_train.text.corpora.lines import open_text
+from cse_train.text.corpora.survey import Survey, leave_out_duplicates, leave_out_empty, survey_source
 from cse_train.text.corpora.tables import (
     FileState,
     TextTable,
     file_state,
+    is_blank,
     name_columns,
     open_table,
     require_there,
@@ -33,19 +46,75 @@ TEXT_SHAPES = (("sent0", "sent1", "hard_neg"), ("sent0", "sent1", "label"), ("se
 def user_source(file: UserFile) -> Source:
     """The corpus in a user's file; one that `file_source` reads alike is read by it, and has its hash.
 
+    `on_empty: skip` and `deduplicate` leave rows out, and are part of the hash where they are given.
     Raises ConfigError, one line: no such file, no such column, columns that make no corpus.
     """
+    skips = file.on_empty == "skip"
+    whole = _open(file, lenient=skips)
+    filled = replace(whole, rows=lambda: leave_out_empty(whole)) if skips else whole
+    rows = (lambda: leave_out_duplicates(filled)) if file.deduplicate else filled.rows
+    said = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
+    return replace(whole, rows=rows, content_hash=join_hash(*said, whole.content_hash) if said else whole.content_hash)
+
+
+def survey_file(file: UserFile) -> Survey:
+    """The counts of a corpus, remembered as long as its file stays.
+
+    Raises ConfigError, one line, for all that `user_source` or its rows would refuse, and for a corpus without a row.
+    """
+    require_there(file)
+    return _survey(file, file_state(file))
+
+
+@lru_cache(maxsize=16)
+def _survey(file: UserFile, _state: FileState) -> Survey:
+    counted = survey_source(_open(file, lenient=True))
+    refuses = file.on_empty == "refuse" or (file.on_empty is None and is_table(file) and not keeps_blanks(file))
+    if counted.empty and refuses:
+        what = f"empty rows: {file.file} has {counted.empty} of {counted.rows} without words, the first is row"
+        leave = f"{{file: {Path(file.file).name}, on_empty: skip}}"
+        raise ConfigError([f"{what} {counted.first_empty}; leave them out by {leave}, or correct them"])
+    if counted.rows == counted.empty:
+        raise ConfigError([f"empty data: {file.file} has no row with text; give another file"])
+    return counted
+
+
+def keeps_blanks(file: UserFile) -> bool:
+    """Whether rows without words are trained on as blanks, as SimCSE's release does with its CSV."""
+    if file.path is None or not is_delimited(file.path):
+        return False
+    table = open_table(file)
+    return _is_plain(file, table, corpus_columns(file, table))
+
+
+def _open(file: UserFile, *, lenient: bool) -> Source:
+    """The corpus before anything is left out; rows without words are empty texts where the reading is `lenient`."""
     require_there(file)
     if file.path is not None and not is_table(file):
         if file.columns:
             raise ConfigError([f"no columns: columns={file.named} of {file.path}, which is plain text; leave them out"])
-        return file_source(file.name, file.path)
+        source = file_source(file.name, file.path)
+        path = file.path
+        return replace(source, rows=lambda: _lines(path)) if lenient else source
     table = open_table(file)
     columns = corpus_columns(file, table)
-    if file.path is not None and _is_plain(file, table, columns):
+    if file.path is not None and _is_plain(file, table, columns) and not (lenient and not is_delimited(file.path)):
         return file_source(file.name, file.path)
     digest = _hash(file, file_state(file), tuple(columns.values()))
-    return Source(file.name, tuple(columns), digest, lambda: _rows(table, columns))
+    return Source(file.name, tuple(columns), digest, lambda: _rows(table, columns, lenient))
+
+
+def reads_by_name(file: UserFile) -> bool:
+    """Whether a file of `--train-file` is read by the names of its columns: a CSV or TSV that does not name what they
+    are, and a corpus whose columns stand where those of SimCSE's files do, are read by their places."""
+    if file.columns or file.path is None or not is_delimited(file.path):
+        return True
+    table = open_table(file)
+    try:
+        columns = corpus_columns(file, table)
+    except ConfigError:
+        return False
+    return tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
 
 
 def is_table(file: UserFile) -> bool:
@@ -81,7 +150,7 @@ def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
 def _is_plain(file: UserFile, table: TextTable, columns: dict[str, str]) -> bool:
     """Whether the readers of `--train-file` read the same from it."""
     assert file.path is not None
-    if not file.path.is_file() or not file.quotes or ending(file.path.name) == ".parquet":
+    if not file.path.is_file() or not file.quotes or file.on_empty or ending(file.path.name) == ".parquet":
         return False
     shipped = (PAIR_COLUMNS[:2], PAIR_COLUMNS, LABELLED_COLUMNS)
     if ending(file.path.name) == ".jsonl":
@@ -90,18 +159,24 @@ def _is_plain(file: UserFile, table: TextTable, columns: dict[str, str]) -> bool
     return len(table.columns) == 1 or (alike and table.columns in shipped and tuple(columns) == table.columns)
 
 
-def _rows(table: TextTable, columns: dict[str, str]) -> Iterator[Row]:
+def _lines(path: Path) -> Iterator[Row]:
+    """Of plain text, blank lines too."""
+    with open_text(path) as lines:
+        yield from ((line.strip(),) for line in lines)
+
+
+def _rows(table: TextTable, columns: dict[str, str], lenient: bool) -> Iterator[Row]:
     """A text keeps its words and loses its line breaks; a pair without a label is left out."""
+    names = [name for wanted, name in columns.items() if wanted != "label"]
     for where, values in table.read(list(columns.values())):
-        given = dict(zip(columns, values, strict=True))
-        if "label" in given:
-            label = given["label"] if given["label"] is not None else "-"
-            if not has_label(str(label), Path(table.place), int(where.split()[-1])):
-                continue
-        yield tuple(
-            str(value) if name == "label" else text_of(value, table.place, where, columns[name])
-            for name, value in given.items()
-        )
+        labels = tuple("-" if label is None else str(label) for label in values[len(names) :])
+        if labels and not has_label(labels[0], Path(table.place), int(where.split()[-1])):
+            continue
+        texts = [
+            "" if lenient and is_blank(value) else text_of(value, table.place, where, name)
+            for name, value in zip(names, values, strict=False)
+        ]
+        yield (*texts, *labels)
 
 
 @lru_cache(maxsize=64)

@@ -75,13 +75,15 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.open(tmp_path / "ledger.db", create=True)
 
 
+WIKI = {"train.encoder": "wiki-l1-h64"}
+"""Its vocabulary is that of the generators."""
 PLACES: list[tuple[str, str, Callable[..., Path], dict]] = [
     ("simcse", "train.encoder", encoder, {}),
-    ("simcse", "method.generator", encoder, {"method.augmentation": "mlm"}),
+    ("simcse", "method.generator", encoder, {"method.augmentation": "mlm", **WIKI}),
     ("simcse", "method.synonyms", words, {"method.augmentation": "synonym"}),
-    ("esimcse", "method.generator", encoder, {"method.extension": "masked_prediction"}),
-    ("diffcse", "method.generator", encoder, {}),
-    ("d2cse", "method.generator", encoder, {}),
+    ("esimcse", "method.generator", encoder, {"method.extension": "masked_prediction", **WIKI}),
+    ("diffcse", "method.generator", encoder, WIKI),
+    ("d2cse", "method.generator", encoder, WIKI),
     ("infersent", "train.encoder", vectors, {"train.corpus": "nli"}),
 ]
 

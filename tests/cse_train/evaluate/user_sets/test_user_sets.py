@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cse_train.backbone.backbone import load_backbone
@@ -99,6 +100,18 @@ def test_a_copy_of_a_transfer_task_scores_as_the_shipped_task_does(data_dir: Pat
     (score,) = evaluate(MODEL, paths_of(mine(tmp_path / "films.csv")), ["films"], CHOSEN)
     assert (score.column, score.metric, score.protocol.rule) == ("films", "accuracy", "senteval, 10 folds, adam")
     assert 40 < score.value < 75
+
+
+def test_a_class_that_a_table_reader_gives_as_a_whole_float_is_that_number(tmp_path: Path) -> None:
+    """pandas and Parquet make 1.0 of 1 where a column once had an empty field."""
+    rows = pd.DataFrame({"text": [f"a river {n}" for n in range(30)], "label": [n % 2 for n in range(30)]})
+    rows.to_csv(tmp_path / "whole.csv", index=False)
+    rows.astype({"label": "float64"}).to_parquet(tmp_path / "float.parquet")
+    hashes = {registry.set_hash(p.stem, paths_of(mine(p))) for p in tmp_path.iterdir()}
+    assert len(hashes) == 1
+    rows.assign(label=rows.label + 0.5).to_parquet(tmp_path / "half.parquet")
+    with pytest.raises(ConfigError, match="^missing label: .*half.parquet, row 1: label is no class"):
+        registry.set_hash("half", paths_of(mine(tmp_path / "half.parquet")))
 
 
 def test_retrieval_follows_its_protocol(judged: UserFile) -> None:

@@ -29,6 +29,18 @@ def quoted(rows: Rows, delimiter: str = ",", end: str = "\n") -> str:
     return text.getvalue()
 
 
+def as_needed(rows: Rows, delimiter: str = ",") -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
+
+
+def packed_parts(content: bytes) -> bytes:
+    """As `cat a.gz b.gz` gives them."""
+    half = len(content) // 2
+    return gzip.compress(content[:half]) + gzip.compress(content[half:])
+
+
 def spread(rows: Rows) -> str:
     """Blanks behind commas, and quotes behind blanks."""
     return quoted(rows).replace('","', '",  "')
@@ -41,6 +53,12 @@ WAYS: dict[str, tuple[str, Callable[[Rows], bytes]]] = {
     "a spreadsheet's semicolons": ("a.csv", lambda rows: quoted(rows, ";", "\r\n").encode("utf-8-sig")),
     "tabs in a .csv": ("a.csv", lambda rows: quoted(rows, "\t").encode()),
     "tabs": ("a.tsv", lambda rows: quoted(rows, "\t").encode()),
+    "an old Mac's line ends": ("a.csv", lambda rows: quoted(rows, end="\r").encode()),
+    "no line end after the last row": ("a.csv", lambda rows: quoted(rows).rstrip("\n").encode()),
+    "blanks around the header": ("a.csv", lambda rows: quoted([[f" {n} " for n in rows[0]], *rows[1:]]).encode()),
+    "quotes where a field needs them": ("a.csv", lambda rows: as_needed(rows).encode()),
+    "a spreadsheet's tabs as needed": ("a.tsv", lambda rows: as_needed(rows, "\t").encode("utf-8-sig")),
+    "two packed parts": ("a.csv.gz", lambda rows: packed_parts(quoted(rows).encode())),
     "capitals": ("A.TSV", lambda rows: quoted(rows, "\t").encode()),
     "packed": ("a.CSV.GZ", lambda rows: gzip.compress(spread(rows).encode("utf-8-sig"))),
 }
@@ -114,9 +132,40 @@ def test_a_semicolon_in_a_header_with_commas_is_text(tmp_path: Path) -> None:
     assert [fields for _, fields in read_delimited(tmp_path / "a.csv")] == [["one;half", "two"], ["a;b", "c"]]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_field_of_200_kb_is_read(kind: str, tmp_path: Path) -> None:
+    """Python's csv takes 131,072 characters, and its error said that a quote was open."""
+    rows, read = KINDS[kind]
+    text = max(rows[0].index(name) for name in rows[0] if name in ("sentence1", "text", "document", "sent0"))
+    long = [*rows[:-1], [("river, " * 30_000 + cell) if at == text else cell for at, cell in enumerate(rows[-1])]]
+    (tmp_path / "long.csv").write_text(quoted(long), encoding="utf8")
+    (tmp_path / "long.tsv").write_text(quoted(long, "\t"), encoding="utf8")
+    assert read(tmp_path / "long.csv") == read(tmp_path / "long.tsv")
+
+
 @pytest.mark.parametrize("name", ["x.TSV", "x.Csv.GZ", "x.JSONL", "x.PARQUET", "x.TXT"])
 def test_an_ending_in_capitals_is_that_ending(name: str, tmp_path: Path) -> None:
     assert is_file_name(name) and stem(f"/data/{name}") == "x"
     (tmp_path / name).write_bytes(b"")
     names, files = read_suites([name], tmp_path)
     assert names == ["x"] and [file.file for file in files] == [str(tmp_path / name)]
+
+
+def test_a_suites_path_may_hold_commas_and_blanks(tmp_path: Path) -> None:
+    for name in ("my, own set.tsv", "b.csv"):
+        (tmp_path / name).write_text("", encoding="utf8")
+    mine = str(tmp_path / "my, own set.tsv")
+    for parts in (["my, own set.tsv"], [mine], ['"my, own set.tsv"'], ["{file: 'my, own set.tsv'}"]):
+        names, files = read_suites(parts, tmp_path)
+        assert (names, [file.file for file in files]) == (["my_own_set"], [mine])
+        assert read_suites([files[0].text()], Path("/")) == (names, files)
+    names, files = read_suites([f'sts_dev, "{mine}" ,b.csv'], tmp_path)
+    assert names == ["sts_dev", "my_own_set", "b"] and files[0].file == mine
+
+
+def test_empty_lines_are_no_rows_of_a_table(tmp_path: Path) -> None:
+    for kind, (rows, read) in KINDS.items():
+        if kind != "sentences":  # `cse embed` gives a row for each line
+            (tmp_path / "a.csv").write_text(quoted(rows), encoding="utf8")
+            (tmp_path / "b.csv").write_text(quoted(rows).replace("\n", "\n\n"), encoding="utf8")
+            assert read(tmp_path / "a.csv") == read(tmp_path / "b.csv")

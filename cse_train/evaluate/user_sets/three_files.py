@@ -1,0 +1,128 @@
+"""A retrieval set as a folder of three files: documents, queries, and judgements that join them by their IDs.
+
+The layout is BEIR's (https://github.com/beir-cellar/beir): `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`; each
+may be any table that is read here, and the judgements may also lie beside the others, as `qrels.tsv`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.corpora.tables import Fields, TextTable, name_columns, open_table, text_of
+from cse_train.user_files import PACKED_SUFFIX, TABLE_SUFFIXES, UserFile
+
+DOCUMENT_NAMES = ("corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "document_id", "pid")
+QUERY_NAMES = ("query-id", "query_id", "qid")
+TEXT_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "corpus": {
+        "id": ("_id", "id", *DOCUMENT_NAMES),
+        "text": ("text", "document", "passage", "contents", "content", "body"),
+        "title": ("title",),
+    },
+    "queries": {"id": ("_id", "id", *QUERY_NAMES), "text": ("text", "query", "question")},
+}
+"""File -> what is wanted -> names under which files usually have it; a title is put in front of its text."""
+JUDGEMENT_NAMES = {
+    "query": QUERY_NAMES,
+    "document": DOCUMENT_NAMES,
+    "relevance": ("score", "relevance", "judgement", "label"),
+}
+JUDGEMENTS = "qrels"
+JOINED_COLUMNS = ("query_id", "query", "document_id", "document", "relevance")
+
+
+def is_three_files(file: UserFile) -> bool:
+    """Whether a folder has documents and queries."""
+    return file.path is not None and file.path.is_dir() and all(_tables(file.path, part) for part in TEXT_NAMES)
+
+
+def open_three_files(file: UserFile) -> TextTable:
+    """The three as one table of JOINED_COLUMNS: every document without a query, then every judgement with its texts.
+
+    ConfigError, one line: a file that is absent or has not the columns, and at a row an ID that stands twice, or that
+    the other file lacks.
+    """
+    assert file.path is not None
+    folder = file.path
+    paths = {part: _only(_tables(folder, part), folder, part) for part in TEXT_NAMES}
+    judgements = _open(file, _find_judgements(file))
+    named = name_columns(judgements, {}, JUDGEMENT_NAMES, ("query", "document"))
+
+    def read(names: Sequence[str]) -> Iterator[Fields]:
+        documents, queries = (_read_texts(_open(file, paths[part]), TEXT_NAMES[part]) for part in TEXT_NAMES)
+        for where, row in _rows(documents, queries, paths, judgements, named):
+            yield where, [row.get(name) for name in names]
+
+    return TextTable(str(folder), JOINED_COLUMNS, read)
+
+
+def _rows(
+    documents: Mapping[str, str],
+    queries: Mapping[str, str],
+    paths: Mapping[str, Path],
+    judgements: TextTable,
+    named: Mapping[str, str],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, text in documents.items():
+        yield f"document {key}", {"document_id": key, "document": text}
+    for where, values in judgements.read(list(named.values())):
+        row = dict(zip(named, values, strict=True))
+        query, document = str(row["query"]), str(row["document"])
+        for part, known_ids, key in (("queries", queries, query), ("corpus", documents, document)):
+            if key not in known_ids:
+                line = f"unknown ID: {judgements.place}, {where}: {key[:40]} is not in {paths[part].name}"
+                raise ConfigError([f"{line}; correct or remove the row"])
+        texts = {"query": queries[query], "document": documents[document]}
+        joined = {"query_id": query, "document_id": document, **texts, "relevance": row.get("relevance", 1)}
+        yield f"{judgements.place}, {where}", joined
+
+
+def _read_texts(table: TextTable, usual: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """ID -> text, a title in front where there is one."""
+    named = name_columns(table, {}, usual, ("id", "text"))
+    texts = dict[str, str]()
+    for where, values in table.read(list(named.values())):
+        row = dict(zip(named, values, strict=True))
+        key = str(row["id"])
+        if row["id"] is None or key in texts:
+            what = f"no ID: {table.place}, {where}" if row["id"] is None else f"ID twice: {table.place}, {where}: {key}"
+            raise ConfigError([f"{what}; give each row one of its own"])
+        title, text = row.get("title"), row["text"]
+        if isinstance(title, str) and (text is None or isinstance(text, str)):
+            text = f"{title} {text or ''}"
+        texts[key] = text_of(text, table.place, where, named["text"])
+    return texts
+
+
+def _open(file: UserFile, path: Path) -> TextTable:
+    return open_table(replace(file, file=str(path)))
+
+
+def _tables(folder: Path, name: str) -> list[Path]:
+    """The tables of this name, of whatever format."""
+    endings = [end + packed for end in TABLE_SUFFIXES for packed in ("", PACKED_SUFFIX)]
+    return sorted(path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings)
+
+
+def _find_judgements(file: UserFile) -> Path:
+    """The file beside the others, or the one of the split that is asked for."""
+    assert file.path is not None
+    folder = file.path / JUDGEMENTS
+    if not folder.is_dir():
+        return _only(_tables(file.path, JUDGEMENTS), file.path, JUDGEMENTS)
+    splits = {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.is_file()}
+    if file.split is None and len(splits) == 1:
+        return next(iter(splits.values()))
+    if file.split not in splits:
+        hint = nearest(file.split, splits) if file.split else f"give `split:`, one of {', '.join(splits)}"
+        raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
+    return splits[file.split]
+
+
+def _only(paths: Sequence[Path], folder: Path, name: str) -> Path:
+    if len(paths) != 1:
+        have = f"has {', '.join(path.name for path in paths)}" if paths else f"has no {name}"
+        raise ConfigError([f"which {name}: {folder} {have}; give one, such as {name}.jsonl or {name}.tsv"])
+    return paths[0]

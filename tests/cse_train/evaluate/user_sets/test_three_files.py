@@ -1,0 +1,166 @@
+"""Corpus, queries and judgements as three files: read as they lie, and scored as sentence-transformers scores them."""
+
+import csv
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.run_suites import evaluate
+from cse_train.evaluate.user_sets.judgements import load_judgements
+from cse_train.fields import ConfigError
+from cse_train.user_files import UserFile
+from search_spaces.user_data.references import read_suites
+from tests.cse_train.encoders import tokenizer_of, write_encoder
+
+WORDS = "river old stone bridge town winter music garden light glass field house road".split()
+DRAWN = random.Random(0)
+DOCUMENTS = {f"d{n}": (f"the {DRAWN.choice(WORDS)}", " ".join(DRAWN.choices(WORDS, k=6))) for n in range(60)}
+JUDGED = {f"q{n}": DRAWN.sample([*DOCUMENTS], k=1 + n % 4) for n in range(12)}
+QUERIES = {query: " ".join(DOCUMENTS[keys[0]][1].split()[:4]) for query, keys in JUDGED.items()} | {"q12": "a road"}
+
+
+def beir(folder: Path) -> None:
+    """Titles, metadata, a query without an answer, and judgements of 0."""
+    (folder / "qrels").mkdir(parents=True)
+    documents = [{"_id": k, "title": t, "text": x, "metadata": {}} for k, (t, x) in DOCUMENTS.items()]
+    lines(folder / "corpus.jsonl", documents)
+    lines(folder / "queries.jsonl", [{"_id": key, "text": text, "metadata": {}} for key, text in QUERIES.items()])
+    for split in ("dev", "test"):
+        rows = [[query, key, "1"] for query, keys in JUDGED.items() for key in keys]
+        rows += [["q0", next(key for key in DOCUMENTS if key not in JUDGED["q0"]), "0"]]
+        delimited(
+            folder / "qrels" / f"{split}.tsv",
+            [["query-id", "corpus-id", "score"], *rows[: None if split == "test" else 9]],
+        )
+
+
+def tables(folder: Path) -> None:
+    folder.mkdir()
+    delimited(folder / "corpus.tsv", [["id", "text"], *([k, f"{t} {x}"] for k, (t, x) in DOCUMENTS.items())])
+    delimited(folder / "queries.tsv", [["qid", "query"], *([key, text] for key, text in QUERIES.items())])
+    rows = [[query, key] for query, keys in JUDGED.items() for key in keys]
+    delimited(folder / "qrels.tsv", [["qid", "docid"], *rows])
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
+
+
+def delimited(path: Path, rows: list[list[str]]) -> None:
+    with path.open("w", encoding="utf8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows(rows)
+
+
+def mine(folder: Path, **given: Any) -> UserFile:
+    return UserFile(name="faq", file=str(folder), role="test", **given)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    beir(tmp_path / "faq")
+    return tmp_path / "faq"
+
+
+@pytest.mark.parametrize("write", [beir, tables])
+def test_beirs_layout_and_tables_hold_the_same_set(write: Callable[[Path], None], tmp_path: Path) -> None:
+    write(tmp_path / "faq")
+    loaded = load_judgements(mine(tmp_path / "faq", split="test" if write is beir else None))
+    assert loaded.documents == tuple(f"{title} {text}" for title, text in DOCUMENTS.values())
+    assert loaded.queries == tuple(QUERIES[query] for query in JUDGED), "those with an answer"
+    keys = list(DOCUMENTS)
+    assert [{keys[place] for place in answers} for answers in loaded.judged] == [set(ids) for ids in JUDGED.values()]
+    beir(tmp_path / "other")
+    assert loaded.content_hash == load_judgements(mine(tmp_path / "other", split="test")).content_hash
+    assert loaded.content_hash != load_judgements(mine(tmp_path / "other", split="dev")).content_hash
+
+
+PROMPTS: list[dict[str, Any]] = [
+    {},
+    {"prompts": {"query": "town light ", "document": "old road "}},
+    {"prompts": {"query": "search the field ", "STS": "house "}},
+    {"prompts": {"query": "", "document": "winter "}, "default_prompt_name": "document"},
+    {"prompts": {"STS": "house "}, "default_prompt_name": "STS"},
+]
+
+
+@pytest.mark.parametrize("given", PROMPTS, ids=str)
+def test_scores_are_those_of_sentence_transformers_evaluator(
+    given: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    """InformationRetrievalEvaluator, on the folder of that library that we open: nDCG, MRR, and its accuracy@1."""
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+    modules = library.sentence_transformer.modules
+    bare = write_encoder(tmp_path / "bare", "bert", tokenizer_of("[CLS]", "[SEP]"))
+    parts = [modules.Transformer(str(bare)), modules.Pooling(32, "mean")]
+    library.SentenceTransformer(modules=parts, **given).save(str(tmp_path / "st"))
+    judge = InformationRetrievalEvaluator(
+        {key: text for key, text in QUERIES.items() if key in JUDGED},
+        {key: f"{title} {text}" for key, (title, text) in DOCUMENTS.items()},
+        {query: set(keys) for query, keys in JUDGED.items()},
+    )
+    theirs = judge(library.SentenceTransformer(str(tmp_path / "st")))
+    model = open_model(tmp_path / "st")
+    ours = {s.metric: s for s in evaluate(model, DataPaths(files=(mine(folder, split="test"),)), ["faq"], {})}
+    names = {"ndcg@10": "cosine_ndcg@10", "mrr@10": "cosine_mrr@10", "recall@1": "cosine_accuracy@1"}
+    for metric, name in names.items():
+        assert ours[metric].value == pytest.approx(100 * theirs[name], abs=1e-6), metric
+    assert 5 < ours["ndcg@10"].value < 95
+    prompts = given.get("prompts", {})
+    said = f"query: {prompts.get('query', '')}, document: {prompts.get('document', '')}" if prompts else ""
+    assert ours["ndcg@10"].protocol.prompt == said
+
+
+def test_documents_of_one_text_are_two_and_a_document_of_the_querys_id_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "faq").mkdir()
+    delimited(tmp_path / "faq/corpus.tsv", [["id", "text"], ["1", "a"], ["2", "b"], ["3", "b"]])
+    delimited(tmp_path / "faq/queries.tsv", [["id", "text"], ["1", "a"], ["9", "a"]])
+    delimited(tmp_path / "faq/qrels.tsv", [["query-id", "corpus-id"], ["1", "2"], ["9", "3"]])
+    loaded = load_judgements(mine(tmp_path / "faq"))
+    assert loaded.documents == ("a", "b", "b") and loaded.queries == ("a", "a") and loaded.itself == (0, None)
+
+
+BAD: dict[str, tuple[str, str, str]] = {
+    "no such document": ("qrels/test.tsv", "query-id\tcorpus-id\nq1\td99\n", "unknown ID: .*d99 is not in corpus"),
+    "no such query": ("qrels/test.tsv", "query-id\tcorpus-id\nx\td1\n", "unknown ID: .*x is not in queries.jsonl"),
+    "below zero": ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t-1\n", "negative judgement: .*test.tsv"),
+    "no header": ("qrels/test.tsv", "q1\td1\t1\n", "missing column: .*test.tsv has q1, d1, 1; say which is which"),
+    "an ID twice": ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "ID twice: .*line 2: 1"),
+    "no ID": ("corpus.jsonl", '{"_id": null, "text": "a"}\n', "no ID: .*corpus.jsonl, line 1"),
+    "no text": ("queries.jsonl", '{"_id": "1", "text": ""}\n', "empty sentence: .*queries.jsonl, line 1"),
+    "two corpora": ("corpus.tsv", "id\ttext\n1\ta\n", "which corpus: .* has corpus.jsonl, corpus.tsv; give one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_read_is_one_line(name: str, folder: Path) -> None:
+    place, content, told = BAD[name]
+    (folder / place).write_text(content, encoding="utf8")
+    with pytest.raises(ConfigError, match=f"^{told}") as raised:
+        load_judgements(mine(folder, split="test"))
+    assert len(raised.value.problems) == 1
+
+
+def test_several_splits_ask_which_and_columns_are_not_told(folder: Path) -> None:
+    for given, told in (
+        ({}, "give `split:`, one of dev, test"),
+        ({"split": "tst"}, "did you mean test?"),
+        ({"split": "test", "columns": (("query", "q"),)}, "not of three files: columns="),
+        ({"split": "test", "kind": "labels"}, "not of three files: kind=labels"),
+    ):
+        with pytest.raises(ConfigError, match=told.replace("?", r"\?")):
+            load_judgements(mine(folder, **given))
+
+
+def test_a_folder_is_a_suite_of_the_command_line(folder: Path) -> None:
+    names, (file,) = read_suites([f"{{file: {folder}, split: dev, metric: mrr@10}}"], folder)
+    assert names == ["faq"] and load_judgements(file).metric == "mrr@10"
+    assert np.isfinite(len(load_judgements(file).queries)) and read_suites([str(folder)], folder)[0] == ["faq"]
