@@ -104,8 +104,8 @@ class RunConfig:
         kept = self.options.SHARED
         options: Any = type(self.options)
         named = [(self.train, *each) for each in _names("train.", TrainConfig) if kept is None or each[1] in kept]
-        own: list[tuple[Any, str, str]] = [(self.options, *each) for each in _names(options.PREFIX, options)]
-        return {"method": self.method} | {key: getattr(config, name) for config, key, name in [*named, *own]}
+        more: list[tuple[Any, str, str]] = [(self.options, *each) for each in _names(options.PREFIX, options)]
+        return {"method": self.method} | {key: getattr(config, name) for config, key, name in [*named, *more]}
 
 
 @functools.cache

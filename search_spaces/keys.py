@@ -14,8 +14,8 @@ DEV = "train.dev"
 
 def annotation(key: str, method: str) -> Any | None:
     """The annotated type of a dotted key for a method; None for a key that it does not have."""
-    found = _find_home(key, method)
-    return None if found is None else fields.hints(found[0]).get(found[1])
+    home = _find_home(key, method)
+    return None if home is None else fields.hints(home[0]).get(home[1])
 
 
 def _find_home(key: str, method: str) -> tuple[type, str] | None:
@@ -39,10 +39,10 @@ def problem(key: str, value: object, method: str) -> str | None:
         return f"wrong key: {SEED}={value}; seeds come from `seeds:` or --seeds"
     if key == DEV and isinstance(value, str) and (line := dev_problem(value)):
         return line
-    found = _find_home(key, method)
-    if found is None or found[1] not in fields.hints(found[0]):
+    home = _find_home(key, method)
+    if home is None or home[1] not in fields.hints(home[0]):
         return _unknown(key, value, method)
-    return fields.problem(*found, value, key.removesuffix(found[1]))
+    return fields.problem(*home, value, key.removesuffix(home[1]))
 
 
 def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:

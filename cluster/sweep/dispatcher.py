@@ -141,7 +141,7 @@ class Dispatcher:
     def job(self, claimed: ClaimedRun) -> Job:
         """What the ranks are to do."""
         claim, planned, options = claimed.claim, claimed.planned, self.options
-        own, code = planned.run.options.LOOP, code_of(planned.run.method, claimed.suites)
+        loop, code = planned.run.options.LOOP, code_of(planned.run.method, claimed.suites)
         return Job(
             signature=planned.signature,
             kind="train" if claim else "score",
@@ -150,8 +150,8 @@ class Dispatcher:
             folder=claimed.folder,
             previous=self._earlier(claim) if claim else (),
             suites=claimed.suites,
-            function=own.train if own else options.function,
-            scorer=own.scorer if own else options.scorer,
+            function=loop.train if loop else options.function,
+            scorer=loop.scorer if loop else options.scorer,
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
             gpus=1 if claimed.alone else options.gpus_per_worker,
@@ -254,8 +254,8 @@ class Dispatcher:
         That is an attempt of another ledger, or of a driver of this one that died before it said so.
         """
         for source in RunFolder.finished_in(self._home(planned.signature)):
-            own = planned.run.options.LOOP
-            read: Callable[..., Sequence[Point]] = pkgutil.resolve_name(own.reader if own else self.options.reader)
+            loop = planned.run.options.LOOP
+            read: Callable[..., Sequence[Point]] = pkgutil.resolve_name(loop.reader if loop else self.options.reader)
             points = read(source.path, planned.signature, total_examples(planned.counted.flat()))
             if points and self._take_over(planned, source, points):
                 return True

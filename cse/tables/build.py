@@ -49,8 +49,8 @@ def build(
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
     planned, runs = [matched.planned for matched in matches], [matched.run for matched in matches]
     scales: Mapping[str, MetricScale] = {}
-    own = resolved.own_loop
-    if own and own.TURNED:
+    loop = resolved.own_loop
+    if loop and loop.TURNED:
         values = [run.best for run in runs if run.best is not None]
         metric = declare_metric(columns_of(resolved)[0], "lower", None, values)
         runs, scales = [metric.measured(run) for run in runs], {metric.name: metric.scale}
@@ -199,11 +199,11 @@ def columns_of(resolved: ResolvedSpace) -> list[str]:
 
     Beside a paper's columns a group of suites shows its average alone. The score of a loop of its own stands first.
     """
-    paper, suites, own = resolved.space.paper, resolved.space.evaluate, resolved.own_loop
+    paper, suites, loop = resolved.space.paper, resolved.space.evaluate, resolved.own_loop
     printed = list(paper.columns) if paper else []
     stored = {paper.scores.get(name, name) for name in printed} if paper else set()
     evaluated = [column for name in suites for column in columns(name) if not printed or column == name]
-    first = [] if own is None or paper else [str((own.SHARED or {})["dev"])]
+    first = [] if loop is None or paper else [str((loop.SHARED or {})["dev"])]
     named = list(dict.fromkeys([*first, *printed, *(column for column in evaluated if column not in stored)]))
     return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 

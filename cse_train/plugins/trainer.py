@@ -90,19 +90,20 @@ class Trainer(Plugin):
 
     def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
         """The command line of a run; null leaves a parameter's default to the script."""
-        known = {name: str(value) for name, value in settings.items() if value is not None} | given
-        default = {name: value for name, value in known.items() if name != "best_dir"}
+        values = {name: str(value) for name, value in settings.items() if value is not None} | given
+        default = {name: value for name, value in values.items() if name != "best_dir"}
         plain = [word for name, value in default.items() for word in (f"--{name}", value)]
         if self.args is None:
             return plain
-        words = (plain if text == "${args}" else _fill(text, known) for text in self.args)
-        return [word for part in words for word in part]
-
-
-def _fill(text: str, known: dict[str, str]) -> list[str]:
-    """The word with its values; none where one of them is null."""
-    names = TEMPLATE.findall(text)
-    return [TEMPLATE.sub(lambda found: known[found[1]], text)] if all(name in known for name in names) else []
+        words: list[str] = []
+        for text in self.args:
+            if text == "${args}":
+                words += plain
+            elif values.keys() >= {*TEMPLATE.findall(text)}:
+                words.append(TEMPLATE.sub(lambda match: values[match[1]], text))
+            elif words and words[-1].startswith("-"):  # the option of a value that is null
+                words.pop()
+        return words
 
 
 def name_of(trainer: Trainer) -> str:
@@ -118,7 +119,7 @@ def _make_options(
     name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None
 ) -> type[Options]:
     """The class of a trainer's settings: a field for each parameter, null where a run does not give it."""
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "__module__": __name__,
         "__doc__": f"The parameters of {name}.",
         "__annotations__": {key: _union(kinds) for key, kinds in parameters},
@@ -145,7 +146,7 @@ def _note(name: str, score: TrainerScore, data: tuple[Path, ...]) -> str:
     return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, the {best} of a run; {tracked}."
 
 
-KINDS: dict[str, Any] = {"bool": bool, "int": int, "float": float, "str": str}
+KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
 def _union(kinds: tuple[str, ...]) -> Any:

@@ -174,7 +174,7 @@ def _read_parameters(raw: Json) -> Parameters:
     for name, value in _given(raw):
         kinds.setdefault(name, set()).update(_list_kinds(value))
     return tuple(
-        (name, tuple(sorted(found - ({"int"} if "float" in found else set())))) for name, found in sorted(kinds.items())
+        (name, tuple(sorted(types - ({"int"} if "float" in types else set())))) for name, types in sorted(kinds.items())
     )
 
 

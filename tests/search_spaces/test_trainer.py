@@ -140,6 +140,8 @@ def test_a_script_gets_an_option_for_each_parameter_or_what_args_say(write: Writ
     assert _words(parse_file(write()), rate=None) == [*plain[:2], *plain[4:]]
     wandb = ["${args}"]
     assert _words(parse_file(write(trainer=block(args=wandb)))) == plain
+    pairs = ["--l", "${loss}", "--r", "${rate}", "--s=${seed}"]
+    assert _words(parse_file(write(trainer=block(args=pairs))), rate=None) == ["--l", "mnrl", "--s=1"]
     hydra = ["model.loss=${loss}", "optim.rate=${rate}", "seed=${seed}", "hydra.run.dir=${output_dir}", "x=1"]
     assert _words(parse_file(write(trainer=block(args=hydra)))) == [
         "model.loss=mnrl", "optim.rate=0.5", "seed=1", "hydra.run.dir=out", "x=1",

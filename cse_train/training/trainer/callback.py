@@ -75,9 +75,9 @@ def join(module: ModuleType, trial: Trial) -> None:
 
 def _newest(trial: Trial, output_dir: str) -> str | None:
     """The newest checkpoint in a folder of this run; another run may write into any other."""
-    own = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
-    found = find_checkpoint(Path(output_dir)) if own and trial.resume_from else None
-    return str(found) if found else None
+    is_ours = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
+    checkpoint = find_checkpoint(Path(output_dir)) if is_ours and trial.resume_from else None
+    return str(checkpoint) if checkpoint else None
 
 
 def _make_callback(module: ModuleType, trial: Trial) -> type:

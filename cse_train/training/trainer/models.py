@@ -10,13 +10,11 @@ last/end.json         written when the run has ended in order
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, replace_file
-from cse_train.results import Point
+from cse_train.results import Json, Point
 
 CHECKPOINT = "checkpoint-"
 """How the folder of a checkpoint of transformers begins; the step follows."""
@@ -93,9 +91,9 @@ def _link(source: str, target: str) -> None:
 class BestModel:
     """Where a run's best model is saved, and which one counts."""
 
-    def __init__(self, last: Path, best: Path, facts: Mapping[str, Any]) -> None:
+    def __init__(self, last: Path, best: Path, facts: Json) -> None:
         self.aside, self.before, self.best, self._facts = last / ".best-new", last / ".best-before", best, facts
-        self._begun: Mapping[str, Any] | None = None
+        self._begun: Json | None = None
 
     def begin(self, step: int, score: float) -> Path:
         """An empty folder for the model of this step; what was begun before counts from here on."""
@@ -118,10 +116,12 @@ class BestModel:
 
     def settle(self, step: int) -> None:
         """Keep the newest model of before a step: the run goes on from there, and reports the rest again."""
-        found = [(at, place) for place in (self.aside, self.best, self.before) if (at := _read_step(place)) is not None]
-        fitting = [each for each in found if each[0] < step and (each[1] != self.aside or _has_files(self.aside))]
+        places = [
+            (at, place) for place in (self.aside, self.best, self.before) if (at := _read_step(place)) is not None
+        ]
+        fitting = [each for each in places if each[0] < step and (each[1] != self.aside or _has_files(self.aside))]
         chosen = max(fitting)[1] if fitting else None
-        for _, place in found:
+        for _, place in places:
             if place != chosen:
                 shutil.rmtree(place)
         if chosen is not None and chosen != self.best:
@@ -133,7 +133,7 @@ class BestModel:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _write_mark(folder: Path, mark: Mapping[str, Any]) -> None:
+def _write_mark(folder: Path, mark: Json) -> None:
     replace_file(
         folder / PROGRAM_MARK, lambda path: path.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf8")
     )
@@ -150,6 +150,6 @@ def _read_step(folder: Path) -> int | None:
 
 def find_checkpoint(output: Path) -> Path | None:
     """The newest whole checkpoint of transformers in a folder."""
-    found = [path.parent for path in output.glob(f"{CHECKPOINT}*/{STATE_FILE}")]
-    numbered = {int(number): path for path in found if (number := path.name.removeprefix(CHECKPOINT)).isdigit()}
+    places = [path.parent for path in output.glob(f"{CHECKPOINT}*/{STATE_FILE}")]
+    numbered = {int(number): path for path in places if (number := path.name.removeprefix(CHECKPOINT)).isdigit()}
     return numbered[max(numbered)] if numbered else None

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from cse_train import distributed
 from cse_train.plugins.source import HOME
+from cse_train.results import Json
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
 OF_GROUP = (
@@ -59,7 +60,7 @@ class Program:
         with contextlib.suppress(OSError):
             self.wire.end()
 
-    def listen(self) -> Iterator[Mapping[str, Any]]:
+    def listen(self) -> Iterator[Json]:
         """What it says, until it ends."""
         with contextlib.suppress(ConnectionError):
             yield from self.wire.listen()

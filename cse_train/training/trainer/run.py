@@ -4,10 +4,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -20,7 +19,7 @@ from cse_train.files import replace_file
 from cse_train.plugins import registry
 from cse_train.plugins.trainer import Trainer
 from cse_train.reading import MachineFault, WholeReason
-from cse_train.results import Outcome, Point, Score
+from cse_train.results import Json, Outcome, Point, Score
 from cse_train.training.trainer.models import BestModel, TrialFolder, find_checkpoint
 from cse_train.training.trainer.process import Program, find_port, name_signal
 from cse_train.training.trainer.wire import TrialOrder
@@ -120,7 +119,7 @@ class _Attempt:
             wire=wire, life=life, parent=os.getpid(),
         )  # fmt: skip
 
-    def _hear(self, said: Mapping[str, Any], program: Program) -> None:
+    def _hear(self, said: Json, program: Program) -> None:
         if "error" in said:
             self.error, self.kinds = str(said["error"]), list(said["kinds"])
         elif "names" in said:
@@ -134,7 +133,7 @@ class _Attempt:
                 "let it join the group of its environment (torchrun's variables), or give --workers 1"
             )
 
-    def _hear_report(self, said: Mapping[str, Any], program: Program) -> None:
+    def _hear_report(self, said: Json, program: Program) -> None:
         score, step = float(said["score"]), int(said["step"])
         if self.leads and not math.isfinite(score):
             self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"

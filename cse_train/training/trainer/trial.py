@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Trial:
             raise TrialStopped
         return best
 
-    def tell(self, step: int, score: float, fraction: float, metrics: dict[str, Any]) -> tuple[bool, bool]:
+    def tell(self, step: int, score: float, fraction: float, metrics: Mapping[str, object]) -> tuple[bool, bool]:
         """Whether this is the best report so far, for which `best_folder` is empty now; and whether to end here."""
         if self.reported is not None and step <= self.reported:
             raise ValueError(f"step twice: report(step={step}) after step {self.reported}; count up")

@@ -2,11 +2,11 @@
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cse_train.results import Scalar
+from cse_train.results import Json, Scalar
 
 TRIAL_VARIABLE = "CSE_TRIAL"
 """The variable of the environment that holds an `TrialOrder`."""
@@ -32,7 +32,7 @@ class TrialOrder:
     """The run's folder of what it goes on from."""
     best: str
     """Where the best model is to lie."""
-    mark: dict[str, Any]
+    mark: Json
     """What stands beside the best model."""
     resumes: bool
     """Whether an earlier attempt left something."""
@@ -62,7 +62,7 @@ class Wire:
         self._file.write(json.dumps(said) + "\n")
         self._file.flush()
 
-    def ask(self, **said: Any) -> Mapping[str, Any]:
+    def ask(self, **said: Any) -> Json:
         """The answer to what is said."""
         self.say(**said)
         line = self._file.readline()
@@ -70,7 +70,7 @@ class Wire:
             raise ConnectionResetError("the rank of this run is gone")
         return dict(json.loads(line))
 
-    def listen(self) -> Iterator[Mapping[str, Any]]:
+    def listen(self) -> Iterator[Json]:
         """What the other end says, until it is closed."""
         for line in self._file:
             yield json.loads(line)
