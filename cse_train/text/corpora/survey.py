@@ -10,7 +10,7 @@ import numpy as np
 
 from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source
 
-PARTS = (0.5, 0.99)
+MIDDLE_AND_MOST = (0.5, 0.99)
 """Shares of the texts whose most words are told."""
 
 
@@ -50,7 +50,7 @@ def _most_words(lengths: Counter[int]) -> tuple[int, int, int]:
         return 0, 0, 0
     sizes = sorted(lengths)
     upto = np.cumsum([lengths[size] for size in sizes])
-    half, most = (sizes[int(np.searchsorted(upto, part * upto[-1]))] for part in PARTS)
+    half, most = (sizes[int(np.searchsorted(upto, part * upto[-1]))] for part in MIDDLE_AND_MOST)
     return half, most, sizes[-1]
 
 
