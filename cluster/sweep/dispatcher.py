@@ -150,6 +150,7 @@ class Dispatcher:
             scorer=options.scorer,
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
+            save_minutes=options.save_minutes,
             code=code_of(planned.run.method, claimed.suites),
             inputs=planned.identity,
         )
