@@ -23,7 +23,7 @@ from torch import Tensor
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, complete, parse_run
-from cse_train.distributed import barrier, is_agreed, rank
+from cse_train.distributed import barrier, is_agreed, rank, size
 from cse_train.fields import ConfigError, Json
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
 from cse_train.methods.base import Method
@@ -85,11 +85,23 @@ def save_rank(folder: Path, step: int, state: Json) -> None:
     replace_file(rank_path(folder, step), lambda path: _save(dict(state), path))
 
 
+def has_ranks(folder: Path, step: int) -> bool:
+    """Whether every rank has written its state of a step."""
+    return all(rank_path(folder, step, each).exists() for each in range(size()))
+
+
 def forget_rank(folder: Path, step: int) -> None:
     """Remove this rank's state of any other step."""
     kept = rank_path(folder, step)
     for path in kept.parent.glob(f"rank{rank()}-*.pt"):
         if path != kept:
+            path.unlink(missing_ok=True)
+
+
+def forget_earlier(folder: Path, step: int) -> None:
+    """Remove every rank's state of an earlier step; another rank may have written a later one already."""
+    for path in (folder / LAST.parent).glob("rank*-*.pt"):
+        if int(path.stem.rpartition("-")[2]) < step:
             path.unlink(missing_ok=True)
 
 
@@ -182,30 +194,29 @@ def require_own(folder: Path, signature: str) -> None:
         _require_own(path, _header(path).get("signature"), signature)
 
 
-def save_best(
-    folder: Path,
-    run: RunConfig,
-    model: Method[Any],
-    facts: Json,
-    signature: str | None = None,
-    *,
-    waiting: bool = False,
-) -> None:
-    """Write what `encode` needs, with the run's configuration, `facts` and the checksum of all in the header.
+def save_best(folder: Path, run: RunConfig, model: Method[Any], facts: Json, signature: str | None = None) -> None:
+    """Write what `encode` needs, with the run's configuration, `facts` and the checksum of all in the header."""
+    _write_model(folder / BEST, run, select_kept(model), facts, signature)
 
-    `waiting`: beside the best of before, until `publish_best`.
-    """
+
+def write_waiting(folder: Path, run: RunConfig, tensors: Mapping[str, Tensor], facts: Json, signature: str) -> None:
+    """The same of what `select_kept` gave, beside the best of before, until `publish_best`."""
+    _write_model(folder / WAITING, run, tensors, facts, signature)
+
+
+def select_kept(model: Method[Any]) -> dict[str, Tensor]:
+    """What `encode` needs of a model."""
     skipped = model.TRAINING_ONLY
-    tensors = {
-        name: value.contiguous()
-        for name, value in model.kept_state().items()
-        if isinstance(value, Tensor) and not name.startswith(skipped)
-    }
+    state = model.kept_state().items()
+    return {name: value for name, value in state if isinstance(value, Tensor) and not name.startswith(skipped)}
+
+
+def _write_model(path: Path, run: RunConfig, tensors: Mapping[str, Tensor], facts: Json, signature: str | None) -> None:
+    dense = {name: value.contiguous() for name, value in tensors.items()}
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
     header |= {} if signature is None else {"signature": signature}
-    header["crc32"] = sum_of(_select_summed(header), tensors)
-    path = folder / (WAITING if waiting else BEST)
-    replace_file(path, lambda aside: save_file(tensors, aside, metadata=header))
+    header["crc32"] = sum_of(_select_summed(header), dense)
+    replace_file(path, lambda aside: save_file(dense, aside, metadata=header))
 
 
 def publish_best(folder: Path) -> None:
@@ -311,6 +322,6 @@ def adopt_best(source: Path, folder: Path) -> None:
         replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
 
 
-def rank_path(folder: Path, step: int) -> Path:
-    """Where this rank keeps state that differs between ranks, as of a step."""
-    return folder / LAST.parent / f"rank{rank()}-{step}.pt"
+def rank_path(folder: Path, step: int, of: int | None = None) -> Path:
+    """Where a rank, this one where none is named, keeps state that differs between ranks, as of a step."""
+    return folder / LAST.parent / f"rank{rank() if of is None else of}-{step}.pt"

@@ -90,13 +90,13 @@ ROOMS: Mapping[str, str] = {
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",
     # many runs
     "cluster": "",
-    "cluster.runtime": "cse_train.fields cse_train.data_paths",
+    "cluster.runtime": "cse_train.fields cse_train.data_paths cse_train.training.saver",
     "cluster.plan": "search_spaces analysis.run_state analysis.ledger cse_train.fields cse_train.user_files "
     "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone "
     "cse_train.evaluate cse_train.results",
     "cluster.search": "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
     "cluster.slots": "analysis.run_folder analysis.run_state cluster.runtime cse_train.reading cse_train.fields "
-    "cse_train.data_paths cse_train.config cse_train.plugins cse_train.results",
+    "cse_train.data_paths cse_train.config cse_train.plugins cse_train.results cse_train.training.saver",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
     "analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths cse_train.evaluate.suites "
     "cse_train.plugins cse_train.results",

@@ -148,9 +148,7 @@ class SleepingGroup:
         self.nap = None
 
 
-def train(
-    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
-) -> Outcome:
+def train(run: Any, paths: Any, folder: Path, report: Any, **how: Any) -> Outcome:
     """`cse_train.training.loop.train` of a trial, in a rank of a real worker group."""
     Nap(Load.read(paths.train_file), run.train.seed).over()
     end = ended(run.train.examples)

@@ -38,9 +38,7 @@ space:
 """
 
 
-def train(
-    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
-) -> Any:
+def train(run: Any, paths: Any, folder: Path, report: Any, **how: Any) -> Any:
     """Two points and a file, as `cse_train.training.loop.train` would leave them."""
     points = []
     for step in (1, 2):

@@ -66,7 +66,7 @@ class Sweep:
     def start(self) -> subprocess.Popen[bytes]:
         """Give the command; stdout and stderr go to `driver-N.log`."""
         where = ("--ledger", self.url, "--storage", str(self.storage), "--max-concurrent", str(self.slots))
-        argv = self.inside(*CSE, "run", "faults.yaml", *where, *self.options)
+        argv = self.inside(*CSE, "run", "faults.yaml", "--save-minutes", "0", *where, *self.options)
         cache = os.environ.get("CSE_CACHE") or str(self.folder.parent / "cache")
         made = self.processes.start(*argv, log=f"driver-{len(self.started)}.log", env={"CSE_CACHE": cache})
         self.started.append(made)

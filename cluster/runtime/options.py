@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cse_train.training.saver import SAVE_MINUTES
+
 Isolation = Literal["slot", "trial"]
 
 
@@ -49,6 +51,9 @@ class SweepOptions:
     each counted since the run's last dev point; then another slot tries."""
     wait_for_nodes_s: float = 3600
     """Seconds that a run waits while no node has room for its ranks."""
+    save_minutes: float = SAVE_MINUTES
+    """From one write of a run's state to the next at least; 0 for one at every dev evaluation, for which the run
+    waits. A kill loses what was trained since the last; whoever ends a sweep in order loses nothing."""
     retry_failed: bool = False
     """Train again what failed twice for one reason."""
     keep_top: int | None = None

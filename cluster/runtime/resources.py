@@ -53,6 +53,8 @@ def check_options(options: SweepOptions) -> None:
     problems = [f"out of range: {name}={value:g}; give a number > 0" for name, value in wrong.items()]
     if options.max_concurrent is not None and options.max_concurrent < 1:
         problems.append(f"out of range: max_concurrent={options.max_concurrent}; give 1 or more, or leave it out")
+    if not 0 <= options.save_minutes < math.inf:
+        problems.append(f"out of range: save_minutes={options.save_minutes:g}; give a number of minutes, or 0")
     problems += _gpu_problems(options)
     if problems:
         raise ConfigError(problems)

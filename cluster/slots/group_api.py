@@ -16,6 +16,7 @@ from cse_train.fields import Scalar
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import Code
 from cse_train.results import Outcome, Point, Score
+from cse_train.training.saver import SAVE_MINUTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class Job:
     gated: bool
     """Whether the ranks wait for the scheduler's decision after each report."""
     threads: int
+    save_minutes: float = SAVE_MINUTES
     gpus: float = 0
     """Of each rank; a part of a card is shared with other runs."""
     code: Code = field(default_factory=dict)

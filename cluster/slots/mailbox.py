@@ -54,6 +54,8 @@ class Mailbox:
         self.ended: Ended = "open"
         self.size = 0
         self.present: dict[int, RankFacts] = {}
+        self.unsaved = set[int]()
+        """Ranks that may still write what they trained."""
         self.job: JobState | None = None
         self.numbers = 0
         self.events: list[Event] = []
@@ -69,6 +71,7 @@ class Mailbox:
         """Begin a generation of `size` ranks and return its number; the one before is aborted."""
         self.generation += 1
         self.size, self.present, self.ended, self.job = size, {}, "open", None
+        self.unsaved = set()
         self.events, self.problem = [], None
         await self._wake()
         return self.generation
@@ -109,6 +112,10 @@ class Mailbox:
         """Wait until every rank has left the current job; False when some have not after `timeout_s`."""
         return await self._wait(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
 
+    async def all_saved(self, timeout_s: float) -> bool:
+        """Wait until every rank of an aborted group has saved; False when some have not after `timeout_s`."""
+        return await self._wait(lambda: not self.unsaved, timeout_s)
+
     async def ranks(self) -> dict[int, RankFacts]:
         """What each rank that said hello says of itself."""
         return dict(self.present)
@@ -119,6 +126,7 @@ class Mailbox:
         """A rank is up."""
         if self._alive(generation):
             self.present[rank] = facts
+            self.unsaved.add(rank)
             self.problem = self.problem or facts.problem
             await self._wake()
 
@@ -166,6 +174,12 @@ class Mailbox:
         """Long poll of a rank's watcher: how its group ended, or `open` after a while (ask again)."""
         await self._wait(lambda: not self._alive(generation), LONG_POLL_S)
         return self.ended if generation == self.generation else "aborted"
+
+    async def saved(self, generation: int, rank: int) -> None:
+        """A rank of an aborted group has written what it had to save."""
+        if generation == self.generation:
+            self.unsaved.discard(rank)
+            await self._wake()
 
     # Both
 

@@ -31,6 +31,7 @@ from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import code_problem
 from cse_train.reading import WholeReason, first_line, is_out_of_memory
 from cse_train.results import Outcome, Point, Score
+from cse_train.training.saver import save_open
 
 WORKER_GRACE_S = 2.0
 
@@ -164,7 +165,8 @@ def run_job(reporter: Reporter, job: Job) -> Outcome | None:
 def _train(reporter: Reporter, job: Job) -> Outcome:
     _check_inputs(job)
     train: Callable[..., Outcome] = pkgutil.resolve_name(job.function)
-    ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from, signature=job.signature)
+    how = {"resume_from": job.resume_from, "signature": job.signature, "save_minutes": job.save_minutes}
+    ended = train(job.run, job.paths, job.folder, reporter, **how)
     return dataclasses.replace(ended, points=())
 
 
@@ -235,7 +237,10 @@ def _is_message(error: BaseException) -> bool:
 
 
 def _leave_when_aborted(channel: Channel) -> None:
-    """Watcher of one rank: ends the process, also out of a collective, when its slot is gone or could not kill it."""
+    """Watcher of one rank: ends the process, also out of a collective, when its slot is gone or could not kill it.
+
+    What the run has handed over is written before.
+    """
     ended = "open"
     while ended == "open":
         try:
@@ -243,5 +248,8 @@ def _leave_when_aborted(channel: Channel) -> None:
         except Exception:
             ended = "aborted"
     if ended == "aborted":
+        save_open()
+        with contextlib.suppress(Exception):
+            channel.call("saved", channel.rank)
         time.sleep(WORKER_GRACE_S)
         os._exit(1)

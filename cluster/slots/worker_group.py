@@ -20,6 +20,8 @@ from cse_train.fields import ConfigError
 
 GROUP_CLOSE_S = 5.0
 STOP_S = 60.0
+SAVE_S, SAVE_LOOK_S = 60.0, 1.0
+"""Seconds that ranks get to save before they are killed, and between two looks whether they are still there."""
 LEFTOVER = "cluster.slots.leftover_room.LeftoverRoom"
 
 
@@ -176,12 +178,15 @@ class WorkerGroup:
         return not nodes <= alive
 
     def abort(self) -> None:
-        """End every rank's process now, also out of a collective."""
+        """End every rank's process now, also out of a collective, once what its run handed over is saved."""
         if self.life is None:
             return
+        self._call("end", self.life.generation, "aborted")
+        until = time.monotonic() + SAVE_S
+        while self.life.alive() and time.monotonic() < until and not self._call("all_saved", SAVE_LOOK_S):
+            pass
         for facts in self.ranks().values():
             ray.kill(facts.actor)
-        self._call("end", self.life.generation, "aborted")
         self.life = None
 
     def close(self, wait_s: float = GROUP_CLOSE_S) -> None:

@@ -154,6 +154,7 @@ class Dispatcher:
             scorer=loop.scorer if loop else options.scorer,
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
+            save_minutes=options.save_minutes,
             gpus=1 if claimed.alone else options.gpus_per_worker,
             code=code,
             leaves_traces=leaves_traces(code),
@@ -313,8 +314,7 @@ class Dispatcher:
 
     def _suites(self, planned: PlannedRun) -> tuple[str, ...]:
         """What its sweep wants, and what the run itself is wanted for: tables may share it."""
-        of_sweep, of_run = self.suites.get(planned.sweep, ()), self.suites.get(planned.signature, ())
-        return tuple(dict.fromkeys((*of_sweep, *of_run)))
+        return tuple(dict.fromkeys((*self.suites.get(planned.sweep, ()), *self.suites.get(planned.signature, ()))))
 
     def _home(self, signature: str) -> Path:
         return require_within(self.options.storage, home_of(self.options.storage, signature))

@@ -214,6 +214,7 @@ def read_workers(value: object) -> int:
 Workers = Annotated[int, typer.Option(parser=read_workers, metavar="INTEGER", help="Data-parallel ranks of one run.")]
 Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
 Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 a fraction is allowed: 0.5, 0.25, …")]
+SaveMinutes = Annotated[float, typer.Option(min=0, metavar="N", help="From one write of a run's state to the next.")]
 Concurrent = Annotated[int | None, typer.Option(help="Runs at once (default: as many as fit).", show_default=False)]
 
 

@@ -98,6 +98,7 @@ class SweepArguments:
     max_concurrent: arguments.Concurrent = None
     isolation: IsolationOption = "slot"
     address: Address = None
+    save_minutes: arguments.SaveMinutes = SweepOptions.save_minutes
     retry_failed: RetryFailed = False
     max_retries: MaxRetries = SweepOptions.max_retries
     timeout_s: Timeout = SweepOptions.timeout_s

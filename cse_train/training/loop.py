@@ -28,9 +28,11 @@ from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
+from cse_train.training.behind import Checkpoints
 from cse_train.training.fit import check_fit
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
 from cse_train.training.precision import count_every_update, loss_scaler, settle_precision
+from cse_train.training.saver import SAVE_MINUTES, Saver
 from cse_train.training.upcoming import UpcomingBatches
 
 log = logging.getLogger(__name__)
@@ -51,24 +53,28 @@ def train(
     report: Report,
     resume_from: Path | None = None,
     signature: str | None = None,
+    save_minutes: float = SAVE_MINUTES,
 ) -> Outcome:
     """Train `run` in `folder`, going on from its last checkpoint there, or else from the one in `resume_from`.
 
     Checkpoints carry the `signature` that the run has in a ledger, whose folders are that run's alone: one of another
     run is passed over there, as a damaged one is. Without it they carry a digest of configuration and inputs, and a
-    folder with a checkpoint of another run is refused.
+    folder with a checkpoint of another run is refused. They are written behind the steps, every `save_minutes` at most,
+    and when the run ends, also by an error or an interrupt; with 0 at every evaluation, for which the run waits.
 
     Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
     Diverged for a loss that is not finite, OSError for a full disk.
     """
     keep_freed_memory()
     run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
-    with fast_fp32():
-        session = Session.open(run, paths, folder, signature)
+    with fast_fp32(), Saver(save_minutes) as saver:
+        session = Session.open(run, paths, folder, signature, saver)
         if signature is None:
             session.require_own_folder()
         session.resume(resume_from)
-        return session.go(report)
+        outcome = session.go(report)
+        session.checkpoints.finish()
+        return outcome
 
 
 def digest(run: RunConfig, *inputs: str) -> str:
@@ -115,6 +121,7 @@ class Session:
     batches: UpcomingBatches
     evaluator: DevEvaluator
     signature: str
+    checkpoints: Checkpoints
     step: int = 0
     seconds: float = 0.0
     counted: float = 0.0
@@ -122,8 +129,15 @@ class Session:
     points: list[Point] = field(default_factory=list)
 
     @classmethod
-    def open(cls, run: RunConfig, paths: DataPaths, folder: Path, signature: str | None = None) -> "Session":
-        """Load data and weights; nothing is trained yet."""
+    def open(
+        cls,
+        run: RunConfig,
+        paths: DataPaths,
+        folder: Path,
+        signature: str | None = None,
+        saver: Saver | None = None,
+    ) -> "Session":
+        """Load data and weights; nothing is trained yet. Without `saver` each checkpoint is waited for."""
         device = distributed.device()
         run = settle_precision(run, device)
         method = load_method(run.method)
@@ -144,8 +158,9 @@ class Session:
         model.to(device)
         optimiser = optimiser_of(model, run.train)
         trained, scaler = distributed.wrap(model), loss_scaler(device, run.train.precision)
+        checkpoints = Checkpoints(folder, run, signature, saver or Saver(0))
         upcoming = UpcomingBatches(batches, device, steps_in(run.train))
-        return cls(run, folder, device, model, trained, optimiser, scaler, upcoming, evaluator, signature)
+        return cls(run, folder, device, model, trained, optimiser, scaler, upcoming, evaluator, signature, checkpoints)
 
     @property
     def precision(self) -> str:
@@ -166,6 +181,8 @@ class Session:
         folders = dict.fromkeys([self.folder, *([resume_from] if resume_from else [])])
         split = bool(dict(self._read_rank_state()))
         newest = checkpoint.load_newest(folders, split, self.signature, self._require_fit)
+        if split:
+            checkpoint.forget_rank(self.folder, newest[0]["step"] if newest else 0)
         if newest is None:
             return
         state, source = newest
@@ -252,7 +269,8 @@ class Session:
         self.seconds += self.counted - before
         point = Point(examples, self.step, self.seconds, metrics, best, at, precision=self.precision)
         self.points.append(point)
-        self._save(improved)
+        state = self._state() if distributed.rank() == 0 else {}
+        self.checkpoints.take(self.step, state, dict(self._read_rank_state()), self.model, point if improved else None)
 
     def _dev_scores(self) -> list[float]:
         return [point.metrics[self.run.train.dev] for point in self.points]
@@ -272,22 +290,6 @@ class Session:
         if len(scored) > 1:
             self.model.keep(best)
         return scored[best].value
-
-    def _save(self, improved: bool) -> None:
-        differing = dict(self._read_rank_state())
-        if differing:
-            checkpoint.save_rank(self.folder, self.step, differing)
-        distributed.barrier()
-        if distributed.rank() == 0:
-            if improved:
-                facts = asdict(self.points[-1])
-                checkpoint.save_best(self.folder, self.run, self.model, facts, self.signature, waiting=True)
-            checkpoint.save_last(self.folder, self._state())
-            if improved:
-                checkpoint.publish_best(self.folder)
-        distributed.barrier()
-        if differing:
-            checkpoint.forget_rank(self.folder, self.step)
 
     def _state(self) -> checkpoint.State:
         return {

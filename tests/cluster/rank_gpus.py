@@ -8,16 +8,14 @@ from typing import Any
 from cse_train.training import loop
 
 
-def train(
-    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
-) -> Any:
+def train(run: Any, paths: Any, folder: Path, report: Any, **how: Any) -> Any:
     import torch
     import torch.distributed as dist
 
     begun, note = time.time(), dict[str, Any](gpu=None)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    outcome = loop.train(run, paths, folder, report, resume_from=resume_from, signature=signature)
+    outcome = loop.train(run, paths, folder, report, **how)
     if torch.cuda.is_available():
         gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
         note = {"gpu": str(gpu.uuid), "peak": torch.cuda.max_memory_allocated()}

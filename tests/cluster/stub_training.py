@@ -21,7 +21,7 @@ class Diverged(RuntimeError):
     pass
 
 
-def train(run, paths, folder, report, resume_from=None, signature=None):
+def train(run, paths, folder, report, resume_from=None, **how):
     script = json.loads((paths.documents or paths.train_file).read_text())
     behaviour = script.get("", {}) | script.get(str(run.train.seed), {})
     rank = dist.get_rank() if dist.is_initialized() else 0
@@ -88,7 +88,7 @@ def _save(folder, rank, step):
     os.replace(aside, Path(folder, "last", "state.json"))
 
 
-def mixed(run, paths, folder, report, resume_from=None, signature=None):
+def mixed(run, paths, folder, report, **how):
     """The real loop, but the stub for seeds that the script (here `paths.documents`) names."""
     stub = str(run.train.seed) in json.loads(paths.documents.read_text())
-    return (train if stub else loop.train)(run, paths, folder, report, resume_from=resume_from, signature=signature)
+    return (train if stub else loop.train)(run, paths, folder, report, **how)

@@ -7,12 +7,10 @@ from typing import Any
 from cse_train.training import loop
 
 
-def train(
-    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
-) -> Any:
+def train(run: Any, paths: Any, folder: Path, report: Any, **how: Any) -> Any:
     import torch.distributed as dist
 
     notes = folder / "hosts"
     notes.mkdir(parents=True, exist_ok=True)
     (notes / f"rank{dist.get_rank()}").write_text(platform.node(), encoding="utf8")
-    return loop.train(run, paths, folder, report, resume_from=resume_from, signature=signature)
+    return loop.train(run, paths, folder, report, **how)

@@ -57,7 +57,7 @@ def test_a_run_goes_on_after_a_full_disk(
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", full_at_the_third)
         with pytest.raises(OSError, match="No space left"):
-            train(run, paths, tmp_path / "full", lambda point: False)
+            train(run, paths, tmp_path / "full", lambda point: False, save_minutes=0)
     outcome = train(run, paths, tmp_path / "full", lambda point: False)
     assert updates == list(range(20)), "the second attempt begins at update 10"
     state, undisturbed = checkpoint.load_last(tmp_path / "full"), checkpoint.load_last(folder)

@@ -102,7 +102,7 @@ def test_a_killed_run_goes_on_at_the_next_step_and_ends_bit_equal(
         return False
 
     with card.plugged_in():
-        whole = train(run, paths, tmp_path / "whole", copied)
+        whole = train(run, paths, tmp_path / "whole", copied, save_minutes=0)
         updates.clear()
         resumed = train(run, paths, tmp_path / "killed", lambda point: False)
         (score,) = score_checkpoint(tmp_path / "whole" / "best", [run.train.dev], paths, tmp_path)

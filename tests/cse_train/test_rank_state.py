@@ -17,7 +17,10 @@ PROGRAM = Path(__file__).parent / "programs" / "killed_ranks.py"
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory, tiny_settings: Callable[..., dict], text_file: Path) -> Path:
-    """`whole` ran through; `killed` and `torn` died between the files of step 10, `torn` lost a file of step 5 too."""
+    """`whole` ran through, and `behind` with its files written behind it.
+
+    `killed` and `torn` died between the files of step 10, `torn` lost a file of step 5 too.
+    """
     folder = tmp_path_factory.mktemp("ranks")
     settings = tiny_settings("esimcse", train_evaluations=4) | {"method.queue_scope": "local"}
     command = [sys.executable, str(PROGRAM), json.dumps(settings), str(text_file), str(folder)]
@@ -34,7 +37,7 @@ def ends(folder: Path) -> dict[str, torch.Tensor]:
     return own | {key: value for key, value in joined.items() if not key.startswith("queue.")}
 
 
-@pytest.mark.parametrize("name", ["killed", "torn"])
+@pytest.mark.parametrize("name", ["killed", "torn", "behind"])
 def test_a_killed_run_ends_as_the_undisturbed_one(work: Path, name: str) -> None:
     ours, wanted = ends(work / name), ends(work / "whole")
     assert [key for key, value in wanted.items() if not torch.equal(ours[key], value)] == []
@@ -54,5 +57,6 @@ def test_ranks_agree_where_one_cannot_read_its_own(work: Path) -> None:
     assert told == {"killed": [[True, False, False, False]] * 2, "torn": [[False] * 4] * 2}
 
 
-def test_files_of_older_steps_are_gone(work: Path) -> None:
-    assert sorted(os.listdir(work / "killed" / "last")) == ["rank0-20.pt", "rank1-20.pt", "state.pt"]
+@pytest.mark.parametrize("name", ["killed", "behind"])
+def test_files_of_older_steps_are_gone(work: Path, name: str) -> None:
+    assert sorted(os.listdir(work / name / "last")) == ["rank0-20.pt", "rank1-20.pt", "state.pt"]

@@ -1,9 +1,11 @@
 """`cse train`: one run in this process."""
 
+import functools
 import hashlib
 import json
 import math
 import shlex
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +24,7 @@ from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Point
 from cse_train.text.sources import rows_of
+from cse_train.training.saver import SAVE_MINUTES
 from search_spaces.profiles import load_profile
 from search_spaces.user_data.references import read_settings
 
@@ -41,6 +44,7 @@ def train(
     train_columns: arguments.TrainColumns = None,
     senteval: arguments.SentEval = None,
     settings: arguments.Set = None,
+    save_minutes: arguments.SaveMinutes = SAVE_MINUTES,
     to: Folder = None,
 ) -> None:
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
@@ -54,7 +58,9 @@ def train(
     folder = (to or ledgers.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
-    outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # saves what there is, as an interrupt does
+    tell = functools.partial(_tell, dev=run.train.dev, total=run.train.examples)
+    outcome = training.train(run, paths, folder, tell, save_minutes=save_minutes)
     state = RunState.STOPPED if outcome.stopped else RunState.DONE
     print(f"{state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
     dev = next((shlex.quote(file.text()) for file in files if file.role == "dev"), run.train.dev)
@@ -74,10 +80,10 @@ def digest(run: RunConfig) -> str:
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _tell(point: Point, dev: str, examples: int | str) -> bool:
+def _tell(point: Point, dev: str, total: int | str) -> bool:
     """Print it."""
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
     value = point.metrics[dev]
     score = f"{dev} {'no score, all cosines equal' if math.isnan(value) else f'{value:.2f}'}  best {point.best:.2f}"
-    print(f"{point.examples:>9}/{examples}  {score}{loss}  {point.seconds:.0f} s", flush=True)
+    print(f"{point.examples:>9}/{total}  {score}{loss}  {point.seconds:.0f} s", flush=True)
     return False

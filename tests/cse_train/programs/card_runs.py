@@ -65,9 +65,8 @@ def make(run: dict[str, Any], rank: int, text: Path, work: Path) -> None:
     updates = note_updates(run.get("kill_at"))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        outcome = loop.train(
-            parse_run(run["settings"]), DataPaths(train_file=text), work / run["name"], lambda point: False
-        )
+        asked, paths = parse_run(run["settings"]), DataPaths(train_file=text)
+        outcome = loop.train(asked, paths, work / run["name"], lambda point: False, save_minutes=0)
     if rank == 0:
         without = sorted(
             {str(one.message).split(" does not")[0] for one in seen if "deterministic" in str(one.message)}

@@ -31,7 +31,7 @@ def die_at(step: int) -> None:
     checkpoint.save_last = dying
 
 
-def rank(number: int, store: Path, settings: str, text: str, folder: Path, step: int | None) -> None:
+def rank(number: int, store: Path, settings: str, text: str, folder: Path, step: int | None, minutes: float) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=number, world_size=RANKS)
     if step is not None:
@@ -42,15 +42,16 @@ def rank(number: int, store: Path, settings: str, text: str, folder: Path, step:
         DataPaths(train_file=Path(text)),
         folder,
         lambda point: bool(replayed.append(point.replayed)),
+        save_minutes=minutes,
     )
     (folder / f"told{number}.json").write_text(json.dumps(replayed))
     dist.destroy_process_group()
 
 
-def both(name: str, settings: str, text: str, folder: Path, step: int | None = None) -> None:
+def both(name: str, settings: str, text: str, folder: Path, step: int | None = None, minutes: float = 0) -> None:
     forks = multiprocessing.get_context("fork")
     ranks = [
-        forks.Process(target=rank, args=(n, folder.parent / f"store-{name}", settings, text, folder, step))
+        forks.Process(target=rank, args=(n, folder.parent / f"store-{name}", settings, text, folder, step, minutes))
         for n in range(RANKS)
     ]
     for one in ranks:
@@ -68,6 +69,7 @@ def main(settings: str, text: str, work: str) -> None:
     both("before", settings, text, torn, step=10)
     (torn / "last" / "rank1-5.pt").write_bytes(b"half")
     both("torn", settings, text, torn)
+    both("behind", settings, text, Path(work, "behind"), minutes=5)
 
 
 if __name__ == "__main__":

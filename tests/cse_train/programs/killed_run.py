@@ -23,7 +23,13 @@ def main(settings: str, text: str, folder: str, step: int) -> None:
         return update(session)
 
     loop.Session.update = dying  # type: ignore[method-assign]
-    loop.train(parse_run(json.loads(settings)), DataPaths(train_file=Path(text)), Path(folder), lambda point: False)
+    loop.train(
+        parse_run(json.loads(settings)),
+        DataPaths(train_file=Path(text)),
+        Path(folder),
+        lambda point: False,
+        save_minutes=0,
+    )
 
 
 if __name__ == "__main__":

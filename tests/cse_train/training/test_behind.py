@@ -1,0 +1,188 @@
+"""Checkpoints behind the step: how often they are written, what waits for them, and what a kill or a stop leaves."""
+
+import errno
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from cse_train import checkpoint, files
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.fields import Json
+from cse_train.training import behind
+from cse_train.training.loop import Point, train
+
+KILLED = Path(__file__).parents[1] / "programs" / "killed_behind.py"
+WRITE_S = 1.0
+"""Seconds that a write of the program's may take on a machine that others use."""
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of checkpoints that are written, with what writes them."""
+    written: list[str] = []
+    replace = files.replace_file
+
+    def noted(path: Path, write: Callable) -> None:
+        replace(path, write)
+        written.append(f"{path.name} by {threading.current_thread().name}")
+
+    monkeypatch.setattr(checkpoint, "replace_file", noted)
+    return written
+
+
+def values(state: Json) -> Json:
+    """All that a state has but its clock."""
+    points = [{name: value for name, value in point.items() if name != "seconds"} for point in state["points"]]
+    tensors = dict(state["model"])
+    tensors |= {f"{n} {name}": v for n, each in state["optimiser"]["state"].items() for name, v in each.items()}
+    return {"points": points, "step": state["step"]} | {n: (v.dtype, v.tolist()) for n, v in tensors.items()}
+
+
+def contents(folder: Path) -> tuple[Json, dict[str, list]]:
+    """The state and the best model of a run."""
+    state = checkpoint.load_last(folder)
+    assert state is not None
+    return values(state), {name: value.tolist() for name, value in checkpoint.read_best(folder)[2].items()}
+
+
+@pytest.mark.parametrize("method", ["simcse", "esimcse", "ct", "whitening"])
+def test_what_is_written_behind_is_what_is_waited_for(
+    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, writes: list[str]
+) -> None:
+    """20 evaluations: a state at the first, one at the end, and the best model of each."""
+    run, paths = parse_run(tiny_settings(method)), DataPaths(train_file=text_file)
+    train(run, paths, tmp_path / "waited", lambda point: False, save_minutes=0)
+    waited = Counter(writes)
+    writes.clear()
+    train(run, paths, tmp_path / "behind", lambda point: False)
+    assert contents(tmp_path / "behind") == contents(tmp_path / "waited")
+    assert waited["state.pt by MainThread"] == 20 and set(waited) <= {
+        "state.pt by MainThread",
+        "next.safetensors by MainThread",
+    }
+    now = Counter(writes)
+    assert now["state.pt by saver"] == 2 and now["next.safetensors by saver"] in (1, 2) and len(now) == 2
+    assert sorted(os.listdir(tmp_path / "behind" / "best")) == ["model.safetensors"]
+    assert "saver" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_state_that_is_written_late_is_that_of_its_evaluation(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk takes as long as the rest of the run: weights, moments and points go on, and are not what is written."""
+    run, paths = parse_run(tiny_settings("esimcse", train_evaluations=4)), DataPaths(train_file=text_file)
+    train(run, paths, tmp_path / "waited", lambda point: point.step == 5, save_minutes=0)
+    over, written, save = threading.Event(), list[Json](), checkpoint.save_last
+
+    def late(folder: Path, state: Json) -> None:
+        assert over.wait(60)
+        written.append(values(state))
+        save(folder, state)
+
+    monkeypatch.setattr(checkpoint, "save_last", late)
+    train(run, paths, tmp_path / "behind", lambda point: bool(point.step == 20 and over.set()))
+    assert written[0] == contents(tmp_path / "waited")[0]
+    assert [each["step"] for each in written] == [5, 20]
+
+
+def test_a_copy_that_a_newer_one_replaces_is_freed_at_once() -> None:
+    """Without a look for circles, which comes seldom where nothing but tensors is made: a copy is a gigabyte."""
+    gc.disable()
+    try:
+        (copied,), _ = behind._copy({"model": {"weight": torch.ones(3)}, "moments": [torch.ones(2)]})
+        copies = [weakref.ref(copied["model"]["weight"]), weakref.ref(copied["moments"][0])]
+        del copied
+        assert [copy() for copy in copies] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_copy_has_what_shares_memory_once_and_the_versions_of_modules() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
+    model[2].weight = model[0].weight
+    (copied,), _ = behind._copy(model.state_dict())
+    assert list(copied) == list(model.state_dict()) and copied._metadata == model.state_dict()._metadata
+    assert copied["0.weight"] is copied["2.weight"] is not model[0].weight
+    assert all(torch.equal(copied[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_saves_the_last_evaluation_first(
+    error: type[BaseException],
+    tiny_settings: Callable[..., dict],
+    text_file: Path,
+    tmp_path: Path,
+    updates: list[int],
+    writes: list[str],
+) -> None:
+    run, paths = parse_run(tiny_settings("esimcse", train_evaluations=4)), DataPaths(train_file=text_file)
+
+    def interrupt(point: Point) -> bool:
+        if point.step == 15:
+            raise error
+        return False
+
+    with pytest.raises(error):
+        train(run, paths, tmp_path / "stopped", interrupt)
+    assert Counter(writes)["state.pt by MainThread"] == 1
+    train(run, paths, tmp_path / "stopped", lambda point: False)
+    assert updates == list(range(20)), "the second attempt begins at update 15"
+    train(run, paths, tmp_path / "whole", lambda point: False)
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
+
+
+def test_a_disk_that_fills_fails_the_run_at_its_next_evaluation_with_the_systems_error(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of before stays, and the run goes on from it; what comes after the error is not written any more."""
+    run, paths = parse_run(tiny_settings("simcse", train_evaluations=4)), DataPaths(train_file=text_file)
+    save, seen, idle = checkpoint.save_last, list[int](), threading.active_count()
+
+    def full(folder: Path, state: Json) -> None:
+        if state["step"] == 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        save(folder, state)
+
+    def report(point: Point) -> bool:
+        seen.append(point.step)
+        while threading.active_count() > idle:  # the disk is faster than the next five steps
+            time.sleep(0.01)
+        return False
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "save_last", full)
+        with pytest.raises(OSError, match="No space left on device: '/.*/full'$"):
+            train(run, paths, tmp_path / "full", report, save_minutes=1e-9)
+    assert seen == [5, 10], "it is raised when 15 is handed over"
+    state = checkpoint.load_last(tmp_path / "full")
+    assert state is not None and state["step"] == 5
+    train(run, paths, tmp_path / "full", lambda point: False)
+    train(run, paths, tmp_path / "whole", lambda point: False)
+    assert contents(tmp_path / "full") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+def test_kills_at_random_times_lose_no_more_than_a_save_s_time_and_damage_nothing(
+    kills: int, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    """Each run goes on after each kill, and ends as the undisturbed one, bit for bit."""
+    settings = tiny_settings("esimcse", train_examples=480, train_evaluations=30)
+    command = [sys.executable, str(KILLED), json.dumps(settings), str(text_file), str(tmp_path), str(kills)]
+    done = subprocess.run(command, timeout=1700, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert len(found["kills"]) == kills and found["ended"] and all(found["ended"])
+    assert [kill for kill in found["kills"] if kill["damaged"]] == []
+    late = [kill for kill in found["kills"] if kill["lost_s"] > found["save_s"] + kill["gap_s"] + WRITE_S]
+    assert late == []
