@@ -1,40 +1,76 @@
 """Any other architecture through transformers' `AutoModel`, behind the interface of `Encoder`.
 
-Each length group goes through the model as one padded batch, so `Hidden` has the same layout as ours.
+Each length group goes through the model as one padded batch, so `Hidden` has the length layout as ours.
 """
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cse_train.backbone.config_file import REMEDY
+from cse_train.backbone.folders import MIXES_PADDING
 from cse_train.encoder.encoder import Hidden
-from cse_train.encoder.packing import Packed
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.fields import ConfigError
+from cse_train.reading import reading
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
 
-class AutoModelEncoder(nn.Module):
-    """A transformers encoder that returns `last_hidden_state` and `hidden_states`; position 0 is read as [CLS]."""
+UNREADABLE = "no encoder of texts"
+INPUTS_ADVICE = "choose a model that transformers' AutoModel runs on input_ids alone"
 
-    def __init__(self, model: "PreTrainedModel") -> None:
+
+class AutoModelEncoder(nn.Module):
+    """A transformers encoder that returns `last_hidden_state` and `hidden_states`; position 0 is read as [CLS].
+
+    Of an encoder-decoder it is the encoder alone.
+    """
+
+    def __init__(self, model: "PreTrainedModel", loads_by: str = "AutoModel") -> None:
         super().__init__()
         self.model = model
+        self.loads_by = loads_by
+        """The class of transformers that loads what the model saves; empty for a part of a model, which none does."""
         self.config: PretrainedConfig = model.config
         self.skipped = 0
         """As `Encoder.skipped`."""
         self.position_offset = _position_offset(model)
         """Positions in front of the first token's, as RoBERTa's relatives count them."""
+        self.mixes_padding = self.config.model_type in MIXES_PADDING
 
     @property
     def width(self) -> int:
         """Hidden size H."""
         return int(self.config.hidden_size)
 
+    @property
+    def positions(self) -> int | None:
+        """Tokens that a text may have; None for any number."""
+        most = getattr(self.config, "max_position_embeddings", None)
+        return most - self.position_offset if most and most > 0 else None
+
+    def save(self, folder: Path) -> None:
+        """Write it as the class that loads it does, which may have more names for one tensor than the part in use."""
+        import transformers
+
+        if self.loads_by == "AutoModel":
+            self.model.save_pretrained(folder)
+            return
+        whole = getattr(transformers, self.loads_by)(self.config)
+        whole.get_encoder().load_state_dict(self.model.state_dict())
+        whole.save_pretrained(folder)
+
     def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False, layers: bool = False) -> Hidden:
-        """As `Encoder.forward`; every view is a full pass."""
+        """As `Encoder.forward`; every view is a full pass. Raises ValueError as it does."""
+        longest = max(group.needed for group in packed.groups)
+        if self.positions is not None and longest > self.positions:
+            line = f"encoder: length={longest} exceeds its {self.positions} positions"
+            raise ValueError(f"{line}; lower train.max_seq_length")
         groups: list[tuple[Tensor, ...]] = []
         first = 0
         for group, ids in packed.split(packed.ids_T[:, None]):
@@ -52,7 +88,19 @@ class AutoModelEncoder(nn.Module):
         return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
 
     def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
-        """The embedding output and every layer's, or the last layer's alone."""
+        """The embedding output and every layer's, or the last layer's alone; the rows are sorted by length."""
+        if not self.mixes_padding:
+            return self._pass(ids, lengths, views, tokens)
+        parts = []
+        for count in torch.unique_consecutive(lengths, return_counts=True)[1].tolist():
+            first, ids, lengths = (ids[:count], lengths[:count]), ids[count:], lengths[count:]
+            length = int(first[1][0])
+            behind = (0, 0, 0, first[0].shape[1] - length)
+            states = self._pass(first[0][:, :length], first[1], views, tokens)
+            parts.append([F.pad(state, behind).unflatten(0, (views, count)) for state in states])
+        return tuple(torch.cat(blocks, 1).flatten(0, 1) for blocks in zip(*parts, strict=True))
+
+    def _pass(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
         real = torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]
         ids = torch.where(real, ids, self.config.pad_token_id or 0).repeat(views, 1)
         out = self.model(
@@ -61,8 +109,42 @@ class AutoModelEncoder(nn.Module):
         return (*out.hidden_states[:-1], out.last_hidden_state) if tokens else (out.last_hidden_state,)
 
 
+def load_automodel(folder: Path, config: "PretrainedConfig") -> AutoModelEncoder:
+    """The encoder of a folder in fp32. Raises ConfigError, one line, for weights that do not fit config.json, and for
+    a model that gives no states of a text."""
+    kind = _class_of(config)
+    with reading("incomplete weights", folder, REMEDY):
+        model, report = kind.from_pretrained(folder, config=config, output_loading_info=True)
+    is_part = config.is_encoder_decoder and kind.__name__ == "AutoModel"
+    encoder = model if kind.__name__ == "AutoModel" and not is_part else model.get_encoder()
+    prefix = next(f"{name}." if name else "" for name, module in model.named_modules() if module is encoder)
+    absent = sorted(name for name in report["missing_keys"] if "pooler" not in name and name.startswith(prefix))
+    if absent:  # transformers fills them with random numbers
+        line = f"{folder}: {len(absent)} tensors absent, such as {absent[0]}"
+        raise ConfigError([f"incomplete weights: {line}; the files do not fit config.json"])
+    wrapper = AutoModelEncoder(encoder.float(), "" if is_part else kind.__name__)
+    with reading(UNREADABLE, folder, INPUTS_ADVICE), torch.no_grad():
+        _require_states(wrapper)
+    return wrapper
+
+
+def _class_of(config: "PretrainedConfig") -> Any:
+    """`T5EncoderModel` of `T5Config`, and so on, where transformers has such a class."""
+    import transformers
+
+    name = type(config).__name__.removesuffix("Config") + "EncoderModel"
+    return getattr(transformers, name, transformers.AutoModel)
+
+
+def _require_states(encoder: AutoModelEncoder) -> None:
+    """Raise whatever a pass over two short texts raises, or ValueError for states of other shapes than a text has."""
+    hidden = encoder(pack_lists([[0, 0, 0], [0, 0]], groups=1), layers=True)
+    if any(state.shape != (6, encoder.width) for state in hidden.states_TH):
+        raise ValueError("its layers give states of another length or width than the text's")
+
+
 def _position_offset(model: nn.Module) -> int:
     """A learned position embedding with a padding row starts to count behind that row."""
     tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
-    rows = [table.padding_idx for table in tables if isinstance(table, nn.Embedding) and table.padding_idx is not None]
+    rows = [row for table in tables if isinstance(row := getattr(table, "padding_idx", None), int)]
     return 1 + rows[0] if rows else 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.backbone.automodel import AutoModelEncoder, load_automodel
 from cse_train.backbone.config_file import REMEDY, read_config, require_weights
 from cse_train.backbone.folders import content_hash, locate
 from cse_train.backbone.identity import load_tokenizer
@@ -19,7 +19,6 @@ from cse_train.backbone.words import load_words
 from cse_train.encoder.encoder import Encoder, find_unsupported
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.fields import ConfigError
-from cse_train.reading import reading
 from cse_train.text.tokens import tokenizer_hash
 from cse_train.text.vector_files import VECTORS_ADVICE, names_vectors
 
@@ -79,6 +78,7 @@ def load_backbone(name: str, dropout: float | None = None, prompt: str | None = 
     if dropout is not None:
         _set_dropout(config, dropout, name)
     encoder, head = _load(folder, config)
+    _require_finite(encoder, name)
     backbone = Backbone(name, encoder, load_tokenizer(folder), head, content_hash(folder))
     backbone.prompts = read_prompts(folder)
     backbone.prompt = backbone.prompts.text(prompt, "train.prompt", f"train.encoder={name}")
@@ -146,17 +146,18 @@ def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModel
         tensors = read_tensors(folder)
         require_weights(config, folder)
         return read_encoder(tensors, config)
-    from transformers import AutoModel
-
     require_safe(folder)
     require_weights(config, folder)
-    with reading("incomplete weights", folder, REMEDY):
-        model, report = AutoModel.from_pretrained(folder, config=config, output_loading_info=True)
-    absent = sorted(name for name in report["missing_keys"] if "pooler" not in name)
-    if absent:  # transformers fills them with random numbers
-        line = f"{folder}: {len(absent)} tensors absent, such as {absent[0]}"
-        raise ConfigError([f"incomplete weights: {line}; the files do not fit config.json"])
-    return AutoModelEncoder(model.float()), None
+    return load_automodel(folder, config), None
+
+
+def _require_finite(encoder: nn.Module, name: str) -> None:
+    """Raise ConfigError for weights of which one is no number; a sum shows it without a copy."""
+    weights = ((place, t) for place, t in encoder.state_dict().items() if t.is_floating_point())
+    bad = [place for place, t in weights if not t.sum().isfinite() and not t.isfinite().all()]
+    if bad:
+        line = f"not finite: train.encoder={name} has NaN or infinite weights in {len(bad)} tensors, such as {bad[0]}"
+        raise ConfigError([f"{line}; {REMEDY}"])
 
 
 def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:

@@ -4,7 +4,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_train.backbone.folders import weight_files
+from cse_train.backbone.folders import OWN_KINDS, weight_files
+from cse_train.backbone.refusals import require_encoder, require_texts_read
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
 
@@ -23,7 +24,9 @@ MOST_OF_FIELD = {
     "max_position_embeddings": 10_000_000,
     "type_vocab_size": 10_000,
 }
-"""Sizes of an encoder and the most that each may be; 1 is the least."""
+"""Sizes of an encoder and the most that each may be."""
+NO_TOKEN_TYPES = ("deberta", "deberta-v2")
+"""Architectures that have none by default, and say type_vocab_size=0."""
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 PACKED_RATIO = 4
 """Weights of one byte in a file: of four bits with room to spare."""
@@ -36,8 +39,10 @@ def read_config(folder: Path) -> "PretrainedConfig":
 
     file = folder / "config.json"
     require_size(file, MOST_CONFIG_BYTES, REMEDY)
+    require_encoder(folder)
     with reading("unreadable config", file, REMEDY):
-        config = AutoConfig.from_pretrained(folder)
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    require_texts_read(config, folder)
     problems = [f"impossible config: {file}: {line}; {REMEDY}" for line in _problems(config)]
     if problems:
         raise ConfigError(problems)
@@ -46,10 +51,13 @@ def read_config(folder: Path) -> "PretrainedConfig":
 
 def _problems(config: "PretrainedConfig") -> list[str]:
     sizes = {name: getattr(config, name, None) for name in MOST_OF_FIELD}
+    if config.model_type == "xlnet":  # it says -1: any number of positions
+        sizes["max_position_embeddings"] = None
+    least = dict.fromkeys(sizes, 1) | ({"type_vocab_size": 0} if config.model_type in NO_TOKEN_TYPES else {})
     lines = [
-        f"{name}={value!r}, give a whole number from 1 to {MOST_OF_FIELD[name]}"
+        f"{name}={value!r}, give a whole number from {least[name]} to {MOST_OF_FIELD[name]}"
         for name, value in sizes.items()
-        if value is not None and not (_is(value, int) and 1 <= value <= MOST_OF_FIELD[name])
+        if value is not None and not (_is(value, int) and least[name] <= value <= MOST_OF_FIELD[name])
     ]
     lines += [
         f"{name}={value!r}, give a number from 0 to 1"
@@ -79,7 +87,7 @@ def require_weights(config: "PretrainedConfig", folder: Path) -> None:
     """
     width = getattr(config, "hidden_size", None) or 0
     inner = getattr(config, "intermediate_size", None) or 0
-    layers = config.num_hidden_layers if config.model_type in ("bert", "roberta") else 1
+    layers = config.num_hidden_layers if config.model_type in OWN_KINDS else 1
     narrow = getattr(config, "embedding_size", None) or width  # ALBERT's and ELECTRA's embeddings may be narrower
     rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
     least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)

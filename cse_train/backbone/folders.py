@@ -10,6 +10,7 @@ from pathlib import Path
 
 import huggingface_hub
 
+from cse_train.backbone.refusals import ADAPTER_FILE, require_encoder
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash, join_hash
 from cse_train.text.corpora.hub import hub_is_away
@@ -22,6 +23,8 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "voca
 
 OWN_KINDS = ("bert", "roberta")
 """Architectures of our own encoder."""
+MIXES_PADDING = ("convbert", "fnet", "mobilebert", "yoso")
+"""Architectures in which the padding of a batch reaches the states of its texts: each length is a batch of its own."""
 
 
 @functools.cache
@@ -71,17 +74,27 @@ def tokenizer_folder(folder: Path) -> Path:
 def content_hash(folder: Path) -> str:
     """SHA-256 over the configuration and the weights as they lie on disk.
 
-    Another one for a BERT or RoBERTa with `is_decoder`: version 0.1.0 read such both ways.
+    Another one for what earlier versions read otherwise: they let a BERT or RoBERTa with `is_decoder` see both ways,
+    embedded by the decoder of an encoder-decoder, and let padding reach the texts of `MIXES_PADDING`.
     """
     digest = files_hash([folder / "config.json", *weight_files(folder)])
-    return join_hash("causal", digest) if _attends_causally(folder) else digest
+    way = _find_way(folder)
+    return join_hash(way, digest) if way else digest
 
 
-def _attends_causally(folder: Path) -> bool:
+def _find_way(folder: Path) -> str:
+    """How the architecture is read where that is another way than once; empty where it is not."""
     with contextlib.suppress(OSError, ValueError):
         config = json.loads((folder / "config.json").read_text(encoding="utf8"))
-        return isinstance(config, dict) and bool(config.get("is_decoder")) and config.get("model_type") in OWN_KINDS
-    return False
+        if isinstance(config, dict):
+            kind = config.get("model_type")
+            ways = {
+                "causal": config.get("is_decoder") and kind in OWN_KINDS,
+                "encoder alone": config.get("is_encoder_decoder"),
+                "by length": kind in MIXES_PADDING,
+            }
+            return next((way for way, taken in ways.items() if taken), "")
+    return ""
 
 
 def files_hash(paths: Iterable[Path]) -> str:
@@ -90,6 +103,8 @@ def files_hash(paths: Iterable[Path]) -> str:
 
 
 def _check_files(folder: Path, name: str) -> Path:
+    if (folder / ADAPTER_FILE).is_file():
+        require_encoder(folder)
     if not (folder / "config.json").exists() or not weight_files(folder):
         wanted = "needs config.json and model.safetensors"
         raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted} in transformers' layout"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from cse_train.backbone.config_file import REMEDY
+from cse_train.backbone.config_file import REMEDY, read_config
 from cse_train.backbone.folders import TOKENIZER_FILES, content_hash, find_weights, locate, tokenizer_folder
 from cse_train.backbone.prompts import read_prompts
 from cse_train.backbone.words import vectors_identity
@@ -30,7 +30,11 @@ def backbone_identity(name: str) -> tuple[str, str]:
     if names_vectors(name):
         return vectors_identity(name)
     folder = locate(name)
-    place = tokenizer_folder(folder)
+    try:
+        place = tokenizer_folder(folder)
+    except ConfigError:
+        read_config(folder)  # a model of images has none either, and that is what to say of it
+        raise
     if place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
         return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
     files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
@@ -57,12 +61,13 @@ def prompt_identity(name: str, prompt: str | None) -> str:
 
 @lru_cache(maxsize=64)
 def _tokenizer_hash(folder: Path, _files: tuple[tuple[str, Stamp], ...]) -> str:
-    """Remembered as long as the files stay."""
+    """Remembered as long as the files stay; ConfigError also for what can be no encoder by its configuration."""
+    read_config(folder)
     return tokenizer_hash(load_tokenizer(folder))
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The tokenizer of an encoder's folder."""
+    """The tokenizer of an encoder's folder; one without padding gets a token of its own for it, in memory alone."""
     from transformers import AutoTokenizer
 
     place = tokenizer_folder(folder)
@@ -71,6 +76,15 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     with reading("unreadable tokenizer", place, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(place)
         len(tokenizer)
-    if tokenizer.pad_token_id is None and tokenizer.cls_token_id is None:
-        raise ConfigError([f"unreadable tokenizer: {place} (it has no special tokens); {REMEDY}"])
+    if tokenizer.pad_token_id is None and (token := padding_of(tokenizer)):
+        tokenizer.pad_token = token
     return tokenizer
+
+
+def padding_of(tokenizer: "PreTrainedTokenizerBase") -> str | None:
+    """The special token that stands for padding where a tokenizer has none; None where it has no such token either.
+
+    No text sees it: it fills batches, behind the attention mask. The first is what libraries take for GPT-2 and Llama.
+    """
+    tokens = (tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token, tokenizer.bos_token)
+    return next((token for token in tokens if token), None)

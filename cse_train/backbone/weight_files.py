@@ -1,8 +1,9 @@
-"""Where an encoder's files lie: shipped with the package, in a folder, or in the hub's cache; and what they hash to."""
+"""The tensors of an encoder's files, read without running anything in them."""
 
 from pathlib import Path
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -20,6 +21,22 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
         read = read_safely(path)
         tensors |= {name: t.float() if t.is_floating_point() else t for name, t in read.items()}
     return tensors
+
+
+def read_precisions(folder: Path) -> list[str]:
+    """The types of a folder's floating tensors as they lie on disk, such as F16, sorted."""
+    types: set[str] = set()
+    for path in weight_files(folder):
+        if path.suffix == ".safetensors":
+            with safe_open(path, "pt") as opened:
+                types |= {str(opened.get_slice(name).get_dtype()) for name in opened.keys()}  # noqa: SIM118
+        else:
+            types |= {
+                str(t.dtype).replace("torch.float", "F").replace("torch.bfloat", "BF")
+                for t in read_safely(path).values()
+                if t.is_floating_point()
+            }
+    return sorted(types)
 
 
 def read_safely(path: Path) -> dict[str, Tensor]:

@@ -103,6 +103,11 @@ class Encoder(nn.Module):
         """Hidden size H."""
         return int(self.config.hidden_size)
 
+    @property
+    def positions(self) -> int:
+        """Tokens that a text may have."""
+        return self._room(0)
+
     def initialise(self, generator: torch.Generator) -> None:
         """Draw every weight as BERT does: N(0, initializer_range), biases 0, LayerNorm 1 and 0."""
         for name, parameter in self.named_parameters():

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.text.masking import mask_tokens
+from cse_train.text.masking import mask_tokens, no_mask
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Masking:
     """How a tokenizer's ids are masked: `mask_tokens` everywhere but at special tokens."""
 
     ratio: float
-    mask_id: int
-    pad_id: int
+    mask_id: int | None
+    pad_id: int | None
     vocab_size: int
     special_ids: tuple[int, ...]
 
@@ -48,5 +48,7 @@ class Masking:
         return pack_lists(masked, pad_id=self.pad_id), at_M, target_T[at_M]
 
     def _mask(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        if self.mask_id is None:
+            raise no_mask("the masked-LM loss")
         maskable = ~np.isin(ids, self.special_ids)
         return mask_tokens(ids, maskable, ratio=self.ratio, mask_id=self.mask_id, vocab_size=self.vocab_size, rng=rng)

@@ -132,7 +132,7 @@ def pack(
     starts: np.ndarray,
     lengths: np.ndarray,
     *,
-    pad_id: int = 0,
+    pad_id: int | None = 0,
     groups: int | None = None,
     width: int | None = None,
 ) -> Packed:
@@ -140,8 +140,8 @@ def pack(
 
     The groups have equally many rows: oneDNN compiles each shape once, and these recur. `groups=None` takes as many as
     pay on this rank's device, on a card with their widths rounded up. `width` makes every group that wide, for a loss
-    that counts the padding. Raises ValueError for an empty batch, an empty row, or a row that is
-    longer than `width`.
+    that counts the padding. `pad_id` None, of a tokenizer without padding, is 0: no text sees what stands there.
+    Raises ValueError for an empty batch, an empty row, or a row that is longer than `width`.
     """
     if len(starts) == 0 or lengths.min() < 1:
         raise ValueError("pack: every batch needs at least one row and every row at least one token")
@@ -167,7 +167,7 @@ def pack(
         made.append(LengthGroup(rows, wide, bias, wide - needed))
     host_lengths_N = torch.from_numpy(lengths_N.astype(np.int64))
     return Packed(
-        ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id).astype(np.int64)),
+        ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id or 0).astype(np.int64)),
         positions_T=torch.from_numpy(positions_T),
         groups=tuple(made),
         order_N=torch.from_numpy(order),
@@ -184,7 +184,7 @@ def count_groups(rows: int) -> int:
 def pack_lists(
     sequences: Sequence[Sequence[int] | np.ndarray],
     *,
-    pad_id: int = 0,
+    pad_id: int | None = 0,
     groups: int | None = None,
     width: int | None = None,
 ) -> Packed:

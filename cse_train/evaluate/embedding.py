@@ -102,9 +102,9 @@ def batches_of(lengths: np.ndarray) -> list[np.ndarray]:
     return batches
 
 
-def require_finite(embeddings_UD: np.ndarray, name: str) -> None:
-    """Raise NotFinite when an embedding of `name` is not finite."""
+def require_finite(embeddings_UD: np.ndarray, name: str, advice: str = "lower train.learning_rate") -> None:
+    """Raise NotFinite, which ends in `advice`, when an embedding of `name` is not finite."""
     bad = int((~np.isfinite(embeddings_UD).all(axis=1)).sum())
     if bad:
         rule = f"not finite: {bad} of {len(embeddings_UD)} embeddings of {name} are NaN or infinite"
-        raise NotFinite(f"{rule}; lower train.learning_rate")
+        raise NotFinite(f"{rule}; {advice}")

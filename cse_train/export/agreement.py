@@ -10,12 +10,13 @@ from typing import cast
 
 import numpy as np
 
+from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import Encode
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.export.parts import Parts
-from cse_train.export.reload import reload_folder
+from cse_train.export.reload import RELOADED_ROWS, reload_folder
 from cse_train.fields import ConfigError
 
 TOLERANCE = 1e-3
@@ -76,7 +77,8 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
         pairs = load_pairs(wanted, paths)
     except ConfigError:
         pairs = load_pairs(FIXED, paths)
-    embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
+    is_single = isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.mixes_padding
+    embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt, 1 if is_single else RELOADED_ROWS)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     ours_UD, theirs_UD = evaluator.embedder(cast(Encode, parts.method.encode)), embed(evaluator.texts)
     ours, theirs = evaluator.score(ours_UD), evaluator.score(theirs_UD)

@@ -11,7 +11,7 @@ from cse_train.evaluate.models.open import require_first_token
 from cse_train.export.agreement import Agreement, compare
 from cse_train.export.card import write_card
 from cse_train.export.lineage import Lineage
-from cse_train.export.parts import parts_of, require_transformers
+from cse_train.export.parts import parts_of, require_saved, require_transformers
 from cse_train.export.sentence_transformers_folder import write_modules
 from cse_train.export.transformers_folder import write_encoder
 from cse_train.fields import ConfigError, nearest
@@ -40,6 +40,7 @@ def export(
     require_new(to)
     parts = parts_of(load_model(best_folder, encoder=encoder), read_best(best_folder)[1])
     require_first_token(parts.pooler.pooler, parts.encoder, parts.tokenizer, str(best_folder))
+    require_saved(parts)
     if format == "hf":
         require_transformers(parts)
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")

@@ -82,11 +82,10 @@ class Parts:
     @property
     def max_length(self) -> int:
         """Tokens kept of a text, special tokens included: the dev evaluation's, as far as the positions go."""
-        wanted = self.run.train.dev_max_length
-        taken = getattr(self.encoder, "position_offset", 0)
-        if self.prompted is not None and self.prompted.prompts.shift:
-            taken += self.prompted.prompts.length
-        return min(wanted, getattr(self.config, "max_position_embeddings", wanted) - taken)
+        wanted, room = self.run.train.dev_max_length, self.encoder.positions
+        shifted = self.prompted is not None and self.prompted.prompts.shift
+        taken = self.prompted.prompts.length if self.prompted is not None and shifted else 0
+        return wanted if room is None else min(wanted, room - taken)
 
 
 def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:
@@ -107,11 +106,23 @@ def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:
     raise ConfigError([f"{line}; use cse eval or cse embed"])
 
 
+def require_saved(parts: Parts) -> None:
+    """ConfigError for an encoder that stands inside another model: no class of transformers loads it alone."""
+    if isinstance(parts.encoder, AutoModelEncoder) and not parts.encoder.loads_by:
+        line = (
+            f"not exportable: train.encoder={parts.run.train.encoder}, the encoder inside a {parts.config.model_type}"
+        )
+        raise ConfigError([f"{line}, has no class of its own in transformers; use cse eval or cse embed"])
+
+
 def require_transformers(parts: Parts) -> None:
     """ConfigError unless one of transformers' own models computes the whole of it (the pooling itself aside)."""
     stem = f"not exportable: format=hf, method={parts.run.method}"
     if parts.prompted is not None:
         raise ConfigError([f"{stem}: no model of transformers reads its prompts; {ELSEWHERE}"])
+    if isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.loads_by != "AutoModel":
+        line = f"{stem}: AutoModel reads a {parts.config.model_type} as an encoder-decoder"
+        raise ConfigError([f"{line}; {ELSEWHERE}"])
     if parts.whitener is not None:
         raise ConfigError([f"{stem}: no model of transformers has a linear map behind its pooling; {ELSEWHERE}"])
     if len(parts.dense) > 1:

@@ -20,7 +20,7 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
     """config.json, model.safetensors in fp32 and the tokenizer; `with_pooler` makes the [CLS] MLP BERT's pooler."""
     folder.mkdir(exist_ok=True)
     if isinstance(parts.encoder, AutoModelEncoder):
-        parts.encoder.model.save_pretrained(folder)
+        parts.encoder.save(folder)
     else:
         tensors = encoder_to_transformers(parts.encoder)
         if with_pooler and parts.dense:

@@ -185,8 +185,7 @@ class DeCLUTR(Method[Config]):
 
 def _require_positions(config: Config, backbone: Backbone) -> None:
     length = min(config.max_length, LONGEST) + SPECIAL_TOKENS
-    positions = getattr(backbone.config, "max_position_embeddings", length)
-    room = positions - getattr(backbone.encoder, "position_offset", 0)
+    room = getattr(backbone.encoder, "positions", None) or length
     if length > room:
         line = f"spans too long: method.max_length={config.max_length}, train.encoder={backbone.name}"
         raise ConfigError([f"{line} has {room} positions; give at most {room - SPECIAL_TOKENS}"])

@@ -21,7 +21,8 @@ from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.augment import WORD_EXTENSIONS, WORDS_KEPT, Extend
+from cse_train.text.augment import MASK_EXTENSIONS, WORD_EXTENSIONS, WORDS_KEPT, Extend
+from cse_train.text.masking import require_mask
 from cse_train.text.words import stop_word_ids, truncate
 
 
@@ -70,7 +71,8 @@ class ESimCSE(Method[Config]):
         """The collate function of a configuration. Raises ConfigError for a queue smaller than the batch."""
         _check(config)
         stop_words = tuple(stop_word_ids(tokenizer)) if config.extension == "stop_word" else ()
-        mask_id = tokenizer.mask_token_id
+        is_masking = config.extension in MASK_EXTENSIONS
+        mask_id = require_mask(tokenizer, f"method.extension={config.extension}") if is_masking else None
         extend = Extend(config.extension, config.dup_rate, config.dup_rule, max_seq_length, mask_id, stop_words)
         return Collate(config, extend, tokenizer.pad_token_id)
 

@@ -17,6 +17,7 @@ from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.mirrorbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
+from cse_train.text.masking import require_mask
 
 SHORTEST = 30
 """Characters of the shortest text in which a span is masked (released data_loader.py)."""
@@ -69,6 +70,8 @@ class MirrorBERT(Method[Config]):
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
         """The collate function of a configuration."""
+        if config.span and config.masking != "released":  # which writes [MASK] whatever the tokenizer calls it
+            require_mask(tokenizer, f"method.span={config.span}")
         return Collate(config, tokenizer, max_seq_length)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -77,8 +80,7 @@ class MirrorBERT(Method[Config]):
         self.encoder = backbone.encoder
         self.pooler = None if self.padded else SentencePooler(config.pooler, backbone.encoder.width)
         self.pad_id = backbone.tokenizer.pad_token_id or 0
-        positions: int = getattr(backbone.config, "max_position_embeddings", TEST_LENGTH)
-        self.test_length = min(TEST_LENGTH, positions - getattr(backbone.encoder, "position_offset", 0))
+        self.test_length = min(TEST_LENGTH, getattr(backbone.encoder, "positions", None) or TEST_LENGTH)
 
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 1: each of the 2G vectors finds its partner among the others."""

@@ -26,6 +26,8 @@ WORD_EDITS = ("crop", "word_deletion", "delete_one_word", "synonym")
 """Augmentations of whole words: like the text itself, they come before truncation."""
 WORD_EXTENSIONS = ("word", "stop_word", "mask", "masked_prediction")
 """Extensions after whole words; they come before truncation too."""
+MASK_EXTENSIONS = ("mask", "masked_prediction")
+"""Those that insert [MASK], or what a generator writes in its place."""
 WORDS_KEPT = 4
 """A text that is edited before truncation is kept up to this many times `train.max_seq_length` tokens."""
 
@@ -74,7 +76,8 @@ class Extend:
     rate: float
     rule: str
     max_length: int
-    mask_id: int
+    mask_id: int | None
+    """Of the kinds that insert it."""
     stop_words: tuple[np.ndarray, ...] = ()
 
     def __call__(self, column: TokenColumn, row: int, rng: np.random.Generator) -> np.ndarray:
@@ -90,7 +93,7 @@ class Extend:
             drawn = rng.integers(len(self.stop_words), size=len(at))
             longer = insert_after(words, at, [self.stop_words[i] for i in drawn])
         else:
-            assert self.kind in ("mask", "masked_prediction"), self.kind
+            assert self.kind in MASK_EXTENSIONS, self.kind
             inserted = np.array([BLANK if self.kind == "masked_prediction" else self.mask_id])
             longer = insert_after(words, at, [inserted] * len(at))
         return truncate(join_words(ids, longer), self.max_length)

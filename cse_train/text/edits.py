@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cse_train.text.masking import mask_tokens
+from cse_train.text.masking import mask_tokens, require_mask
 
 OPERATORS = ("replace", "insert", "delete", "all")
 """replace: the masked sub-words, each with probability `ratio`; insert: as many [MASK]s as `ratio` of the sentence, at
@@ -26,7 +26,9 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: Any) -> "Vocabulary":
         """A tokenizer's."""
-        return cls(tokenizer.mask_token_id, tuple(tokenizer.all_special_ids), len(tokenizer))
+        return cls(
+            require_mask(tokenizer, "an edit (method.operator)"), tuple(tokenizer.all_special_ids), len(tokenizer)
+        )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
 """Dynamic masking for masked-LM losses: which positions, and what stands there instead."""
 
+from typing import Any
+
 import numpy as np
+
+from cse_train.fields import ConfigError
 
 
 def mask_tokens(
@@ -19,6 +23,19 @@ def mask_tokens(
     at_random = chosen & (action >= 0.9)
     masked[at_random] = rng.integers(0, vocab_size, int(at_random.sum()))
     return masked, chosen
+
+
+def require_mask(tokenizer: Any, setting: str) -> int:
+    """The id of a tokenizer's [MASK], which `setting` (name=value) writes into texts; ConfigError where it has none."""
+    if tokenizer.mask_token_id is None:
+        raise no_mask(setting)
+    return int(tokenizer.mask_token_id)
+
+
+def no_mask(setting: str) -> ConfigError:
+    """The error of a tokenizer without [MASK], which `setting` writes into texts."""
+    line = f"no mask token: {setting} writes it into texts, and the tokenizer of train.encoder has none"
+    return ConfigError([f"{line}; choose an encoder that was trained with one, or another setting"])
 
 
 BLANK = -1

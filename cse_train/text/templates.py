@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.fields import ConfigError
+from cse_train.text.masking import require_mask
 
 TEMPLATE_SENTENCE, TEMPLATE_MASK = "[X]", "[MASK]"
 
@@ -42,7 +43,8 @@ def read_template(setting: str, text: str, tokenizer: Any) -> Template:
     """
     if text.count(TEMPLATE_SENTENCE) != 1 or text.count(TEMPLATE_MASK) != 1:
         raise ConfigError([f"wrong template: {setting}={text}; give one {TEMPLATE_SENTENCE} and one {TEMPLATE_MASK}"])
+    mask_id = require_mask(tokenizer, setting)
     front, behind = (part.replace(TEMPLATE_MASK, tokenizer.mask_token) for part in text.split(TEMPLATE_SENTENCE))
     before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in (front.strip(), behind))
     first, last = tokenizer("", add_special_tokens=True)["input_ids"]
-    return Template((first, *before), (*after, last), tokenizer.mask_token_id)
+    return Template((first, *before), (*after, last), mask_id)

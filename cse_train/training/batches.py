@@ -48,6 +48,7 @@ class Batches:
         require_room(run, backbone, tokens_kept)
         source = add_prompt(source, backbone.prompt)
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
+        require_positions(run, backbone, store)
         store = method.prepare(run.options, store, backbone, paths.cache)
         rows = method.usable_rows(run.options, store)
         if len(rows) < store.rows and distributed.rank() == 0:
@@ -128,6 +129,15 @@ def require_room(run: RunConfig, backbone: Backbone, kept: int | None) -> None:
     if tokens + ROOM > kept:
         what = f"train.max_seq_length={run.train.max_seq_length}, {line} has {tokens} tokens"
         raise ConfigError([f"prompt fills the text: {what}; raise it to {tokens + ROOM} at least"])
+
+
+def require_positions(run: RunConfig, backbone: Backbone, store: TokenStore) -> None:
+    """Raise ConfigError where a text, as far as it is kept, has more tokens than the encoder has positions."""
+    room: int | None = getattr(backbone.encoder, "positions", None)
+    longest = max(int(column.lengths.max()) for column in store.arrays.values())
+    if room is not None and min(longest, run.train.max_seq_length) > room:
+        line = f"texts too long: train.max_seq_length={run.train.max_seq_length}, a text has {longest} tokens"
+        raise ConfigError([f"{line} and train.encoder={backbone.name} {room} positions; lower it to {room} at most"])
 
 
 def words_of(column: TokenColumn) -> np.ndarray:

@@ -146,7 +146,7 @@ class Session:
         unused = backbone.prompts.unused(backbone.prompt, "train.prompt", f"train.encoder={backbone.name}")
         if unused and run.train.prompt is None and distributed.rank() == 0:
             log.warning(unused)
-        kept = run.train.dev_max_length
+        kept = min(run.train.dev_max_length, getattr(backbone.encoder, "positions", None) or run.train.dev_max_length)
         evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, kept, backbone.prompt)
         batches = Batches.open(run, paths, backbone)
         inputs = (backbone.content_hash, batches.store.content_hash, evaluator.content_hash)

@@ -18,10 +18,12 @@ from cse.doctor.checks import Finding, needs, stops
 from cse.doctor.nodes import cluster
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from cse_train.user_files import absolute_place
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
 with deferred(__name__):
+    from cse.doctor import encoders as describing
     from cse.doctor import probe as probing
     from cse.doctor import repair as repairing
     from cse_train import numerics
@@ -43,6 +45,15 @@ RepairOption = Annotated[
         "--repair", help="Show what is broken in ledger and storage: orphans, lost or damaged models, partial files."
     ),
 ]
+EncoderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="FOLDER|NAME",
+        help="Only say how this encoder will be read; with --train-file also how its vocabulary covers it.",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --repair: put it right.")]
 
 
@@ -53,6 +64,7 @@ def doctor(
     form: FormatOption = "text",
     repair: RepairOption = False,
     yes: Yes = False,
+    encoder: EncoderOption = None,
     *,
     given: SweepArguments,
 ) -> int:
@@ -61,7 +73,9 @@ def doctor(
         return repair_ledger(given, yes)
     if probe and (space is None or given.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
-    findings = examine(given, space)
+    if encoder is not None and space is not None:
+        raise ConfigError([f"two questions: --encoder={encoder} and {space}; give one, a space names its encoders"])
+    findings = examine(given, space) if encoder is None else describe(given, encoder)
     if probe and space is not None and not stops(findings):
         findings += run_probe(given, space)
     if form == "json":
@@ -99,7 +113,15 @@ def examine(given: SweepArguments, space: str | None) -> list[Finding]:
     if resolved is not None:
         seeds = range(given.seeds) if given.seeds else resolved.space.seeds
         findings += needs(resolved, seeds, paths, options.workers)
+        findings += describing.describe_space(resolved, paths)
     return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
+
+
+def describe(given: SweepArguments, encoder: str) -> list[Finding]:
+    """How an encoder will be read, and how it covers the corpus that is given."""
+    paths = given.paths()
+    name = absolute_place(encoder, Path.cwd())
+    return describing.describe_encoder(name, describing.texts_of("file", paths) if paths.train_file else ())
 
 
 def products() -> str:

@@ -48,7 +48,7 @@ class LibraryModel(TextModel):
                 convert_to_numpy=True,
             )
         embeddings_UD = np.asarray(embeddings, dtype=np.float32)
-        require_finite(embeddings_UD, self.name)
+        require_finite(embeddings_UD, self.name, "its weights are damaged, fetch or save the model again")
         return embeddings_UD[[row_of[text] for text in texts]]
 
 

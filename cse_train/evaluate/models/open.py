@@ -250,6 +250,5 @@ def _positions(embedder: nn.Module) -> int | None:
     """Tokens for which an encoder has positions; None where its configuration does not say."""
     prompts = embedder.prompts if isinstance(embedder, PromptedEncoder) else None
     shift = prompts.length if prompts is not None and prompts.shift else 0
-    encoder: Any = _bare(embedder)
-    most: int | None = getattr(encoder.config, "max_position_embeddings", None)
-    return None if most is None else most - getattr(encoder, "position_offset", 0) - shift
+    most: int | None = getattr(_bare(embedder), "positions", None)
+    return None if most is None else most - shift

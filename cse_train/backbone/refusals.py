@@ -1,0 +1,62 @@
+"""Folders of models that are no encoder of texts as they lie there: said before any weights are read, with the way out.
+
+The folder's files are read as they are; nothing in them is run.
+"""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_train.fields import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+ADAPTER_FILE = "adapter_config.json"
+OTHER_PARTS = ("vision_config", "audio_config")
+"""In the configuration of a model that reads more than texts."""
+
+
+def require_encoder(folder: Path) -> None:
+    """Raise ConfigError, one line, for an adapter, quantised weights, and code of the folder's own."""
+    if (folder / ADAPTER_FILE).is_file():
+        base = _read(folder / ADAPTER_FILE).get("base_model_name_or_path") or "its base model"
+        line = f"an adapter: train.encoder={folder} changes {base} and is no encoder by itself"
+        raise ConfigError([f"{line}; merge the two (merge_and_unload of peft) and give that folder"])
+    config = _read(folder / "config.json")
+    if quantisation := config.get("quantization_config"):
+        method = quantisation.get("quant_method", "some method") if isinstance(quantisation, dict) else quantisation
+        line = f"quantised weights: train.encoder={folder} by {method}"
+        raise ConfigError([f"{line}; give the model as it was before, or save it by its dequantize()"])
+    if config.get("auto_map") and not _is_known(config.get("model_type")):
+        line = f"code of its own: train.encoder={folder} is a {config.get('model_type')}, which transformers lacks"
+        raise ConfigError([f"{line}, and its folder's code is never run; choose an architecture of transformers"])
+
+
+def require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
+    """Raise ConfigError, one line, for a model of images or sound, alone or beside one of texts."""
+    from transformers import MODEL_MAPPING
+
+    kind = MODEL_MAPPING.get(type(config), None)
+    reads = str(getattr(kind, "main_input_name", "input_ids"))
+    other = next((part for part in OTHER_PARTS if getattr(config, part, None) is not None), None)
+    if reads == "input_ids" and other is None:
+        return
+    what = f"has a {other} beside its texts" if reads == "input_ids" else f"reads {reads}"
+    line = f"no encoder of texts: train.encoder={folder}, a {config.model_type}, {what}"
+    raise ConfigError([f"{line}; choose a text model, or save this one's text part alone"])
+
+
+def _is_known(kind: object) -> bool:
+    from transformers import CONFIG_MAPPING
+
+    return kind in CONFIG_MAPPING
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """A JSON file's object; empty for what is none, of which its reader says more."""
+    with contextlib.suppress(OSError, ValueError):
+        content = json.loads(file.read_text(encoding="utf8"))
+        return content if isinstance(content, dict) else {}
+    return {}

@@ -1,0 +1,130 @@
+"""What is no encoder of texts, or lacks what a setting reads, is said in one line before a step."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, BertConfig, CLIPConfig, PreTrainedTokenizerFast, ViTConfig
+
+from cse_train import methods
+from cse_train.backbone.backbone import load_backbone
+from cse_train.backbone.identity import backbone_identity, load_tokenizer
+from cse_train.evaluate.models.open import open_model
+from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
+from tests.cse_train.encoders import SIZES, tokenizer_of, write_encoder
+
+SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+VIT = {**SMALL, "image_size": 8, "patch_size": 4}
+
+
+def change_config(folder: Path, **changed: Any) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf8"))
+    (folder / "config.json").write_text(json.dumps(config | changed), encoding="utf8")
+
+
+def write_images(folder: Path) -> None:
+    AutoModel.from_config(ViTConfig(**VIT)).save_pretrained(folder)
+
+
+def write_images_beside_texts(folder: Path) -> None:
+    AutoModel.from_config(CLIPConfig(text_config={**SMALL, "vocab_size": 64}, vision_config=VIT)).save_pretrained(
+        folder
+    )
+    tokenizer_of().save_pretrained(folder)
+
+
+def write_adapter(folder: Path) -> None:
+    folder.mkdir()
+    config = {"peft_type": "LORA", "base_model_name_or_path": "org/base", "r": 4}
+    (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf8")
+    save_file({"base_model.model.lora_A.weight": torch.zeros(4, 8)}, folder / "adapter_model.safetensors")
+
+
+def write_quantised(folder: Path) -> None:
+    change_config(write_encoder(folder, "bert"), quantization_config={"quant_method": "bitsandbytes"})
+
+
+def write_with_code(folder: Path) -> None:
+    change_config(write_encoder(folder, "bert"), model_type="mine", auto_map={"AutoModel": "modeling_mine.Mine"})
+    (folder / "modeling_mine.py").write_text("raise SystemExit('this was run')\n")
+
+
+def write_without_tokenizer(folder: Path) -> None:
+    AutoModel.from_config(BertConfig(**SIZES)).save_pretrained(folder)
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "images": (write_images, "^no encoder of texts: .* a vit, reads pixel_values; choose a text model"),
+    "images and texts": (write_images_beside_texts, "^no encoder of texts: .* a clip, has a vision_config beside"),
+    "adapter": (write_adapter, "^an adapter: .* changes org/base .*; merge the two"),
+    "quantised": (write_quantised, "^quantised weights: .* by bitsandbytes; give the model as it was before"),
+    "code": (write_with_code, "^code of its own: .* is a mine, which transformers lacks, and .* is never run; choose"),
+    "no tokenizer": (write_without_tokenizer, "^missing tokenizer: .*; put its tokenizer.json into the folder"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_encoder_is_refused_by_a_plan_and_by_a_run(what: str, tmp_path: Path) -> None:
+    write, line = REFUSED[what]
+    write(tmp_path / "model")
+    for read in (load_backbone, backbone_identity):
+        with pytest.raises(ConfigError, match=line) as caught:
+            read(str(tmp_path / "model"))
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bert", "electra"])
+def test_weights_that_are_no_numbers_are_refused_by_name_and_not_blamed_on_the_rate(kind: str, tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / kind, kind)
+    tensors = load_file(folder / "model.safetensors")
+    name = next(name for name in tensors if name.endswith("layer.1.output.dense.weight"))
+    tensors[name][0, 0] = float("nan")
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ConfigError, match=r"^not finite: .* NaN or infinite weights in 1 tensors, .*; fetch the model"):
+        open_model(folder, pooler="mean")
+
+
+def test_a_config_that_its_own_architecture_cannot_run_is_refused_in_one_line(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "m", "mpnet", pad_token_id=1, max_position_embeddings=66)
+    change_config(folder, relative_attention_num_buckets=1)
+    with pytest.raises(ConfigError) as caught:
+        load_backbone(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def without_mask(tmp_path: Path) -> Path:
+    """A BERT whose tokenizer has no [MASK] and no [PAD], as its files say."""
+    tokenizer = tokenizer_of()
+    bare = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer.backend_tokenizer, unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    )
+    return write_encoder(tmp_path / "bert", "bert", bare)
+
+
+NEEDS_MASK = {
+    "promptbert": {},
+    "mirrorbert": {"masking": "intended"},
+    "esimcse": {"extension": "mask"},
+}
+
+
+@pytest.mark.parametrize("method", NEEDS_MASK)
+def test_a_method_that_writes_masks_names_what_lacks(method: str, without_mask: Path) -> None:
+    tokenizer = load_tokenizer(without_mask)
+    options = methods.config_class(method)(**NEEDS_MASK[method])
+    with pytest.raises(ConfigError, match=r"^no mask token: method\.\w+.* writes it into texts, .*; choose an encoder"):
+        load_method(method).make_collate(options, tokenizer, 16)
+
+
+def test_padding_that_lacks_is_another_token_in_memory_alone(without_mask: Path) -> None:
+    before = (without_mask / "tokenizer_config.json").read_bytes()
+    tokenizer = load_tokenizer(without_mask)
+    assert tokenizer.pad_token == "[SEP]" and tokenizer("the river")["input_ids"][-1] == tokenizer.pad_token_id
+    assert (without_mask / "tokenizer_config.json").read_bytes() == before
+    assert backbone_identity(str(without_mask))[1] == load_backbone(str(without_mask)).tokenizer_hash
