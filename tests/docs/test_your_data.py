@@ -12,7 +12,7 @@ from cse.cli.app import main
 from cse_train.evaluate.user_sets.kinds import USUAL_COLUMNS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_data.md").read_text(encoding="utf8")
-SPACES = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SPACES = re.findall(r"^```yaml\n(version:.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 COMMANDS = [
     shlex.split(line)[1:] for line in re.findall(r"^cse .*$", PAGE, re.MULTILINE) if not line.startswith("cse: ")
 ]
