@@ -104,11 +104,9 @@ def _make_callback(module: ModuleType, trial: Trial) -> type:
             seen |= {"loss": losses[-1]} if losses and "loss" not in seen else {}
             fraction = min(1.0, state.global_step / max(1, state.max_steps))
             score = float(seen.get(trial.score_name, float("nan")))
-            best, stop = trial.tell(state.global_step, score, fraction, seen)
-            if best and args.should_save:
+            if trial.tell(state.global_step, score, fraction, seen) and args.should_save:
                 _save(given["model"], given.get("processing_class"), trial.best_folder)
-                trial.publish()
-            if stop:
+            if trial.decide():
                 self.stopped = control.should_training_stop = control.should_save = True
 
         def on_train_end(self, *given: Any, **named: Any) -> None:

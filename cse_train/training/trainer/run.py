@@ -75,6 +75,8 @@ class _Attempt:
         self.earlier: list[Point] | None = folder.read_points()
         """Reported by earlier attempts, until the program says where it goes on."""
         self.points: list[Point] = []
+        self.waiting: Point | None = None
+        """The newest one until its model is saved: what the scheduler has heard of is never lost."""
         self.seconds_before = self.earlier[-1].seconds if self.earlier else 0.0
         self.stopped, self.error, self.kinds = False, "", list[str]()
         self.names = dict[str, None]()
@@ -98,6 +100,7 @@ class _Attempt:
         finally:
             program.end()
         self._check_end(code, line)
+        self._pass_on()
         self._settle(None)
         return self._outcome()
 
@@ -126,6 +129,9 @@ class _Attempt:
             self.names.update(dict.fromkeys(said["names"]))
         elif "step" in said:
             self._hear_report(said, program)
+        elif "decide" in said:
+            self._pass_on()
+            program.answer(stop=self.stopped)
         if not self.error and (world := said.get("world")) not in (None, distributed.size()):
             ranks = distributed.size()
             self.error = (
@@ -139,7 +145,7 @@ class _Attempt:
             self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"
             return
         if self._settle(step):
-            program.answer(best=False, stop=True)
+            program.answer(best=False)
             return
         value = score * self.trainer.score.scale * (-1 if self.run.options.TURNED else 1)
         before = self.points[-1] if self.points else None
@@ -158,8 +164,14 @@ class _Attempt:
         self.points.append(point)
         if self.leads:
             self.folder.add_point(point)
-        self.stopped = self.report(point)
-        program.answer(best=best and self.leads, stop=self.stopped)
+        self.waiting = point
+        program.answer(best=best and self.leads)
+
+    def _pass_on(self) -> None:
+        """Report the point that waits, whose model is saved by now."""
+        if self.waiting is not None:
+            point, self.waiting = self.waiting, None
+            self.stopped = self.report(point)
 
     @property
     def _total(self) -> int:

@@ -39,6 +39,8 @@ class Trial:
         self.best_folder = self._best.aside
         """Empty after a report that was the best so far: save the model here, before the checkpoint."""
         self.score_name, self.steps = order.score, order.steps
+        self._open = False
+        """Whether the scheduler has not yet heard of the newest report."""
         self.reported: int | None = None
         """The step of the newest report."""
 
@@ -46,8 +48,11 @@ class Trial:
         """Tell the sweep a score, or `metrics` with it under the name that the space gives; whether it is the best yet.
 
         `fraction`: the share of the run that is done, which `length: {steps: N}` of the space gives too. Raises
-        TrialStopped where the scheduler ends the run, ValueError for a report without score or length.
+        TrialStopped where the scheduler ends the run: after a report that was the best, or with several ranks, the next
+        one does, so that the model is saved and all ranks end at one step. ValueError without score or length.
         """
+        if self._open and self.decide():
+            raise TrialStopped
         value = metrics.get(self.score_name) if score is None else score
         if fraction is None:
             fraction = step / self.steps if self.steps else None
@@ -56,24 +61,27 @@ class Trial:
         if fraction is None:
             line = f"no length: report(step={step}) without fraction="
             raise ValueError(f"{line}; give it, or `length: {{steps: N}}` in the space")
-        best, stop = self.tell(step, math.nan if value is None else float(value), fraction, metrics)
-        if stop:
-            self._best.publish()
+        best = self.tell(step, math.nan if value is None else float(value), fraction, metrics)
+        if not best and count_ranks() == 1 and self.decide():
             raise TrialStopped
         return best
 
-    def tell(self, step: int, score: float, fraction: float, metrics: Mapping[str, object]) -> tuple[bool, bool]:
-        """Whether this is the best report so far, for which `best_folder` is empty now; and whether to end here."""
+    def tell(self, step: int, score: float, fraction: float, metrics: Mapping[str, object]) -> bool:
+        """Whether this is the best report so far, for which `best_folder` is empty now. `decide` follows."""
         if self.reported is not None and step <= self.reported:
             raise ValueError(f"step twice: report(step={step}) after step {self.reported}; count up")
-        self._best.publish()
-        self.reported = step
+        self.reported, self._open = step, True
         plain = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
         answer = self._wire.ask(step=step, score=score, fraction=fraction, metrics=plain, world=count_ranks())
-        best, stop = bool(answer["best"]), bool(answer["stop"])
-        if best:
+        if answer["best"]:
             self._best.begin(step, score)
-        return best, stop
+        return bool(answer["best"])
+
+    def decide(self) -> bool:
+        """Whether the scheduler ends the run after the newest report, whose model, if it was the best, is saved now."""
+        self._best.publish()
+        self._open = False
+        return bool(self._wire.ask(decide=True)["stop"])
 
     def say(self, **said: Any) -> None:
         """Tell the rank something that needs no answer."""
