@@ -19,7 +19,7 @@ Sentences = Sequence[np.ndarray]
 
 
 def pack_views(
-    first: Sentences, others: Sentences, *, apart: bool, mask_id: int | None, pad_id: int
+    first: Sentences, others: Sentences, *, apart: bool, mask_id: int | None, pad_id: int | None
 ) -> tuple[Packs, dict[str, Tensor]]:
     """All views in the pack "text", or the others `apart` in "second" for an encoder of their own.
 
