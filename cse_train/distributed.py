@@ -143,13 +143,13 @@ def wrap(module: nn.Module) -> nn.Module:
 def wrap_ddp(module: nn.Module) -> nn.Module:
     """DDP that leaves buffers alone: each rank computes the same ones. Torch 2.11 has another name for it.
 
-    Gradients lie in what is sent, without a copy. The graph is static, as DDP without a search for unused parameters
-    asks anyway: every step uses the same ones, so no step looks for others.
+    Gradients lie in what is sent, without a copy. No static graph: with it the gradients after a backward pass are not
+    the mean over ranks (torch 2.13, gloo).
     """
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
     alone: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
     alone = alone or {"broadcast_buffers": False}
-    return DistributedDataParallel(module, gradient_as_bucket_view=True, static_graph=True, **alone)
+    return DistributedDataParallel(module, gradient_as_bucket_view=True, **alone)
 
 
 def barrier() -> None:

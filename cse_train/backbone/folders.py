@@ -84,7 +84,7 @@ def content_hash(folder: Path) -> str:
 
 def _find_way(folder: Path) -> str:
     """How the architecture is read where that is another way than once; empty where it is not."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         config = json.loads((folder / "config.json").read_text(encoding="utf8"))
         if isinstance(config, dict):
             kind = config.get("model_type")

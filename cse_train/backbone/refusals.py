@@ -56,7 +56,7 @@ def _is_known(kind: object) -> bool:
 
 def _read(file: Path) -> dict[str, Any]:
     """A JSON file's object; empty for what is none, of which its reader says more."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         content = json.loads(file.read_text(encoding="utf8"))
         return content if isinstance(content, dict) else {}
     return {}

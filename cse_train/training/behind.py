@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class BestModel:
+class BestWeights:
     """That of the best evaluation so far, until it is on the disk."""
 
     tensors: dict[str, Tensor]
@@ -42,7 +42,7 @@ class Checkpoints:
     run: RunConfig
     signature: str
     saver: Saver
-    best: BestModel | None = None
+    best: BestWeights | None = None
 
     def take(self, step: int, state: State, rank_state: State, model: Method[Any], improved: Point | None) -> None:
         """What there is at an evaluation: it is written now, or when it is next due and nothing newer has come.
@@ -58,7 +58,7 @@ class Checkpoints:
         if not self.saver.is_waited_for:
             (state, rank_state, best), ready = _copy(state, rank_state, best)
         if improved and state:
-            self.best = BestModel(best, asdict(improved))
+            self.best = BestWeights(best, asdict(improved))
         if state or rank_state:
             self.saver.hand_over(_Taken(self, step, state, rank_state, self.best, ready).write, now)
 
@@ -79,7 +79,7 @@ class _Taken:
     state: State
     """Empty on every rank but the first."""
     rank_state: State
-    best: BestModel | None
+    best: BestWeights | None
     ready: torch.cuda.Event | None
     """When the card has copied all."""
 

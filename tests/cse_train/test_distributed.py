@@ -107,4 +107,4 @@ def test_ddp_leaves_buffers_alone_by_each_name_of_the_argument(ddp: type, monkey
     monkeypatch.setattr(distributed, "DistributedDataParallel", ddp)
     made = distributed.wrap_ddp(torch.nn.Linear(2, 2))
     assert made.synced is False
-    assert made.others == {"gradient_as_bucket_view": True, "static_graph": True}
+    assert made.others == {"gradient_as_bucket_view": True}
