@@ -245,8 +245,7 @@ def data_paths(
     if absent:
         raise ConfigError([f"no such path: {name}={path}; give one that exists" for name, path in absent.items()])
     paths = DataPaths.from_folder(data) if data is not None else DataPaths()
-    inputs = {"senteval": senteval, "train_file": train_file}
-    files = list[UserFile]()
+    inputs, files = {"senteval": senteval, "train_file": train_file}, list[UserFile]()
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
         file = UserFile(name="file", file=str(train_file.resolve()), role="corpus", columns=_columns(train_columns))
         named = reads_by_name(file)
