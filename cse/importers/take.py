@@ -55,7 +55,9 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     numbered = {run.id: there[taking.sign(run.id)].seed for run in earlier if taking.sign(run.id) in there}
     seeds = number_seeds(told_apart, numbered, taking.score)
     stored = read_scores(ledger, there)
-    maker = RecordMaker(taking, metric, [_declare(asked, scored, stored) for asked in taking.metrics], stored)
+    columns = [asked for asked in taking.metrics if asked.name != taking.score or not taking.is_dev]
+    beside = [_declare(asked, scored, stored) for asked in columns]
+    maker = RecordMaker(taking, metric, beside, stored)
     records = sorted((maker.run(run, seeds[run.id]) for run in told_apart), key=lambda record: record["signature"])
     cells = {taking.sign(run.id): maker.cell(run, seeds[run.id]) for run in told_apart}
     hashed = hash_file(taking.source) or hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()

@@ -1,6 +1,7 @@
 """What a person names: a run, a sweep or a space, looked up in the ledger; and what the ledger knows of a run."""
 
 import filecmp
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +56,7 @@ def _links(signature: str, ledger: Ledger) -> dict[str, tuple[Settings, list[str
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
     """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep or a space."""
-    if Path(name).is_dir():
+    if os.path.isdir(name):
         return Path(name).resolve()
     row = find_run(name, ledger) if ledger else None
     if row is None and ledger is not None:
@@ -166,14 +167,14 @@ def space_or_sweep(
 
 def space_first(name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
     """The space of an ID or a file, or else that of a sweep as it was run."""
-    if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
+    if os.path.isfile(name) or name.lower() in map(str.lower, catalog()):
         return resolve(load_space(name), profile, settings)
     return space_or_sweep(name, ledger, profile, settings)
 
 
 def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
     """The sweep of this name where its runs came from another tool."""
-    if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
+    if os.path.isfile(name) or name.lower() in map(str.lower, catalog()):
         return None
     sweep = sweep_of(name, ledger)
     return None if sweep is None or sweep.spec.imported is None else sweep

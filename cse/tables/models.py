@@ -1,5 +1,6 @@
 """What a model's name means: finished runs of one cell, or a folder that is no run of the ledger."""
 
+import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -82,9 +83,9 @@ def model_of(
     several cells or two of one seed, and where no run is done.
     """
     parts = [part.strip() for part in name.split(",")]
-    if name in encoders and not Path(name).is_dir():
+    if name in encoders and not os.path.isdir(name):
         return Model(name, name, folder=Path(name))
-    several = len(parts) > 1 and not Path(name).exists() and _space_and_cell(name, ledger) is None
+    several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
     if several:
         models = [_single(part, ledger, profile, settings, data_hash) for part in parts]
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
@@ -101,7 +102,7 @@ def _single(
     name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar] | None, data_hash: str | None
 ) -> Model:
     path = Path(name)
-    if path.is_dir() or (path.is_file() and path.suffix not in (".yaml", ".yml")):
+    if os.path.isdir(path) or (os.path.isfile(path) and path.suffix not in (".yaml", ".yml")):
         folder = path.resolve()
         row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
         return _read_run(name, row) if row is not None else Model(name, name, folder=folder)
@@ -125,7 +126,7 @@ def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
     ends = [len(name), *(place for place, letter in enumerate(name) if letter == ":")]
     for end in ends:
         space = name[:end]
-        if sweep_of(space, ledger) or space.lower() in shipped or (Path(space).is_file() and end):
+        if sweep_of(space, ledger) or space.lower() in shipped or (os.path.isfile(space) and end):
             return space, name[end + 1 :]
     return None
 

@@ -244,3 +244,18 @@ def test_the_site_shows_imported_sweeps_and_rows_of_published_tables(
 def _page(folder: Path, id: str) -> str:
     (file,) = (folder / "site").rglob(f"{id}.html")
     return file.read_text(encoding="utf8")
+
+
+def test_thirty_signatures_with_commas_are_no_file(
+    take: Callable[..., tuple[str, str]], ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No name of a file may have 375 letters, and the system's refusal was taken for an answer."""
+    arms = ((arm, seed, 0.6 + (arm == "b") * 0.03 + seed % 4 / 1000) for arm in "ab" for seed in range(15))
+    take("arm,seed,sts\n" + "".join(f"{arm},{seed},{sts}\n" for arm, seed, sts in arms), "--as", "w", "--metric", "sts")
+    runs = Ledger.open(ledger).runs(sweep="w")
+    a, b = (",".join(run.signature for run in runs if run.config["arm"] == arm) for arm in "ab")
+    assert len(a) > 370 and show(capsys, "gate", a, "--against", b, "--ledger", ledger, rc=3).startswith(
+        "worse: sts -0.03"
+    )
+    plain = json.loads(show(capsys, "table", "w", "--format", "json", "--ledger", ledger))
+    assert plain["columns"] == ["best"], "the score that counts stands once"
