@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,7 +54,7 @@ def refused(capsys: pytest.CaptureFixture[str], address: str, *options: str) -> 
     assert main(["run", "mine.yaml", "--train-file", "text.txt", "--address", address, *options]) == 2
     said = capsys.readouterr()
     assert "Traceback" not in said.err + said.out
-    (line,) = [line for line in said.err.splitlines() if line.startswith("cse: ")]
+    (line,) = [line for line in said.err.splitlines() if re.match("cse: (?!corpus )", line)]
     return line
 
 
