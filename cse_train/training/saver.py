@@ -3,10 +3,8 @@
 Knows nothing of torch: what is written, and that it no longer changes, is the caller's.
 """
 
-import atexit
 import contextlib
 import logging
-import os
 import threading
 import time
 from collections import deque
@@ -20,7 +18,6 @@ SAVE_MINUTES = 5.0
 log = logging.getLogger(__name__)
 _open: set["Saver"] = set()
 """Those of the runs that train in this process."""
-os.register_at_fork(after_in_child=_open.clear)
 
 
 class Saver(contextlib.AbstractContextManager["Saver"]):
@@ -113,6 +110,3 @@ def save_open() -> None:
     """Write what waits of every run that trains in this process."""
     for saver in list(_open):
         saver.flush_or_tell()
-
-
-atexit.register(save_open)

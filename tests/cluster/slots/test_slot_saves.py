@@ -1,7 +1,5 @@
 """A group that is ended saves what its run made since the last write; on real Ray, with the real loop."""
 
-import os
-import signal
 import time
 from pathlib import Path
 
@@ -56,14 +54,3 @@ def test_a_group_that_is_aborted_saves_its_newest_point_first(trained) -> None:
     begun = time.monotonic()
     group.abort()
     assert examples_of(folder) >= seen and time.monotonic() - begun < 20
-
-
-def test_a_rank_that_its_machine_asks_to_end_saves_first(trained) -> None:
-    """As on a node that is taken back; Ray ends the process at this signal."""
-    group, seen, folder = trained
-    (facts,) = group.ranks().values()
-    os.kill(facts.pid, signal.SIGTERM)
-    until = time.monotonic() + 60
-    while examples_of(folder) < seen:
-        assert time.monotonic() < until
-        time.sleep(0.1)
