@@ -43,11 +43,13 @@ def train(
     report: Report,
     resume_from: Path | None = None,
     signature: str | None = None,
+    save_minutes: float = 0.0,
 ) -> Outcome:
     """Run the program of `run.method` in a process, going on from what `folder` or `resume_from` keeps.
 
     Every rank of a process group calls it with the same arguments. Raises ProgramFailed for what the program does,
-    MachineFault where a signal ended it, ConfigError where its folder is not here.
+    MachineFault where a signal ended it, ConfigError where its folder is not here. `save_minutes` is of our own loop: a
+    program writes its checkpoints when it likes.
     """
     plugin = registry.require("method", run.method)
     assert isinstance(plugin, Trainer), plugin
