@@ -50,7 +50,7 @@ seeds: 1
 space: {{rate: {{grid: {rates}}}}}
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # four processes that each import torch and the library
 def test_the_score_of_a_script_is_the_one_that_it_has_by_hand_and_a_kill_changes_nothing(made: Path) -> None:
     ran = _run(made)
     words = ["--loss", "cosent", "--learning_rate", "0.003", "--seed", "1", "--output_dir", str(made / "by-hand")]
