@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
+from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import plan_all
 from cse_train.data_paths import DataPaths
@@ -41,7 +42,7 @@ def train(
 
 def _finish(ledger: Ledger, run: PlannedRun, best: float, peak: int) -> None:
     about = {"method": run.run.method, "seed": run.seed, "identity": run.identity}
-    provenance = {"commit": COMMIT, "host": "lab", "versions": {"torch": "2.13.0"}}
+    provenance = {"commit": COMMIT, "host": "lab", "versions": {"torch": "2.13.0"}, **facts(run.run)}
     claim = ledger.claim(run.signature, run.run.flat(), owner="tests", provenance=provenance, **about)
     if claim is None:  # another table has it too
         return

@@ -50,8 +50,10 @@ def own_digest(method: str) -> str | None:
 
 
 def facts(run: RunConfig) -> dict[str, object]:
-    """What the ledger notes of the code of a run's method."""
-    about = {"method_version": run.options.version()}
+    """What the ledger notes of the code of a run's method, and with a loop of its own which score is the better one."""
+    about: dict[str, object] = {"method_version": run.options.version()}
+    if run.options.LOOP:
+        about["better"] = "lower" if run.options.TURNED else "higher"
     return about | {"method_code": own_digest(run.method) or AS_RELEASED}
 
 

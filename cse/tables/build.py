@@ -15,7 +15,7 @@ from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
 from cse.tables import baselines
 from cse.tables.imported import table as imported
-from cse.tables.imported.metric import declare_metric
+from cse.tables.imported.metric import metric_of_runs
 from cse_train.config import complete
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span
@@ -49,10 +49,8 @@ def build(
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
     planned, runs = [matched.planned for matched in matches], [matched.run for matched in matches]
     scales: Mapping[str, MetricScale] = {}
-    loop = resolved.own_loop
-    if loop and loop.TURNED:
-        values = [run.best for run in runs if run.best is not None]
-        metric = declare_metric(columns_of(resolved)[0], "lower", None, values)
+    metric = metric_of_runs(ledger, runs) if ledger and resolved.own_loop else None
+    if metric:
         runs, scales = [metric.measured(run) for run in runs], {metric.name: metric.scale}
     if not matches:
         planned, runs, notes, scales = imported.plan_imported(resolved, ledger)

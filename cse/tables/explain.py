@@ -13,7 +13,7 @@ from cluster.plan.match import match, match_on
 from cse.tables.build import scale_of, spec_of
 from cse.tables.imported.caveats import list_caveats
 from cse.tables.imported.cells import ImportedCell
-from cse.tables.imported.metric import metric_of_spec, scale_of_protocols
+from cse.tables.imported.metric import metric_of_runs, metric_of_spec, scale_of_protocols
 from cse.tables.lookup import space_of_sweep
 from cse_train.fields import Json, Settings
 from cse_train.results import Protocol
@@ -100,6 +100,8 @@ def explain_cell(
     columns = columns_behind(resolved, cell, spec)
     chosen, notes = match_on(resolved, rows, data_hash=data_hash)
     matches = [matched.run for matched in chosen if matched.cell.id == cell.id]
+    metric = metric_of_runs(ledger, matches) if ledger else None
+    matches = [metric.measured(run) for run in matches] if metric else matches
     runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
     have = {seed_run.run.seed for seed_run in runs}
     return Explained(
@@ -114,7 +116,7 @@ def explain_cell(
         columns=columns,
         protocols=protocols,
         published=next((row for row in spec.published if row["key"] == key), {}),
-        scales=scales_of_columns(columns, runs, spec.scores),
+        scales=scales_of_columns(columns, runs, spec.scores) | ({metric.name: metric.scale} if metric else {}),
         paper=resolved.space.paper,
         origins=origins(runs),
         command=command(resolved, cell, sorted(have) or list(seeds), matches),

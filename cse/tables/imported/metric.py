@@ -1,4 +1,6 @@
-"""What the scores of imported runs mean, as it was declared when they were imported, else as their names say.
+"""What the scores mean that no suite of ours gives: of imported runs, and of runs with a loop of their own.
+
+As it was declared when they were imported or trained, else as their names say.
 
 The ledger's higher score always wins, so that a metric of which the lower value is better lies there with its sign
 turned; `Metric.measured` turns it back.
@@ -10,11 +12,13 @@ from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
 from analysis.sweep_spec import SweepSpec
+from analysis.tables.results import DEV
 from analysis.tables.spec import MetricScale, Sense
 from cse.tables.imported import IMPORTED
 from cse_train.evaluate.metric_names import needs_direction, read_span
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Protocol
+from search_spaces.user_data.places import ENCODER
 
 TURNED = "-"
 """Stands before the name of a metric whose sign is turned."""
@@ -85,9 +89,19 @@ def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
 
 
 def metric_of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
-    """The metric of runs of an imported sweep; None for runs that were trained here."""
+    """The metric of runs of an imported sweep, or of a loop of their own; None for runs that our loop trained."""
     names = {run.signature for run in runs if IMPORTED in run.identity}
     for sweep in ledger.sweeps() if names else ():
         if sweep.spec.imported and not names.isdisjoint(ledger.signatures(sweep.id)):
             return metric_of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
-    return None
+    return None if names else _metric_of_loop(ledger, runs)
+
+
+def _metric_of_loop(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
+    """By what their attempts noted."""
+    first = next((run for run in runs if DEV in run.config and ENCODER not in run.config), None)
+    if first is None:
+        return None
+    noted = [attempt.details.get("better") for attempt in ledger.provenance([first.signature]).get(first.signature, ())]
+    values = [run.best for run in runs if run.best is not None]
+    return declare_metric(str(first.config[DEV]), "lower" if "lower" in noted else "higher", None, values)
