@@ -26,6 +26,7 @@ from search_spaces.cells import ResolvedSpace, full_key
 from search_spaces.keys import SEED
 from search_spaces.parse import parse, parse_file
 from search_spaces.space import Component, Space
+from search_spaces.user_data.places import ENCODER
 
 FULL_LABEL = "full"
 WITHOUT = "w/o "
@@ -135,6 +136,8 @@ def losses(
 def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:
     """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
     run, name, sweep = _run_of(what, ledger)
+    if ENCODER not in run:
+        raise ConfigError([f"nothing to leave out: run={name} is of a program; its space may vary each parameter"])
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else (SweepSpec({}), None)
     flat = parse_run({**complete(run), **changed}).flat()
     title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])

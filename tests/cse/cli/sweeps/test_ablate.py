@@ -21,6 +21,7 @@ from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
 from tests.cse_train.plugins.conftest import METHOD
+from tests.site_ledger import train
 
 SETTINGS = {
     "train.corpus": "generated",
@@ -194,3 +195,21 @@ def test_a_method_of_a_user_s_own_is_taken_apart_by_its_space(
     assert "w/o scale: method.scale 3.0 -> 1.0" in said.out and "3 cells x 2 seeds = 6 runs: 2 done" in said.out
     made = ablation(origin_of("mine", opened, None, {}), tension / "elsewhere")
     assert load_space(made.write()).plugins == (str(tension / "tension.py"),)
+
+
+def test_a_run_of_a_program_has_no_components(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("def train(trial):\n    pass\n", encoding="utf8")
+    text = "version: 1\nid: mine\ntrainer: {function: 'train.py:train', score: {name: loss, direction: min}}\n"
+    Path("mine.yaml").write_text(f"{text}space: {{lr: {{grid: [1]}}}}\n", encoding="utf8")
+    opened = Ledger.open(tmp_path / "results" / "ledger.db")
+    train(opened, resolve(load_space("mine.yaml")), 1, lambda run: 0.5)
+    plugins.forget()
+    (run,) = opened.runs()
+    for name in ("mine", run.signature):
+        assert main(["ablate", name]) == 2
+        told = capsys.readouterr().err
+        assert told.startswith("cse: nothing to leave out: ") and len(told.splitlines()) == 1, told
+    plugins.forget()
