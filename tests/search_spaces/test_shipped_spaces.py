@@ -66,6 +66,22 @@ def test_generators_are_of_their_encoder_s_family(name):
     assert {model.partition("-")[0] for model in named if model} == {family, "glove"}
 
 
+@pytest.mark.parametrize(("space", "label"), [("S1", "MLM 15%"), ("E4", "extension=masked_prediction")])
+def test_masked_words_are_filled_from_the_encoder_s_own_vocabulary(space, label):
+    """By the papers' own encoder; the first miniatures' runs keep the generator that they had."""
+    filled_by = {}
+    for profile in ("paper", "small", "tiny", "wiki_small", "wiki_tiny"):
+        (cell,) = (cell for cell in resolve(load_space(space), profile).cells() if cell.label == label)
+        filled_by[profile] = (cell.run(0).train.encoder, cell.run(0).options.generator)
+    assert filled_by == {
+        "paper": ("bert-base-uncased", "bert-base-uncased"),
+        "small": ("words-l4-h128", "words-l4-h128"),
+        "tiny": ("words-l2-h128", "words-l2-h128"),
+        "wiki_small": ("wiki-l4-h128", "wiki-l1-h64"),
+        "wiki_tiny": ("wiki-l2-h128", "wiki-l1-h64"),
+    }
+
+
 def test_the_small_profile_keeps_the_shares_of_declutr_s_training_set():
     space = resolve(load_space("L3"), "small")
     shares = sorted({cell.run(0).train.examples for cell in space.cells()})
