@@ -12,7 +12,8 @@ class DataPaths:
     """Where inputs lie on this machine; never part of a run's identity (their content hashes are)."""
 
     wiki: Path | None = None
-    """Plain or gzipped text, one sentence a line."""
+    """Plain or gzipped text, one sentence a line; of a folder of data `wiki/wiki_sentences.txt.gz`, the cut that the
+    shipped results were trained on, else SimCSE's file, which `cse data get wiki1m` fetches."""
     documents: Path | None = None
     """Gzipped JSON lines with a `text` field, for DeCLUTR."""
     nli: Path | None = None
@@ -47,8 +48,9 @@ class DataPaths:
     def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":
         """The layout of `--data DIR`; whatever is absent stays None and is named when a run needs it."""
         nli = sorted((folder / "nli").glob("*.csv"))
+        wiki = folder / "wiki" / "wiki_sentences.txt.gz"
         places = {
-            "wiki": folder / "wiki" / "wiki_sentences.txt.gz",
+            "wiki": wiki if wiki.exists() else wiki.with_name("wiki1m_for_simcse.txt"),
             "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
             "nli": nli[0] if nli else folder / "nli" / "none.csv",
             "pairs": folder / "pairs",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.plan.published_corpora import SENTEVAL_SOURCE, source_of
+from cluster.plan.published_corpora import source_of
 from cluster.plan.signature import Identity, identity
 from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
@@ -132,8 +132,6 @@ def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
     if lack.part == "corpus":
         source = source_of(run.train.corpus)
         return f"; get it from {source}" if source else ""
-    if "senteval" in lack.line.lower():
-        return f"; get it from {SENTEVAL_SOURCE}"
     return ""
 
 

@@ -2,18 +2,14 @@
 
 DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
 SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
-SENTEVAL_SOURCE = "SentEval, https://github.com/facebookresearch/SentEval"
 CORPUS_SOURCES = {
-    "file": f"wiki1m_for_simcse.txt of {DATASETS}",
-    "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
+    "file": f"wiki1m_for_simcse.txt of {DATASETS}, cse data get wiki1m",
     "documents": "OpenWebText, https://skylion007.github.io/OpenWebTextCorpus",
-    "nli": SNLI_MNLI,
     "pairs:qqp": "Quora Question Pairs, https://quoradata.quora.com/First-Quora-Dataset-Release-Question-Pairs",
     "pairs:flickr30k": "Flickr30k, https://shannon.cs.illinois.edu/DenotationGraph",
     "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
     "pairs:nli": SNLI_MNLI,
     "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
-    "target:": SENTEVAL_SOURCE,
 }
 """Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
 PUBLISHED_ROWS = {

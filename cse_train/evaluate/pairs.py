@@ -148,7 +148,8 @@ def dev_problem(name: str) -> str | None:
 def senteval_root(name: str, paths: DataPaths) -> Path:
     """SentEval's folder, which the set or task `name` needs; ConfigError where it is not given."""
     if paths.senteval is None:
-        raise ConfigError([f"missing data: {name} needs senteval/downstream; give --data DIR or --senteval DIR"])
+        lacks = f"missing data: {name} needs senteval/downstream"
+        raise ConfigError([f"{lacks}; give --data DIR or --senteval DIR, or cse data get senteval"])
     return paths.senteval
 
 
@@ -158,7 +159,7 @@ def read_lines(name: str, path: Path, size: str = "", encoding: str = "utf8") ->
     ConfigError for a file that is missing, which should be of `size` (" of 500 lines"), and for one that is not UTF-8.
     """
     if not path.is_file():
-        raise ConfigError([f"missing data: {name} needs {path}{size}; fetch SentEval's data, or give --senteval DIR"])
+        raise ConfigError([f"missing data: {name} needs {path}{size}; cse data get senteval, or give --senteval DIR"])
     try:
         text = path.read_text(encoding=encoding)
     except UnicodeDecodeError as error:

@@ -80,10 +80,12 @@ def add_prompt(source: Source, prompt: str) -> Source:
     return replace(source, content_hash=hashed, rows=rows)
 
 
+LABELLED_NLI = "pairs:nli_labels"
+"""SNLI and MultiNLI with labels, the one corpus of pairs that has an address without a form to fill in."""
 CORPUS_NEEDS = {
-    "wiki": "wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE",
+    "wiki": "wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE, or cse data get wiki1m",
     "documents": "wiki/wiki_docs_2048.jsonl.gz; give --data DIR, or --train-file FILE and train.corpus=file",
-    "nli": "nli/*.csv; give --data DIR or --train-file FILE",
+    "nli": "nli/*.csv; give --data DIR or --train-file FILE, or cse data get nli",
     "file": "a file; give --train-file FILE",
 }
 
@@ -102,7 +104,9 @@ def _open_pairs(corpus: str, paths: DataPaths) -> Source:
     """One of many labelled sets, --data DIR/pairs/NAME.csv (SimCSE's choice of labelled data)."""
     name = f"{corpus.removeprefix('pairs:')}.csv"
     if paths.pairs is None or not (paths.pairs / name).is_file():
-        raise ConfigError([f"missing data: train.corpus={corpus} needs pairs/{name}; give --data DIR that has it"])
+        fetched = f", or cse data get {name.removesuffix('.csv')}" if corpus == LABELLED_NLI else ""
+        lacks = f"missing data: train.corpus={corpus} needs pairs/{name}; give --data DIR that has it{fetched}"
+        raise ConfigError([lacks])
     return file_source(corpus, paths.pairs / name)
 
 

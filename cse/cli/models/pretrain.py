@@ -43,9 +43,8 @@ def pretrain(
     config = fields.make(pretraining.PretrainConfig, given)
     text = paths.wiki
     if text is None:
-        raise ConfigError(
-            ["missing data: pretraining needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"]
-        )
+        lacks = "missing data: pretraining needs wiki/wiki_sentences.txt.gz"
+        raise ConfigError([f"{lacks}; give --data DIR or --train-file FILE, or cse data get wiki1m"])
     dev = load_pairs("sts_dev", paths) if paths.senteval else None  # its score against tokens seen stands in the card
 
     def tell(point: Json) -> None:

@@ -31,8 +31,8 @@ from cse_train.plugins import registry as plugins
 from cse_train.results import CODE_VERSION, RULED, Protocol
 from cse_train.text.corpora.files import file_hash, texts_hash
 
-SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
-"""Corpus that a suite may need -> its file in the folder of `--data`."""
+SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz; give --data DIR, or cse data get wiki1m"}
+"""Corpus that a suite may need -> its file in the folder of `--data`, and how it is had."""
 
 
 @functools.cache
@@ -229,7 +229,7 @@ def needs(suite: str) -> tuple[str, ...]:
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
     """Raise ConfigError where a corpus that a suite needs is not given."""
     if getattr(paths, corpus) is None:
-        raise ConfigError([f"missing data: suite={suite} needs {SUITE_CORPORA[corpus]}; give --data DIR"])
+        raise ConfigError([f"missing data: suite={suite} needs {SUITE_CORPORA[corpus]}"])
 
 
 def _problem(name: str, paths: DataPaths) -> str | None:

@@ -21,7 +21,8 @@ def snli_source(paths: DataPaths) -> Source:
     splits = [split for split in ("train", "dev", "test") if split in (there & {"train"} or there)]
     if folder is None or not splits:
         wanted = ", ".join(f"{file}.train" for file in SNLI_FILES)
-        raise ConfigError([f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval; give --senteval DIR"])
+        lacks = f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval"
+        raise ConfigError([f"{lacks}; give --senteval DIR, or cse data get snli"])
     files = [[folder / f"{file}.{split}" for file in SNLI_FILES] for split in splits]
     digest = join_hash("snli", *(file_hash(path) for split in files for path in split))
     return Source("snli", LABELLED_COLUMNS, digest, lambda: (row for split in files for row in _snli_rows(split)))

@@ -27,7 +27,7 @@ def target_files(name: str, senteval: Path | None) -> list[Path]:
         raise ConfigError([f"unknown corpus: train.corpus=target:{name}; {hint}"])
     wanted = f"missing data: train.corpus=target:{name} needs"
     if senteval is None:
-        raise ConfigError([f"{wanted} senteval/downstream; give --data DIR or --senteval DIR"])
+        raise ConfigError([f"{wanted} senteval/downstream; give --data DIR or --senteval DIR, or cse data get sts"])
     if name in YEARS:
         files = _list_year(senteval / "STS" / f"{name.upper()}-en-test")
     else:
@@ -35,7 +35,7 @@ def target_files(name: str, senteval: Path | None) -> list[Path]:
         files = [senteval / folder / split for split in splits]
     absent = [file for file in files if not file.is_file()]
     if absent:
-        raise ConfigError([f"{wanted} {absent[0]}; fetch SentEval's data, or give --senteval DIR"])
+        raise ConfigError([f"{wanted} {absent[0]}; cse data get sts, or give --senteval DIR"])
     return files
 
 

@@ -142,7 +142,8 @@ def test_missing_data_says_what_to_give(corpus: str, tmp_path: Path) -> None:
 def test_missing_wiki_names_the_file() -> None:
     with pytest.raises(ConfigError) as error:
         open_source("wiki", DataPaths())
-    wanted = "missing data: train.corpus=wiki needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"
+    lacks = "missing data: train.corpus=wiki needs wiki/wiki_sentences.txt.gz"
+    wanted = f"{lacks}; give --data DIR or --train-file FILE, or cse data get wiki1m"
     assert one_line(error) == wanted
 
 

@@ -53,8 +53,12 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     cases = [
         ("sts11", tmp_path, r"^unknown corpus: train.corpus=target:sts11; did you mean target:sts1\d\? \(or "),
         ("sts12", None, r"^missing data: train.corpus=target:sts12 needs senteval/downstream; give --data DIR or --se"),
-        ("sts12", tmp_path, r"^missing data: train.corpus=target:sts12 needs .*STS12-en-test/STS.input.\*.txt; fetch"),
-        ("sickr_test", tmp_path, r"^missing data: train.corpus=target:sickr_test needs .*SICK_train.txt; fetch Sent"),
+        (
+            "sts12",
+            tmp_path,
+            r"^missing data: train.corpus=target:sts12 needs .*STS12-en-test/STS.input.\*.txt; cse data get",
+        ),
+        ("sickr_test", tmp_path, r"^missing data: train.corpus=target:sickr_test needs .*SICK_train.txt; cse data get"),
     ]
     for name, senteval, line in cases:
         with pytest.raises(ConfigError, match=line):
