@@ -42,7 +42,16 @@ LOADERS = {
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
 
-SIDES = ("cse.compare", "cse.site", "cse.live_page", "cse.importers", "cse.trackers", "cse.bundles", "cse.doctor")
+SIDES = (
+    "cse.compare",
+    "cse.site",
+    "cse.live_page",
+    "cse.importers",
+    "cse.trackers",
+    "cse.bundles",
+    "cse.doctor",
+    "cse.downloads",
+)
 """Rooms that nobody imports."""
 ROOMS: Mapping[str, str] = {
     # one run

@@ -20,6 +20,7 @@ COMMANDS = {
     "trackers": set[str](),
     "bundles": {"bundle"},
     "doctor": {"doctor"},
+    "downloads": {"data"},
 }
 """Side -> its commands."""
 SPACE = """\

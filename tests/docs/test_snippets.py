@@ -30,6 +30,7 @@ HERE = {
     "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08 --profile wiki_small": "undecided",
     "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08 --profile wiki_small": "more-seeds 4: ",
     "cse plan S3 --profile tiny --data DIR": "8 cells x 3 seeds",
+    "cse data list": "wiki1m",
     "cse plan mine.yaml --data DIR": "3 cells x 3 seeds = 9 runs",
     "cse table S3 --profile tiny": "68.60 ±",
     "cse launch slurm E7 --profile small --seeds 3 --workers 2 --dry-run": "#SBATCH",
@@ -72,6 +73,7 @@ REASONS = {
     "cse reproduce E7 --track": "needs TensorBoard and W&B; tests/cse/trackers runs each that is installed",
     "cp cluster/launch/cluster.yaml .": "the folder below has this file",
     "ray start": "starts a cluster that outlives the test; tests/cluster_real/test_ray_job.py starts one",
+    "cse data get": "needs a network; tests/cse/downloads/test_data.py fetches from a publisher on this machine",
     "head -c 32": "needs Kubernetes",
     "python -m benchmarks.": "minutes to hours of a quiet machine; tests/benchmarks covers the parts",
 }

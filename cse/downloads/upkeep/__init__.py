@@ -1,0 +1,3 @@
+"""The command."""
+
+__all__ = ()

@@ -1,0 +1,74 @@
+"""`cse data`: public data sets, listed or fetched into the folder that `--data` names."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cse.cli.listing import FormatOption, listing, size
+from cse.cli.loader import deferred
+from cse_train.fields import ConfigError
+
+with deferred(__name__):
+    from cse.downloads import catalog, lock
+    from cse.downloads import get as getting
+
+Action = Annotated[
+    Literal["list", "get"], typer.Argument(help="Say what there is, or fetch some of it.", show_default=False)
+]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="Of get: data sets, or all.")]
+To = Annotated[Path, typer.Option(envvar="CSE_DATA", help="The folder of data.")]
+Mirror = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Ask ADDRESS/FILE first; the hub's own mirror is HF_ENDPOINT."),
+]
+Update = Annotated[bool, typer.Option("--update", help="Take what is published now, where it is another version.")]
+
+
+def data(
+    action: Action,
+    names: Names = None,
+    to: To = Path("data"),
+    mirror: Mirror = None,
+    update: Update = False,
+    form: FormatOption = "text",
+) -> None:
+    """List public data sets, or fetch some into the folder of data."""
+    to = to.expanduser()
+    if action == "list":
+        if names:
+            raise ConfigError([f"names are of get: {' '.join(names)}; write cse data get {' '.join(names)}"])
+        print(listing(_rows(to), form, "", spare=("from", "licence", "MB")))
+        return
+    if not names:
+        raise ConfigError(["no name: cse data get NAME...; cse data list has them, all is every one"])
+    if mirror and not mirror.startswith(("http://", "https://")):
+        raise ConfigError([f"wrong address: --mirror={mirror}; begin it with https:// or http://"])
+    chosen = catalog.find_sets(names)
+    for data_set in chosen:
+        tell = partial(_tell, data_set.name)
+        got = getting.get(data_set, to, mirror=mirror, update=update, tell=tell)
+        files = f"{got.files} file{'s' * (got.files != 1)}, {size(got.bytes)}"
+        tell(f"{files}, {'written' if got.new else 'there already'}; licence {data_set.licence}")
+    print(f"use it: --data {to}" + ("" if os.environ.get("CSE_DATA") else f", or export CSE_DATA={to.absolute()}"))
+
+
+def _tell(name: str, line: str) -> None:
+    print(f"{name}: {line}", flush=True)
+
+
+def _rows(to: Path) -> list[dict[str, object]]:
+    entries = lock.read(to)
+    return [
+        {
+            "name": data_set.name,
+            "state": getting.state_of(data_set, to, entries),
+            "MB": data_set.megabytes,
+            "what": data_set.what,
+            "licence": data_set.licence,
+            "from": data_set.downloads[0].addresses[0].rpartition("/")[0],
+        }
+        for data_set in catalog.PUBLIC_SETS
+    ]
