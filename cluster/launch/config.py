@@ -50,6 +50,8 @@ class ClusterConfig(Block):
     """NVIDIA GPUs of each."""
     memory_gb: Annotated[int, Field(ge=1)] | None = None
     """RAM of each; KubeRay needs it."""
+    price: str | None = None
+    """Of an hour of one GPU, such as `2.5 EUR`, by which `--budget "40 EUR"` is counted."""
 
     @field_validator("name")
     @classmethod

@@ -1,3 +1,3 @@
 """Who proposes the next cell of a search."""
 
-__all__ = ["budget", "feed", "optuna_mirror", "search", "source"]
+__all__ = ["budget", "feed", "limits", "optuna_mirror", "search", "source"]

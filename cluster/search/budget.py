@@ -1,18 +1,17 @@
-"""A budget for a sweep in runs, training examples or run-hours, shared equally by the methods that it compares.
+"""A budget of a sweep, shared equally by the methods that it compares, of which several limits may be given.
 
 What was spent is read from the ledger before each run, so that all drivers of a search spend one budget together, and
 the same call with the same budget goes on where the last one ended, and runs nothing once it is spent. Hours are summed
-over runs that went side by side. A run under way, in any driver, has its expected cost set aside: one run, its
-examples, or the mean hours of its method's runs so far. A method's share is spent with the first run that it cannot pay
-for; a run that has started goes to its end. Drivers that look at the same moment may each begin one run too many.
+over runs that went side by side; time by the clock is this call's own. A run under way, in any driver, has its expected
+cost set aside: one run, its examples, or the mean hours of its method's runs so far. A method's share is spent with the
+first run that it cannot pay for, and no run begins that the clock would leave no time for; a run that has started goes
+to its end. Drivers that look at the same moment may each begin one run too many.
 """
 
 import contextlib
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from analysis.ledger import LedgerError, RunRow
 from analysis.run_state import RunState
@@ -20,41 +19,10 @@ from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.plan.signature import examples_in
-from cse_train.fields import ConfigError
+from cluster.search.limits import Budget, Unit
 
-BUDGET_UNITS = ("runs", "examples", "hours")
-MOST_BUDGET = 1e15
-"""Below it every whole number is a float of its own."""
 LOOK_S = 1.0
 """Seconds between two looks for what comes back of the money that is set aside."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """So many of one unit for all methods together."""
-
-    amount: float
-    unit: str
-
-    def __str__(self) -> str:
-        return f"{self.amount:.15g}{self.unit}"
-
-    def share(self, methods: int) -> float:
-        """What each method may spend; whole runs and examples only."""
-        return self.amount / methods if self.unit == "hours" else self.amount // methods
-
-
-def parse_budget(text: str, methods: Sequence[str]) -> Budget:
-    """`40runs`, `500000examples` or `2hours`; ConfigError for anything else, and for less than a run each."""
-    parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+?)s?", text.strip().lower())
-    unit = f"{parts[2]}s" if parts else ""
-    amount = float(parts[1]) if parts else 0.0
-    if not parts or unit not in BUDGET_UNITS or not 0 < amount <= MOST_BUDGET or (unit != "hours" and "." in parts[1]):
-        raise ConfigError([f"wrong budget: budget={text}; give a number such as 40runs, 500000examples or 2hours"])
-    budget, count = Budget(amount, unit), len(methods)
-    if unit != "hours" and budget.share(count) < 1:
-        raise ConfigError([f"budget too small: budget={text}; {count} methods share it, give at least {count}{unit}"])
-    return budget
 
 
 class Account:
@@ -66,9 +34,11 @@ class Account:
         methods: Sequence[str],
         rows: Iterable[RunRow],
         examples_of: Callable[[RunRow], int | None] = lambda row: row.examples,
+        gpus: float = 0.0,
     ) -> None:
-        """`rows`: what the ledger has of this space; `examples_of` gives the whole length of such a row's run."""
-        self.budget, self.share, self.methods = budget, budget.share(len(methods)), set(methods)
+        """`rows`: what the ledger has of this space; `examples_of` gives the whole length of such a row's run, `gpus`
+        how many GPUs it takes."""
+        self.budget, self.share, self._gpus = budget, budget.share(len(methods)), gpus
         self._examples_of = examples_of
         self._ended: dict[str, dict[str, float]] = {method: {} for method in methods}
         self._open: dict[str, dict[str, float]] = {method: {} for method in methods}
@@ -93,8 +63,7 @@ class Account:
         for row in rows:
             self._open[row.method].pop(row.signature, None)
             if row.state.is_final:
-                took = {"runs": 1.0, "examples": float(row.examples or 0), "hours": (row.seconds or 0.0) / 3600}
-                self._ended[row.method][row.signature] = took[self.budget.unit]
+                self._ended[row.method][row.signature] = self._took(row)
             elif row.live and row.signature not in self._ended[row.method]:
                 self._open[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
 
@@ -105,14 +74,43 @@ class Account:
     def line(self) -> str:
         """What each method has spent of its share."""
         spent = {method: sum(ended.values()) for method, ended in self._ended.items()}
-        each = ", ".join(f"{method} {amount:.6g} of {self.share:.6g}" for method, amount in spent.items())
-        return f"budget {self.budget}: {each} {self.budget.unit} spent"
+        write = self.budget.write
+        each = ", ".join(f"{method} {write(amount)} of {write(self.share)}" for method, amount in spent.items())
+        return f"budget {self.budget}: {each} spent"
+
+    def _took(self, row: RunRow) -> float:
+        hours = (row.seconds or 0.0) / 3600
+        took = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
+        return took.get(self.budget.unit, hours * self._gpus)
 
     def _estimate(self, method: str, examples: int | None) -> float:
         """What a run of so many examples is expected to take."""
         ended = self._ended[method].values()
         mean = sum(ended) / len(ended) if ended else 0.0
-        return {"runs": 1.0, "examples": float(examples or 0), "hours": mean}[self.budget.unit]
+        return {Unit.RUNS: 1.0, Unit.EXAMPLES: float(examples or 0)}.get(self.budget.unit, mean)
+
+
+class Clock:
+    """How long this call may take, and whether a run would still end in time."""
+
+    def __init__(self, budget: Budget, rows: Iterable[RunRow]) -> None:
+        """It starts now. `rows`: what the ledger has of this space, by whose mean a run is expected to take."""
+        self._budget, self._started = budget, time.monotonic()
+        self._seconds: dict[str, float] = {}
+        self.take(rows)
+
+    def take(self, rows: Iterable[RunRow]) -> None:
+        """Note how long what ended took."""
+        self._seconds |= {row.signature: row.seconds for row in rows if row.state is RunState.DONE and row.seconds}
+
+    def has_time(self) -> bool:
+        """Whether a run that begins now is expected to end in time; before the first has ended, until time is over."""
+        mean = sum(self._seconds.values()) / len(self._seconds) if self._seconds else 0.0
+        return time.monotonic() - self._started + mean < self._budget.amount
+
+    def line(self) -> str:
+        """How long it took by now."""
+        return f"budget {self._budget}: {self._budget.write(time.monotonic() - self._started)} by the clock"
 
 
 def whole_length(matcher: RunMatcher, row: RunRow) -> int | None:
@@ -122,11 +120,19 @@ def whole_length(matcher: RunMatcher, row: RunRow) -> int | None:
 
 
 class BudgetSource(RunSource):
-    """Hands out a source's runs as long as their methods can pay."""
+    """Hands out a source's runs as long as their methods can pay and there is time."""
 
-    def __init__(self, source: RunSource, account: Account, news: Callable[[], Iterable[RunRow]]) -> None:
+    def __init__(
+        self,
+        source: RunSource,
+        accounts: Sequence[Account],
+        methods: Iterable[str],
+        news: Callable[[], Iterable[RunRow]],
+        clock: Clock | None = None,
+    ) -> None:
         """`news` gives the rows of this space that changed in the ledger, and those that any driver holds."""
-        self._source, self._account, self._news = source, account, news
+        self._source, self._accounts, self._methods, self._clock = source, accounts, set(methods), clock
+        self._news = news
         self._held: deque[PlannedRun] = deque()
         self._next_look = 0.0
         self._over: set[str] = set()
@@ -138,11 +144,17 @@ class BudgetSource(RunSource):
             return None
         while (planned := self._next()) is not None:
             method = planned.run.method
-            self._account.take(self._news())
-            if self._account.allows(planned):
-                self._account.open(planned)
+            self._take()
+            if self._clock and not self._clock.has_time():
+                self._over = set(self._methods)
+                self._source.skip(planned)
+                continue
+            refusing = [account for account in self._accounts if not account.allows(planned)]
+            if not refusing:
+                for account in self._accounts:
+                    account.open(planned)
                 return planned
-            if self._account.under_way(method):
+            if all(account.under_way(method) for account in refusing):
                 self._held.append(planned)
                 self._next_look = time.monotonic() + LOOK_S
                 return None
@@ -151,7 +163,7 @@ class BudgetSource(RunSource):
         return None
 
     def exhausted(self) -> bool:
-        return not self._held and (self._source.exhausted() or self._over == self._account.methods)
+        return not self._held and (self._source.exhausted() or self._over == self._methods)
 
     def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
         self._next_look = 0.0
@@ -166,14 +178,20 @@ class BudgetSource(RunSource):
     def points(self) -> Mapping[str, list[tuple[int, float]]]:
         return self._source.points()
 
-    def line(self) -> str:
-        """What every driver has spent by now."""
+    def lines(self) -> list[str]:
+        """What every driver has spent by now, a line for each limit."""
         with contextlib.suppress(LedgerError):
-            self._account.take(self._news())
-        return self._account.line()
+            self._take()
+        return [limit.line() for limit in (*self._accounts, self._clock) if limit]
+
+    def _take(self) -> None:
+        rows = list(self._news())
+        for limit in (*self._accounts, self._clock):
+            if limit:
+                limit.take(rows)
 
     def _next(self) -> PlannedRun | None:
         """What was held first; nothing more once every method's share is spent."""
         if self._held:
             return self._held.popleft()
-        return None if self._over == self._account.methods else self._source.ask()
+        return None if self._over == self._methods else self._source.ask()

@@ -120,11 +120,11 @@ def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownT
 
     `given` are options of `cse run`: profile, data, train_file, seeds, ledger, storage, workers, budget and others.
     """
-    budget = given.pop("budget", None)
+    budget, price = given.pop("budget", None), given.pop("price", None)
     (request,) = _arguments(set, given).requests([load_space(space)])
-    request = dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved))
+    request = sweeping.set_budgets(request, budget, price)
     with contextlib.closing(ledgers.open_ledger(request.ledger, request.options.storage, create=True)) as ledger:
-        if request.resolved.space.search is None and request.budget is None:
+        if request.resolved.space.search is None and not request.budgets:
             outcome = experiments.run_grid(request, sweeping.work_of([request], ledger))
         else:
             outcome = experiments.run_search(request, ledger)

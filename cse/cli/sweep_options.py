@@ -67,12 +67,17 @@ MANY_RUNS = 100
 """Runs above which a person at a terminal is asked first."""
 
 BudgetOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        metavar="40runs|500000examples|2hours",
-        help="Stop once this much is in the ledger, methods sharing it equally (run-hours).",
+        metavar="AMOUNT UNIT",
+        help="Stop once this much is spent: runs, examples, run-hours, GPU-hours, money (--price), or min or h of this "
+        "call by the clock. Methods share it equally; may be given again, the first to be spent counts.",
         show_default=False,
     ),
+]
+PriceOption = Annotated[
+    str | None,
+    typer.Option(metavar="AMOUNT EUR", help="What an hour of one GPU costs, in any currency.", show_default=False),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY_RUNS} runs.")]
 

@@ -14,7 +14,7 @@ from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
 from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.options import SweepOptions
-from cluster.search.budget import Budget, parse_budget
+from cluster.search.limits import Budget, parse_budgets
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import ConfigError
@@ -32,8 +32,8 @@ class Request:
     paths: DataPaths
     ledger: str
     options: SweepOptions
-    budget: Budget | None = None
-    """What may be spent in all; None for whatever the space asks for."""
+    budgets: Sequence[Budget] = ()
+    """What may be spent in all, the first that is spent counts; nothing for whatever the space asks for."""
     mirror: bool = True
     """Keep an Optuna copy of a search."""
     rerun: bool = False
@@ -166,6 +166,7 @@ def record(
         "seeds": list(request.seeds),
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,
+        **({"budget": [str(budget) for budget in request.budgets]} if request.budgets else {}),
         **request.terms.declared(),
         **_list_written(request.resolved),
     }
@@ -185,9 +186,11 @@ def _list_written(resolved: ResolvedSpace) -> dict[str, object]:
     return {name: dict(content) for name, content in written.items() if content}
 
 
-def budget_of(text: str | None, resolved: ResolvedSpace) -> Budget | None:
-    """What `--budget` says; ConfigError for what is no budget, or too little for the space's methods."""
-    return None if text is None else parse_budget(text, methods_of(resolved))
+def set_budgets(request: Request, texts: Sequence[str] | str | None, price: str | None) -> Request:
+    """The request with what `--budget` and `--price` say; ConfigError as `parse_budgets`."""
+    given = [texts] if isinstance(texts, str) else texts or []
+    gpus = request.options.workers * request.options.gpus_per_worker
+    return dataclasses.replace(request, budgets=parse_budgets(given, methods_of(request.resolved), gpus, price))
 
 
 def methods_of(resolved: ResolvedSpace) -> list[str]:

@@ -16,8 +16,9 @@ from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource
 from cluster.plan.signature import examples_in, identity, signature
 from cluster.runtime.options import AshaOptions
-from cluster.search.budget import Account, BudgetSource, whole_length
+from cluster.search.budget import Account, BudgetSource, Clock, whole_length
 from cluster.search.feed import Feed, ScoreFeed
+from cluster.search.limits import Unit
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cluster.search.search import make_search
 from cluster.search.source import SearchSource
@@ -94,7 +95,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
         source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
     if isinstance(source, BudgetSource):
-        print(source.line())
+        print(*source.lines(), sep="\n")
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
 
 
@@ -121,10 +122,13 @@ def _source_of(
     search = make_search(resolved, rows, matcher, seeds=seeds, mirror=mirror, recorded=recorded)
     scores = ScoreFeed(ledger, Feed(ledger, matcher, at), rows)
     source = SearchSource(search, lambda cell: runs_for(cell, seeds), scores.points)
-    if request.budget is None:
+    if not request.budgets:
         return source
-    account = Account(request.budget, methods_of(resolved), rows, functools.partial(whole_length, matcher))
-    return BudgetSource(source, account, Feed(ledger, matcher, at).rows)
+    methods, length = methods_of(resolved), functools.partial(whole_length, matcher)
+    gpus = request.options.workers * request.options.gpus_per_worker
+    accounts = [Account(b, methods, rows, length, gpus) for b in request.budgets if b.unit is not Unit.CLOCK]
+    clocks = [Clock(budget, rows) for budget in request.budgets if budget.unit is Unit.CLOCK]
+    return BudgetSource(source, accounts, methods, Feed(ledger, matcher, at).rows, *clocks)
 
 
 def _asha(resolved: ResolvedSpace, identify: Identify) -> AshaOptions | None:

@@ -11,7 +11,7 @@ from transformers import BertConfig, BertModel
 
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import check_options
-from cluster.search.budget import parse_budget
+from cluster.search.limits import parse_budgets
 from cse.cli import exit
 from cse.cli.app import main
 from cse_train.backbone.backbone import load_backbone
@@ -123,7 +123,7 @@ def test_counts_have_an_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'--seeds': Input should be less than or equal to 10000" in words
     for amount in ("9" * 400, "1e400", "inf"):
         with pytest.raises(ConfigError, match=r"^wrong budget: "):
-            parse_budget(f"{amount}runs", ["simcse"])
+            parse_budgets([f"{amount}runs"], ["simcse"])
     for name in ("gpus_per_worker", "cpus_per_worker", "workers"):
         for value in (float("inf"), float("nan")):
             with pytest.raises(ConfigError, match=rf"^out of range: {name}={value}; "):

@@ -12,10 +12,12 @@ from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
 from cluster.runtime.cards import check_cards
 from cluster.runtime.resources import Node, slots_that_fit
+from cluster.search.limits import parse_budgets
 from cse.cli import exit
 from cse.cli import options as arguments
-from cse.cli.sweep_options import BudgetOption, SweepArguments
+from cse.cli.sweep_options import BudgetOption, PriceOption, SweepArguments
 from cse.experiments import tracking
+from cse.experiments.request import methods_of
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cells import resolve
@@ -50,28 +52,39 @@ def launch(
     config: Config = Path("cluster.yaml"),
     dry_run: DryRun = False,
     budget: BudgetOption = None,
+    price: PriceOption = None,
     *,
     given: SweepArguments,
 ) -> int:
     """Run spaces on a cluster: as a Ray job, by KubeRay or Slurm. Options are those of cse run."""
     cluster = load(config)
     settings, module = settings_of(target, cluster), targets.load(target)
-    job = _job(ctx, cluster, given, ids or [], target)
+    job = _job(ctx, cluster, given, ids or [], target, budget or [], price or cluster.price)
     print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE
 
 
-def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], target: str) -> LaunchJob:
+def _job(
+    ctx: typer.Context,
+    cluster: ClusterConfig,
+    given: SweepArguments,
+    ids: list[str],
+    target: str,
+    budget: list[str],
+    price: str | None,
+) -> LaunchJob:
     """`run ID` or `reproduce ID...` with all options and files; nothing for a cluster that stays."""
     if not ids and getattr(targets.load(target), "STAYS", False):
         return LaunchJob(cluster)
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
-    _check(cluster, given, ids)
+    _check(cluster, given, ids, budget, price)
     sent = bring_files(ids, given.profile, given.plugins or [])
     # The file says where storage, ledger and data are, unless this command line does.
     ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
     said = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
+    if budget and price:
+        said["--price"] = price
     options: dict[str, list[str | None]] = {name: [value] for name, value in said.items()}
     options |= _read_travelling(ctx)
     if "--profile" in sent.options:
@@ -82,8 +95,8 @@ def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids:
     return LaunchJob(cluster, (verb, *sent.ids, *words, *sent.options), sent.files)
 
 
-def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:
-    """ConfigError for spaces, settings and paths that cannot be, and where not one run fits the nodes of the file."""
+def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget: list[str], price: str | None) -> None:
+    """ConfigError for spaces, settings, paths and budgets that cannot be, and where no run fits the file's nodes."""
     problems = [
         line for name in TRAVELLING_PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))
     ]
@@ -99,8 +112,11 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     if problems:
         raise ConfigError(problems)
     tracking.check_trackers(given.track or ())
-    for space in load_all(ids):
-        resolve(space, given.profile, overrides)
+    resolved = [resolve(space, given.profile, overrides) for space in load_all(ids)]
+    if budget and len(resolved) > 1:
+        raise ConfigError([f"budget of several spaces: budget={', '.join(budget)}; launch each with its own"])
+    gpus = given.workers * given.gpus_per_worker
+    parse_budgets(budget, [method for space in resolved for method in methods_of(space)], gpus, price)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     options = dataclasses.replace(given, storage=cluster.storage).unchecked_options()
     check_cards(options, ())

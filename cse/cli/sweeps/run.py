@@ -1,6 +1,5 @@
 """`cse run`: train what a space asks for and the ledger does not have, then print the table."""
 
-import dataclasses
 import sys
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from analysis.ledger import Ledger, mask_password
 from cluster.plan.missing_inputs import group_by_reason
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import MANY_RUNS, BudgetOption, SweepArguments, Yes
+from cse.cli.sweep_options import MANY_RUNS, BudgetOption, PriceOption, SweepArguments, Yes
 from cse.experiments import request as sweeping
 from cse.tables import build
 from search_spaces.catalog import load_space
@@ -31,6 +30,7 @@ RetrainMissing = Annotated[
 def run(
     space: options.SpaceName,
     budget: BudgetOption = None,
+    price: PriceOption = None,
     retrain_missing: RetrainMissing = False,
     yes: Yes = False,
     *,
@@ -38,7 +38,7 @@ def run(
 ) -> int:
     """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = given.requests([load_space(space)])
-    request = dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved))
+    request = sweeping.set_budgets(request, budget, price)
     code = run_missing(request, yes) if retrain_missing else exit.DONE
     return code or run_request(request, yes)
 
@@ -60,7 +60,7 @@ def run_missing(request: sweeping.Request, yes: bool = True) -> int:
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
     """Run what is missing and print the table; returns the exit code."""
     opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-    if request.resolved.space.search is None and request.budget is None:
+    if request.resolved.space.search is None and not request.budgets:
         code = run_grid(request, opened, yes)
     else:
         code = exit.print_outcome(experiments.run_search(request, opened), opened.url)

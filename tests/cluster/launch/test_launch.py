@@ -77,6 +77,30 @@ def test_flags_travel_without_a_value(capsys: pytest.CaptureFixture[str]) -> Non
     assert words[words.index("--seeds") + 1] == "2"
 
 
+def test_a_budget_in_money_travels_with_the_file_s_price(capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["--budget", "40 EUR", "--budget", "2 h, 50 runs", "--gpus-per-worker", "1"]
+    assert main(["launch", "slurm", "E7", *limits, "--dry-run"]) == 0
+    script = capsys.readouterr().out
+    assert "--budget '40 EUR' --budget '2 h, 50 runs'" in script and "--price '2.5 EUR'" in script
+    assert main(["launch", "ray-job", "E7", *limits, "--price", "3 EUR", "--dry-run"]) == 0
+    words = shlex.split(capsys.readouterr().out.splitlines()[0])
+    assert words[words.index("--price") + 1] == "3 EUR" and words.count("--price") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["E7", "--budget", "100euro"], "wrong budget: budget=100euro; give a number such as 40 runs, "),
+        (["E7", "--budget", "40 EUR"], "no GPU: budget=40 EUR of runs that ask for none; give --gpus-per-worker, or "),
+        (["E7", "--budget", "40 USD", "--gpus-per-worker", "1"], "two currencies: budget=40 USD, price=2.5 EUR; give"),
+        (["E7", "D7", "--budget", "2 h"], "budget of several spaces: budget=2 h; launch each with its own"),
+    ],
+)
+def test_a_wrong_budget_stays_at_home(capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    (line,) = refused(capsys, "slurm", *words, "--dry-run")
+    assert line.startswith(f"cse: {told}")
+
+
 @pytest.mark.parametrize("kind", ["ray-job", "kuberay", "slurm"])
 def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     assert main(["launch", kind, "D7", "E7", "--dry-run"]) == 0

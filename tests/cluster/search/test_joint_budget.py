@@ -11,8 +11,9 @@ from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
 from cluster.runtime.options import AshaOptions, SweepOptions
-from cluster.search.budget import Account, BudgetSource, parse_budget, whole_length
+from cluster.search.budget import Account, BudgetSource, whole_length
 from cluster.search.feed import Feed, ScoreFeed
+from cluster.search.limits import parse_budgets
 from cluster.search.search import Search, make_search
 from cluster.search.source import SearchSource
 from cluster.sweep.asha import SharedAsha
@@ -62,9 +63,9 @@ class Driver:
         )
         scores = ScoreFeed(self.ledger, Feed(self.ledger, matcher, at), rows)
         source = SearchSource(self.search, self._runs, scores.points)
-        budget = parse_budget(f"{BUDGET}runs", ["simcse"])
+        (budget,) = parse_budgets([f"{BUDGET}runs"], ["simcse"])
         account = Account(budget, ["simcse"], rows, lambda row: whole_length(matcher, row))
-        self.source = BudgetSource(source, account, Feed(self.ledger, matcher, at).rows)
+        self.source = BudgetSource(source, [account], ["simcse"], Feed(self.ledger, matcher, at).rows)
         self.dispatcher = Dispatcher(
             self.source, self.ledger, DataPaths(), SweepOptions(storage=folder), name, {}, lambda event: None
         )
