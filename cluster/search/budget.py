@@ -93,9 +93,10 @@ class Account:
 class Clock:
     """How long this call may take, and whether a run would still end in time."""
 
-    def __init__(self, budget: Budget, rows: Iterable[RunRow]) -> None:
-        """It starts now. `rows`: what the ledger has of this space, by whose mean a run is expected to take."""
-        self._budget, self._started = budget, time.monotonic()
+    def __init__(self, budget: Budget, rows: Iterable[RunRow], begun: float) -> None:
+        """`begun`: when the call began, by `time.monotonic`. `rows`: what the ledger has of this space, by whose mean a
+        run is expected to take."""
+        self._budget, self._begun = budget, begun
         self._seconds: dict[str, float] = {}
         self.take(rows)
 
@@ -106,11 +107,11 @@ class Clock:
     def has_time(self) -> bool:
         """Whether a run that begins now is expected to end in time; before the first has ended, until time is over."""
         mean = sum(self._seconds.values()) / len(self._seconds) if self._seconds else 0.0
-        return time.monotonic() - self._started + mean < self._budget.amount
+        return time.monotonic() - self._begun + mean < self._budget.amount
 
     def line(self) -> str:
         """How long it took by now."""
-        return f"budget {self._budget}: {self._budget.write(time.monotonic() - self._started)} by the clock"
+        return f"budget {self._budget}: {self._budget.write(time.monotonic() - self._begun)} by the clock"
 
 
 def whole_length(matcher: RunMatcher, row: RunRow) -> int | None:

@@ -1,6 +1,7 @@
 """From a resolved space to a finished sweep: plan, record, run with progress, report what failed."""
 
 import dataclasses
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,8 @@ class Request:
     options: SweepOptions
     budgets: Sequence[Budget] = ()
     """What may be spent in all, the first that is spent counts; nothing for whatever the space asks for."""
+    begun: float = field(default_factory=time.monotonic)
+    """When the call began: a budget of time by the clock counts from here, with Ray's start."""
     mirror: bool = True
     """Keep an Optuna copy of a search."""
     rerun: bool = False

@@ -127,7 +127,7 @@ def _source_of(
     methods, length = methods_of(resolved), functools.partial(whole_length, matcher)
     gpus = request.options.workers * request.options.gpus_per_worker
     accounts = [Account(b, methods, rows, length, gpus) for b in request.budgets if b.unit is not Unit.CLOCK]
-    clocks = [Clock(budget, rows) for budget in request.budgets if budget.unit is Unit.CLOCK]
+    clocks = [Clock(budget, rows, request.begun) for budget in request.budgets if budget.unit is Unit.CLOCK]
     return BudgetSource(source, accounts, methods, Feed(ledger, matcher, at).rows, *clocks)
 
 

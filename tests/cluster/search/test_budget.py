@@ -218,7 +218,7 @@ def test_a_part_of_a_gpu_is_a_part_of_its_hours():
 def test_the_clock_lets_no_run_begin_that_would_end_late(monkeypatch):
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    clock = Clock(parse_budget("20 min", ["simcse"]), [])
+    clock = Clock(parse_budget("20 min", ["simcse"]), [], now)
     now += 1199.0
     assert clock.has_time(), "nothing is known of how long a run takes"
     clock.take([Row("s0", seconds=100.0), Row("s1", seconds=200.0), Row("cut", seconds=1.0, state=RunState.STOPPED)])
@@ -238,7 +238,7 @@ def test_the_first_limit_that_is_spent_ends_the_sweep(monkeypatch):
     for step, count in ((10.0, 3), (250.0, 2)):
         now, ledger = 0.0, {}
         account = Account(runs_limit, ["simcse"], [])
-        source = BudgetSource(ListSource(runs), [account], ["simcse"], ledger.values, Clock(clock, []))
+        source = BudgetSource(ListSource(runs), [account], ["simcse"], ledger.values, Clock(clock, [], now))
         done = []
         while (run := source.ask()) is not None:
             now += step
