@@ -70,10 +70,8 @@ class TrainConfig:
     """Denominator term."""
     adamw: Literal["transformers", "uncorrected", "uncorrected_bert", "torch"] = "transformers"
     """The releases' AdamW of transformers 4.2.1; the same without bias correction (DeCLUTR, SBERT and what grew out of
-    its release); BERT's own, without correction too (BERT-flow); or torch's.
-
-    Torch's adds epsilon after the bias correction. It and BERT's decay the weight before the update, the others after
-    it."""
+    its release); BERT's own, without correction too (BERT-flow); or torch's, which adds epsilon after the correction.
+    Torch's and BERT's decay the weight before the update, the others after it."""
     max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
     """Gradient norm is clipped to this; null for off."""
     dropout: Annotated[float, Range(low=0, below=1)] | None = None
@@ -86,6 +84,8 @@ class TrainConfig:
     precision: Literal["auto", "fp32", "tf32", "bf16", "fp16"] = "fp32"
     """Arithmetic of the encoder; the loss and the evaluation are always fp32. auto is bf16 on a card that computes it,
     and else fp32; tf32 is fp32 on a CPU; fp16, whose loss is scaled, is for cards without bf16."""
+    graph: Literal["off", "auto"] = "off"
+    """auto: on a card torch.compile makes few kernels of what a layer does behind its attention."""
     seed: Annotated[int, Range(low=0)] = 0
     """Seed of data order, dropout, augmentation and new weights, each drawn from a generator of its own."""
 

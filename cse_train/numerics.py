@@ -235,7 +235,7 @@ def bf16_products(device: torch.device) -> Iterator[None]:
     Autocast rounds the results too, and casts before and after every product. Elsewhere nothing is changed.
     """
     global _rounded
-    if device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+    if is_card(device) or not torch.is_autocast_enabled("cpu"):
         yield
         return
     before = _rounded
@@ -249,7 +249,7 @@ def bf16_products(device: torch.device) -> Iterator[None]:
 
 def product_path(x: Tensor) -> str:
     """How `linear` multiplies the rows x: ONEDNN, ROUNDED, CAST, or TORCH for torch's own linear."""
-    if x.device.type != "cpu" or x.ndim != 2 or torch.is_autocast_enabled("cpu"):
+    if is_card(x.device) or x.ndim != 2 or torch.is_autocast_enabled("cpu"):
         return TORCH
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return TORCH

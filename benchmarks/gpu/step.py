@@ -23,7 +23,7 @@ COMPILED += [(SMALL, 64, OURS)]
 
 
 def measured(size: Size, batch: int, setting: Setting, peak: float | None) -> Done:
-    return measure(size, batch, setting, peak), {}
+    return measure(size, batch, setting, peak)
 
 
 def under_the_compiler(size: Size, batch: int, who: str, setting: Setting) -> Done:

@@ -11,7 +11,7 @@ import contextlib
 import importlib.util
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from cse_train.training.loop import Session
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "A10": 125e12, "T4": 65e12}
 """Dense bf16 operations a second by the makers' data sheets (T4: fp16), by a part of the card's name."""
 OURS, PADDED, FULL = "ours", "ours, padded to 32", "ours, every sentence of 32 tokens"
+GRAPH_AUTO = "ours, train.graph auto"
 GRAPHED, GRAPHS = "ours, padded to 32, with CUDA graphs", "reduce-overhead"
 """A compiled form, and torch.compile's mode for it."""
 PEERS = {"SimCSE in the HF Trainer": simcse_in_trainer, "sentence-transformers' trainer": sentence_transformers_loop}
@@ -133,7 +134,7 @@ def our_step(place: Place, form: str, compiled: bool = False, changes: Mapping[s
 
     work = place.work / f"{form}{' compiled' if compiled else ''}"
     session = our_session(place.folder, place.texts, place.batch, work, changes)
-    if form != OURS:
+    if form not in (OURS, GRAPH_AUTO):
         session.batches.source = Repeated(in_one_group(session, 4, fill=form == FULL))  # type: ignore[assignment]
     if compiled:
         mode = GRAPHS if form == GRAPHED else None
@@ -152,15 +153,16 @@ def peer_step(place: Place, peer: str, compiled: bool = False) -> SteppedLoop:
 
 @contextlib.contextmanager
 def contenders(place: Place) -> Iterator[dict[str, Any]]:
-    """Our step in three forms of the same sentences, and the loops of the peers that are at hand."""
+    """Our step in forms of the same sentences, and the loops of the peers that are at hand."""
     with contextlib.ExitStack() as stack:
         steps: dict[str, Any] = {form: our_step(place, form) for form in (OURS, PADDED, FULL)}
+        steps[GRAPH_AUTO] = our_step(place, GRAPH_AUTO, changes=BF16 | {"train.graph": "auto"})
         steps |= {peer: stack.enter_context(peer_step(place, peer)) for peer in PEERS if not lacking(peer)}
         yield steps
 
 
-def measure(size: Size, batch: int, setting: Setting, peak: float | None) -> list[str]:
-    """Markdown of one size and batch, with the profile."""
+def measure(size: Size, batch: int, setting: Setting, peak: float | None) -> tuple[list[str], dict[str, Any]]:
+    """Markdown of one size and batch, with the profile; and the figures, which docs/performance.md takes up."""
     with place(size, batch, setting) as at, contenders(at) as steps:
         turns = {who: turn(step, setting) for who, step in steps.items()}
         times = interleaved(turns, setting.rounds, setting.seconds, warm=setting.warm)
@@ -170,7 +172,25 @@ def measure(size: Size, batch: int, setting: Setting, peak: float | None) -> lis
     absent = [
         f"\n{peer} was not run: {', '.join(gone)} cannot be imported" for peer in PEERS if (gone := lacking(peer))
     ]
-    return [*HEAD, *rows(size, batch, times, launched), *absent, *limits(batch, times, work, peak), "", *profile]
+    lines = [*HEAD, *rows(size, batch, times, launched), *absent, *limits(batch, times, work, peak), "", *profile]
+    return lines, figures(size, batch, times, launched, work, peak)
+
+
+def figures(
+    size: Size, batch: int, times: Times, launched: Mapping[str, float], work: int, peak: float | None
+) -> dict[str, Any]:
+    """What the lines say, as numbers: `ratio` is how many times as long as ours, with its quartiles."""
+    steps = [
+        {
+            "step": who,
+            "ms": median_ms(of, "wall"),
+            "ratio": asdict(ratio(of, times[OURS], "wall")),
+            "launches": launched[who],
+        }
+        for who, of in times.items()
+    ]
+    share = work / (median_ms(times[FULL], "wall") / 1e3) / peak if peak else None
+    return {"size": size.name, "batch": batch, "steps": steps, "share_of_peak": share}
 
 
 def rows(size: Size, batch: int, times: Times, launched: dict[str, float]) -> list[str]:

@@ -19,6 +19,7 @@ PRIVATE: Mapping[str, str] = {
     "ray._private.worker.global_worker": "where the session's files and the dashboard are has no public name",
     "ray.train.v2._internal.execution.callback.ControllerCallback": f"see `LeftoverRoom`: {ISSUES}/58515",
     "ray.train.v2._internal.execution.callback.WorkerGroupCallback": f"see `LeftoverRoom`: {ISSUES}/58515",
+    "ray.train.v2._internal.execution.callback.WorkerCallback": "see `SavesFirst`: the rank's main thread",
     "ray.train.v2._internal.exceptions.WorkerGroupStartupTimeoutError": "NO_ROOM: told apart from other failures",
     "ray.job_submission.JobSubmissionClient": "its _server_ray_version, which no call gives",
 }
@@ -70,13 +71,14 @@ READ: Mapping[str, str] = {
     "placement_group_handle: ": "ray.train.v2._internal.execution.worker_group.state",
     "def before_controller_shutdown": "ray.train.v2._internal.execution.callback",
     "def after_worker_group_start": "ray.train.v2._internal.execution.callback",
+    "def after_init_train_context": "ray.train.v2._internal.execution.callback",
 }
 """Texts that must stand in the source of a module of Ray's: variables, settings and attributes that it reads."""
 
 
 def __getattr__(name: str) -> Any:
-    """ControllerCallback and WorkerGroupCallback: importing Ray Train takes seconds, and a driver needs it late."""
-    if name in ("ControllerCallback", "WorkerGroupCallback"):
+    """Ray Train's callbacks: importing it takes seconds, and a driver needs it late."""
+    if name in ("ControllerCallback", "WorkerGroupCallback", "WorkerCallback"):
         from ray.train.v2._internal.execution import callback
 
         return getattr(callback, name)

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 import torch
@@ -34,6 +35,8 @@ from cse_train.results import Outcome, Point, Score
 from cse_train.training.saver import save_open
 
 WORKER_GRACE_S = 2.0
+ASKED: SimpleQueue[int] = SimpleQueue()
+"""Gets the number of a signal that asks this process to end; a handler may put into it, whatever it has interrupted."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ def serve(config: dict[str, Any]) -> None:
 
     rank = ray.train.get_context().get_world_rank()
     channel = Channel(config["mailbox"], config["generation"], rank)
-    threading.Thread(target=_leave_when_aborted, args=(channel,), daemon=True).start()
+    for watch in (_leave_when_aborted, _leave_when_asked):
+        threading.Thread(target=watch, args=(channel,), daemon=True).start()
     context = ray.get_runtime_context()
     facts = RankFacts(
         pid=os.getpid(),
@@ -248,8 +252,21 @@ def _leave_when_aborted(channel: Channel) -> None:
         except Exception:
             ended = "aborted"
     if ended == "aborted":
-        save_open()
-        with contextlib.suppress(Exception):
-            channel.call("saved", channel.rank)
-        time.sleep(WORKER_GRACE_S)
-        os._exit(1)
+        _leave(channel)
+
+
+def _leave_when_asked(channel: Channel) -> None:
+    """Watcher of one rank: at SIGTERM its whole group saves and ends, for the state may be another rank's."""
+    ASKED.get()
+    with contextlib.suppress(Exception):
+        channel.call("end", "aborted")
+    _leave(channel)
+
+
+def _leave(channel: Channel) -> None:
+    """End the process when what its run handed over is written."""
+    save_open()
+    with contextlib.suppress(Exception):
+        channel.call("saved", channel.rank)
+    time.sleep(WORKER_GRACE_S)
+    os._exit(1)

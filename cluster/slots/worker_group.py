@@ -22,7 +22,8 @@ GROUP_CLOSE_S = 5.0
 STOP_S = 60.0
 SAVE_S, SAVE_LOOK_S = 60.0, 1.0
 """Seconds that ranks get to save before they are killed, and between two looks whether they are still there."""
-LEFTOVER = "cluster.slots.leftover_room.LeftoverRoom"
+OURS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
+"""Callbacks that each Train run of ours has."""
 
 
 class _Life:
@@ -61,7 +62,7 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    watch_room()
+    add_callbacks()
     options, gpus = settings.options, settings.options.gpus_per_worker
     per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
     if options.accelerator_type:
@@ -87,10 +88,10 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     )
 
 
-def watch_room() -> None:
-    """Let this process's Train runs have LEFTOVER, before Ray's own callbacks: one of those is what fails."""
-    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name != LEFTOVER]
-    os.environ[CALLBACKS] = ",".join([LEFTOVER, *given])
+def add_callbacks() -> None:
+    """Let this process's Train runs have OURS, before Ray's own callbacks: one of those is what fails."""
+    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name not in OURS]
+    os.environ[CALLBACKS] = ",".join([*OURS, *given])
 
 
 def backend(gpus: float) -> str:

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cse_train import numerics
+
 LEVELS = 1 << 16
 """What 16 bits tell apart."""
 
@@ -17,14 +19,14 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """`F.dropout` with a mask of its own distribution's."""
     if not training or rate == 0:
         return x
-    if x.device.type != "cpu":
+    if numerics.is_card(x.device):
         return F.dropout(x, rate)
     return x * draw_scaled_mask(x, rate)
 
 
 def dropout_and_add(x: Tensor, residual: Tensor, rate: float, training: bool) -> Tensor:
     """`residual + dropout(x)` in one pass."""
-    if not training or rate == 0 or x.device.type != "cpu":
+    if not training or rate == 0 or numerics.is_card(x.device):
         return residual + dropout(x, rate, training)
     return torch.addcmul(residual, x, draw_scaled_mask(x, rate))
 

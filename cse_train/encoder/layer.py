@@ -4,7 +4,8 @@ Shape suffixes: N sequences, V views, T packed slots, R rows of a group (its seq
 A heads, H hidden size, D head size, P prompts.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,6 +23,9 @@ from cse_train.encoder.packing import Packed
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
+MOST_GRAPHS = 10_000
+"""Of one process, which may train many encoders: a run's numbers must not depend on those before it."""
+
 
 class Layer(nn.Module):
     """The layer of BERT and RoBERTa with fused query, key and value projections."""
@@ -38,6 +42,8 @@ class Layer(nn.Module):
         self.inner = nn.Linear(width, inner)
         self.outer = nn.Linear(inner, width)
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.compiler: str | None = None
+        """What `compile_layers` asked for."""
 
     def forward(
         self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
@@ -100,9 +106,40 @@ class Layer(nn.Module):
         inner: nn.Linear | Affine,
         outer: nn.Linear | Affine,
     ) -> Tensor:
+        """What lies behind the attention, of as many rows as there are."""
+        rest = _compiled_rest(self.compiler) if self.compiler and self.training else Layer._compute_rest
+        return rest(self, mixed, x, attention_out, inner, outer)
+
+    def _compute_rest(
+        self,
+        mixed: Tensor,
+        x: Tensor,
+        attention_out: nn.Linear | Affine,
+        inner: nn.Linear | Affine,
+        outer: nn.Linear | Affine,
+    ) -> Tensor:
         x = self.attention_norm(dropout_and_add(linear(mixed, attention_out), x, self.hidden_dropout, self.training))
         widened = linear(linear_gelu(x, inner), outer)
         return self.output_norm(dropout_and_add(widened, x, self.hidden_dropout, self.training))
+
+
+def compile_layers(model: nn.Module, backend: str = "inductor") -> None:
+    """Let torch.compile make few kernels of what a layer does behind its attention, while `model` trains.
+
+    One graph serves all layers and any number of rows. Attention is one kernel already, and its length groups, whose
+    numbers and widths change from batch to batch, would need a graph each.
+    """
+    for name in ("recompile_limit", "accumulated_recompile_limit"):  # behind it torch computes eagerly, without a word
+        setattr(torch._dynamo.config, name, MOST_GRAPHS)
+    for module in model.modules():
+        if isinstance(module, Layer):
+            module.compiler = backend
+
+
+@functools.cache
+def _compiled_rest(backend: str) -> Callable[..., Tensor]:
+    """`Layer._compute_rest`, compiled when it is first called; the number of rows stays open."""
+    return torch.compile(Layer._compute_rest, backend=backend, dynamic=True)
 
 
 def _query_and_rest(cls_NH: Tensor, x_TH: Tensor, qkv: nn.Linear | Affine) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,7 @@ from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
 from cse_train.training.behind import Checkpoints
 from cse_train.training.fit import check_fit
+from cse_train.training.graph import settle_graph
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
 from cse_train.training.precision import count_every_update, loss_scaler, settle_precision
 from cse_train.training.saver import SAVE_MINUTES, Saver
@@ -156,6 +157,7 @@ class Session:
         if run.train.weight_decay == 0 and method.corpus_alone(run.options):
             compact_vocabulary.compact(model, batches.ids_in_use(backbone.tokenizer))
         model.to(device)
+        settle_graph(model, device, run.train.graph)
         optimiser = optimiser_of(model, run.train)
         trained, scaler = distributed.wrap(model), loss_scaler(device, run.train.precision)
         checkpoints = Checkpoints(folder, run, signature, saver or Saver(0))

@@ -39,6 +39,6 @@ def test_a_group_that_fails_while_its_ranks_find_each_other_leaves_no_placement_
 
 def test_callbacks_that_somebody_asked_for_stay_and_ours_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(worker_group.CALLBACKS, "mine.Callback")
-    worker_group.watch_room()
-    worker_group.watch_room()
-    assert os.environ[worker_group.CALLBACKS].split(",") == [worker_group.LEFTOVER, "mine.Callback"]
+    worker_group.add_callbacks()
+    worker_group.add_callbacks()
+    assert os.environ[worker_group.CALLBACKS].split(",") == [*worker_group.OURS, "mine.Callback"]

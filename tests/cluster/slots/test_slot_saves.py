@@ -1,5 +1,7 @@
 """A group that is ended saves what its run made since the last write; on real Ray, with the real loop."""
 
+import os
+import signal
 import time
 from pathlib import Path
 
@@ -18,9 +20,9 @@ POINTS = 8
 """After which the group is ended, long before five minutes are over; the run has a thousand."""
 
 
-@pytest.fixture
-def trained(ray_cluster, tmp_path: Path):
-    """A group whose run has made so many points, and the examples of the newest."""
+@pytest.fixture(params=[1, 2])
+def trained(request, ray_cluster, tmp_path: Path):
+    """A group, of one rank or two, whose run has made so many points, and the examples of the newest."""
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"a line of the river number {n} in winter" for n in range(64)), encoding="utf8")
     settings = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.corpus": "file", "train.batch_size": 8}
@@ -32,7 +34,7 @@ def trained(ray_cluster, tmp_path: Path):
         function="cse_train.training.loop:train",
     )
     group = WorkerGroup(recycle_after=200)
-    group.submit(group_settings(code_digest(), workers=1, timeout_s=120, storage=tmp_path), given)
+    group.submit(group_settings(code_digest(), workers=request.param, timeout_s=120, storage=tmp_path), given)
     examples, until = 0, time.monotonic() + 400
     while examples < POINTS * 16:
         assert time.monotonic() < until
@@ -54,3 +56,16 @@ def test_a_group_that_is_aborted_saves_its_newest_point_first(trained) -> None:
     begun = time.monotonic()
     group.abort()
     assert examples_of(folder) >= seen and time.monotonic() - begun < 20
+
+
+def test_a_rank_that_gets_sigterm_alone_saves_first_and_so_do_the_others(trained) -> None:
+    """As on a machine that is taken back: the state is rank 0's, and the last rank is asked."""
+    group, seen, folder = trained
+    assert examples_of(folder) < seen, "else it shows nothing"
+    ranks = group.ranks()
+    os.kill(ranks[max(ranks)].pid, signal.SIGTERM)
+    until = time.monotonic() + 60
+    while not group.lost():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert examples_of(folder) >= seen

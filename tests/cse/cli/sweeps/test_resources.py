@@ -94,6 +94,15 @@ def test_a_part_of_a_mig_instance_is_refused(
     assert line.startswith("cse: part of a MIG instance: gpus_per_worker=0.5 on NVIDIA-A100-SXM4-40GB, which MIG has ")
 
 
+def test_a_kind_of_gpu_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, [N/A]\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    line = refused(capsys, "--gpus-per-worker", "1", "--accelerator-type", "H100")
+    assert line.startswith("cse: no such GPU: accelerator_type=H100; there: NVIDIA-A100-SXM4-40GB; give one of these, ")
+
+
 def test_a_card_that_is_not_there_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
