@@ -7,7 +7,7 @@ in another thread, which may take no signal.
 import signal
 
 from cluster.runtime.ray_internals import WorkerCallback
-from cluster.slots.worker import ASKED
+from cluster.slots.worker import ASKED_TO_END
 
 
 class SavesFirst(WorkerCallback):  # type: ignore[misc]
@@ -15,4 +15,4 @@ class SavesFirst(WorkerCallback):  # type: ignore[misc]
 
     def after_init_train_context(self) -> None:
         """In the rank's main thread, before `serve` begins in its own."""
-        signal.signal(signal.SIGTERM, lambda number, frame: ASKED.put(number))
+        signal.signal(signal.SIGTERM, lambda number, frame: ASKED_TO_END.put(number))

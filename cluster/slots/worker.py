@@ -35,7 +35,7 @@ from cse_train.results import Outcome, Point, Score
 from cse_train.training.saver import save_open
 
 WORKER_GRACE_S = 2.0
-ASKED: SimpleQueue[int] = SimpleQueue()
+ASKED_TO_END: SimpleQueue[int] = SimpleQueue()
 """Gets the number of a signal that asks this process to end; a handler may put into it, whatever it has interrupted."""
 
 
@@ -257,7 +257,7 @@ def _leave_when_aborted(channel: Channel) -> None:
 
 def _leave_when_asked(channel: Channel) -> None:
     """Watcher of one rank: at SIGTERM its whole group saves and ends, for the state may be another rank's."""
-    ASKED.get()
+    ASKED_TO_END.get()
     with contextlib.suppress(Exception):
         channel.call("end", "aborted")
     _leave(channel)
