@@ -62,7 +62,7 @@ def test_a_sound_machine_exits_with_0(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_findings_are_data_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--format", "json"]) == 0
-    findings = json.loads(capsys.readouterr().out)
+    findings = json.loads(capsys.readouterr().out)["rows"]
     assert {finding["part"] for finding in findings} >= {
         "versions",
         "token",
