@@ -65,7 +65,7 @@ class SpacePlan:
     """A line for each reason for which finished runs of its cells are trained again."""
 
     def list_seen(self) -> list[dict[str, object]]:
-        """Cells that were tried, each with the signatures of its finished runs."""
+        """Cells that were tried, each with the signatures of its finished runs, where all inputs are at hand."""
         seen: dict[str, tuple[object, list[str]]] = {}
         for run in self.runs:
             if run.signature in self.done:
@@ -174,7 +174,8 @@ class Plan:
             **counts(spaces),
             **self._price(every),
             "here": self._price(here),
-            **({"incomplete_cells": cells, "seen": spaces[0].list_seen()} if len(spaces) == 1 else {}),
+            **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
+            **({"seen": spaces[0].list_seen()} if len(spaces) == 1 and not self.absent else {}),
         }
 
     def _price(self, cost: Cost) -> dict[str, object]:

@@ -51,6 +51,8 @@ def _tell_seen(plan: Plan) -> list[str]:
     names = sorted(set().union(*(space.done for space in plan.spaces)))
     if len(plan.spaces) > 1 or not names or plan.counts()["to_run"]:
         return []
+    if plan.absent:  # recognised by settings, not by signatures
+        return [f"seen: nothing is new, the ledger has {number_of(len(names), 'such run')}"]
     return [f"seen: nothing is new, the ledger has run {some([name[:NAME_DIGITS] for name in names], SEEN_NAMED)}"]
 
 

@@ -14,7 +14,7 @@ from cse.cli.listing import duration
 from cse.compare.by_seeds import ColumnComparison, GateWord, compare_by_seeds, verdict_of
 from cse.compare.facts import column_dict, frame_of, model_dict
 from cse.compare.gathered import Gathered, gather
-from cse.compare.loop import Asked, Loop, ask, refuse_other_seeds
+from cse.compare.loop import Loop, LoopQuestion, ask, refuse_other_seeds
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
 from cse.tables.models import Model
@@ -54,7 +54,7 @@ class GateVerdict:
     word: GateWord
     columns: Sequence[ColumnComparison]
     more: MoreSeeds
-    asked: Asked
+    asked: LoopQuestion
     terms: Terms
     """As they were given; `asked.level` is what this question had of its level."""
     candidate: Model

@@ -6,7 +6,7 @@ counts also where it had no word.
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.schema import digest
@@ -35,7 +35,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoopQuestion:
     """One question to a held-out set, and its place among those of its loop."""
 
     loop: str
@@ -115,10 +115,11 @@ class _Question:
     """Signatures of both sides for each seed."""
     grows: bool
     """Whether looks were named, so that more seeds make no other question."""
-    id: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "id", self._hash(len(self.pairs)))
+    @property
+    def id(self) -> str:
+        """Of one that was not asked before."""
+        return self._hash(len(self.pairs))
 
     def _hash(self, seeds: int) -> str:
         return digest([self.key, self.pairs[:seeds]])
@@ -146,7 +147,7 @@ def ask(
     differences: Mapping[str, float],
     looks: Sequence[int] | None = None,
     family: float = FAMILY,
-) -> Asked:
+) -> LoopQuestion:
     """Log the question and give its level; one that was asked before costs nothing.
 
     `differences`: column -> candidate minus reference. `looks`: numbers of seeds named before the first, which make one
@@ -173,7 +174,9 @@ def ask(
     others = {look.signature: None for look in before
               if (made := _Entry.read(look)).configuration == question.configuration
               and made.question != entry.question}  # fmt: skip
-    return Asked(loop.name, number, candidates, spend(number, candidates, family), again, tuple(others), uncounted)
+    return LoopQuestion(
+        loop.name, number, candidates, spend(number, candidates, family), again, tuple(others), uncounted
+    )
 
 
 def _question_of(sides: tuple[Model, Model], columns: Sequence[str], looks: Sequence[int] | None) -> _Question:
