@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jsonschema
 import pytest
 
 import cse
@@ -12,18 +11,16 @@ from analysis.render.documents import JSON_VERSION
 from cse.cli.extend.schema import list_schemas
 from tests.cse.compare import test_compare as compared
 from tests.cse.compare.test_compare import A, B, printed, refusal
+from tests.documents import validated
 
 ledger, two = compared.ledger, compared.two
-ELSEWHERE = {"eval": "tests/cse/cli/models/test_eval.py", "doctor": "tests/cse/doctor/test_checks.py"}
+ELSEWHERE = {
+    "eval": "tests/cse/cli/models/test_eval.py",
+    "doctor": "tests/cse/doctor/test_checks.py",
+    "data": "tests/cse/downloads/test_data.py",
+    "ablate": "tests/cse/cli/sweeps/test_ablate.py",
+}
 Facts = Mapping[str, Any]
-
-
-def validated(verb: str, text: str) -> Any:
-    """The document, which is of the verb's schema."""
-    schema, document = json.loads(list_schemas()[verb].read_text(encoding="utf8")), json.loads(text)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(document, schema)
-    return document
 
 
 def of_cells(facts: Facts) -> list[float]:
@@ -53,7 +50,7 @@ VERBS: Mapping[str, tuple[Sequence[str], Callable[[], Any], Callable[[Facts], Se
 
 
 def test_every_verb_with_json_is_tried() -> None:
-    assert {*VERBS, *ELSEWHERE} == {*list_schemas()}
+    assert {*VERBS, *ELSEWHERE} >= {*list_schemas()}, "a side may be taken off"
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -12,6 +12,7 @@ from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.methods.loading import load_method
+from tests.documents import validated
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -61,7 +62,7 @@ def stored(somewhere: Path) -> dict[str, tuple[float, dict, str | None]]:
 
 def test_each_number_comes_with_its_protocol_in_every_form(capsys: pytest.CaptureFixture[str], run: Path) -> None:
     argv = ("eval", str(run), "--suite", "generated_dev:20,generated_dev:30", "--suite", "generated_dev:20")
-    records = json.loads(printed(capsys, *argv, "--format", "json"))["rows"]
+    records = validated("eval", printed(capsys, *argv, "--format", "json"))["rows"]
     assert [record["suite"] for record in records] == ["generated_dev:20", "generated_dev:30"]
     assert records[0]["protocol"]["pooler"] == "mean" and records[0]["details"]["pairs"] == 20
     text, md = printed(capsys, *argv), printed(capsys, *argv, "--format", "md")

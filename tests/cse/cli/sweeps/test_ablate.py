@@ -22,6 +22,7 @@ from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
 from tests.cse_train.plugins.conftest import METHOD
+from tests.documents import validated
 from tests.site_ledger import train
 
 SETTINGS = {
@@ -124,7 +125,7 @@ def _check_formats(capsys: pytest.CaptureFixture[str], file: str) -> None:
         text = printed(capsys, "ablate", Path(file).stem, "--format", form)
         assert "w/o momentum queue" in text and "full" in text, form
         assert all(number in text for number in ("-10.50", "-16.85", "-4.15")), (form, text)
-    made = json.loads(printed(capsys, "ablate", file, "--format", "json"))
+    made = validated("ablate", printed(capsys, "ablate", file, "--format", "json"))
     worst = made["rows"][0]
     assert (made["version"], made["column"], made["full"]["mean"]) == (1, "generated_dev:20", 61.0)
     assert (worst["label"], worst["difference"]) == ("w/o momentum queue", -10.5)
