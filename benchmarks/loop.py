@@ -115,8 +115,12 @@ def bootstrap_error(generator: np.random.Generator) -> float:
     errors correlate by ALIKE; a set of n pairs has it times sqrt(1379 / n).
     """
     pairs = TEST_PAIRS["stsb"]
-    grade, shared, own = (generator.normal(size=pairs), generator.normal(size=pairs), generator.normal(size=(2, pairs)))
-    both = [0.76 * grade + 0.65 * (np.sqrt(ALIKE) * shared + np.sqrt(1 - ALIKE) * each) for each in own]
+    grade, shared, apart = (
+        generator.normal(size=pairs),
+        generator.normal(size=pairs),
+        generator.normal(size=(2, pairs)),
+    )
+    both = [0.76 * grade + 0.65 * (np.sqrt(ALIKE) * shared + np.sqrt(1 - ALIKE) * each) for each in apart]
     left_D, right_D = resample_pairs([[both[0]], [both[1]]], grade, 1000, generator)
     error = float(np.std(left_D - right_D))
     return error * float(np.sqrt(sum(pairs / n for n in TEST_PAIRS.values()))) / len(TEST_PAIRS)

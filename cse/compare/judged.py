@@ -151,9 +151,9 @@ def _price(columns: Sequence[ColumnComparison], more: int | None, models: Sequen
     total = max((column.seeds_needed or 0 for column in columns if column.word == "undecided"), default=0)
     lacking = [max(0, total - len(model.runs)) if more else 0 for model in models]
     each = [_mean_seconds(model.runs) for model in models]
-    known = all(seconds is not None or not runs for seconds, runs in zip(each, lacking, strict=True))
+    is_timed = all(seconds is not None or not runs for seconds, runs in zip(each, lacking, strict=True))
     seconds = sum(runs * (seconds or 0.0) for seconds, runs in zip(each, lacking, strict=True))
-    return MoreSeeds(more, sum(lacking), seconds if known else None)
+    return MoreSeeds(more, sum(lacking), seconds if is_timed else None)
 
 
 def _mean_seconds(runs: Sequence[RunRow]) -> float | None:
