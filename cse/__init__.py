@@ -1,8 +1,8 @@
 """The face: what a person types or imports, put together from the other four packages.
 
-In a notebook or a script: `cse.plan`, `run`, `table` and `reproduce` are the commands, `cse.load_model` opens a model,
-and `cse.frames` has the ledger as pandas frames. They are imported when they are first asked for. In a training script
-of your own `cse.report` tells a sweep its score, and does nothing elsewhere.
+In a notebook or a script: `cse.plan`, `run`, `table`, `compare`, `gate` and others are the commands, `cse.load_model`
+opens a model, and `cse.frames` has the ledger as pandas frames. They are imported when they are first asked for. In a
+training script of your own `cse.report` tells a sweep its score, and does nothing elsewhere.
 """
 
 import contextlib
@@ -16,8 +16,34 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-__all__ = ["TrialStopped", "best_folder", "frames", "load_model", "plan", "report", "reproduce", "run", "table"]
-COMMANDS = ("load_model", "plan", "reproduce", "run", "table")
+__all__ = [
+    "TrialStopped",
+    "ablate",
+    "best",
+    "best_folder",
+    "explain",
+    "export",
+    "frames",
+    "gate",
+    "load_model",
+    "ls",
+    "plan",
+    "report",
+    "reproduce",
+    "run",
+    "status",
+    "table",
+    "trials",
+    "write_report",
+]
+COMMANDS = {
+    **dict.fromkeys(("load_model", "plan", "reproduce", "run", "table"), "cse.cli.notebook"),
+    **dict.fromkeys(
+        ("ablate", "best", "explain", "export", "ls", "status", "trials", "write_report"), "cse.cli.python.answers"
+    ),
+    **dict.fromkeys(("compare", "gate"), "cse.compare.python"),
+}
+"""Function -> the module that has it. (`cse.report` is for training scripts.)"""
 FRAMES = ("curves", "runs", "scores")
 TRIAL = ("TrialStopped", "best_folder", "report")
 PACKAGES = ("analysis", "cluster", "cse_train", "search_spaces")
@@ -36,7 +62,7 @@ def __getattr__(name: str) -> Any:
         except importlib.metadata.PackageNotFoundError:  # a checkout on PYTHONPATH that was never installed
             value = "unknown"
     elif name in COMMANDS:
-        value = _guard("cse.cli.notebook", name)
+        value = _guard(COMMANDS[name], name)
     elif name in TRIAL:
         with _our_packages():
             value = getattr(importlib.import_module("cse_train.training.trainer.trial"), name)
@@ -98,3 +124,18 @@ def _is_foreign(name: str, home: str) -> bool:
         spec = importlib.util.find_spec(name)
         places = [] if spec is None else [*(spec.submodule_search_locations or [spec.origin or ""])]
     return not any(str(Path(place).resolve()).startswith(str(Path(home, name))) for place in places)
+
+
+class _Package(ModuleType):
+    """`cse.compare` is the command, although a folder has its name, which an import would put there."""
+
+    @property
+    def compare(self) -> Any:
+        return _guard(COMMANDS["compare"], "compare")
+
+    @compare.setter
+    def compare(self, folder: ModuleType) -> None:
+        """Nothing: imports find the folder by its whole name."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -94,7 +94,7 @@ def test_runs_on_two_corpora_are_no_seeds_of_each_other(newcomer: Newcomer) -> N
     assert [cell["n"] for cell in cells] == [1, 1, 1, 1]
     first, second = (newcomer.says("table", "two.yaml", "--train-file", f"{name}.txt") for name in ("mails", "letters"))
     assert "2 runs on other inputs or by other code: not shown" in first and first != second
-    trials = json.loads(newcomer.says("trials", "two.yaml", "--format", "json"))
+    trials = json.loads(newcomer.says("trials", "two.yaml", "--format", "json"))["rows"]
     assert len({trial["identity"]["corpus"] for trial in trials}) == 2
     assert "two" in newcomer.says("report", "two.yaml")
 

@@ -1,3 +1,3 @@
 """A table as Markdown, LaTeX, CSV, HTML, JSON or plain text."""
 
-__all__ = ["best_of", "formats", "grid", "markup", "signs", "templates", "verdicts"]
+__all__ = ["best_of", "documents", "formats", "grid", "markup", "signs", "templates", "verdicts"]

@@ -30,3 +30,16 @@ def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None, 
     `looks` are at most four; `family` is how often anything may be wrong, of which a look has the same part.
     """
     return NOMINAL[len(looks) if looks else 1] * (family / FAMILY) / max(1, columns) / max(1, contrasts)
+
+
+def spend(question: int, candidates: int | None = None, family: float = FAMILY) -> float:
+    """The level of a loop's question, counted from 1, about candidates that are all compared on one held-out set.
+
+    `candidates`: how many were announced before the first, which have equal shares (Bonferroni), so that a loop says
+    anything wrong with probability `family` at most. Unannounced, the first has the whole level and the k-th
+    `family` / (k (k + 1)): half of `family` for all others together, however many. Half of a level is that of a wrong
+    `better`, so that such a loop names a candidate that is not better with probability 3/4 of `family` at most.
+    """
+    if candidates is not None:
+        return family / candidates
+    return family if question == 1 else family / (question * (question + 1))

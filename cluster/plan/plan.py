@@ -64,6 +64,14 @@ class SpacePlan:
     stale: tuple[str, ...] = ()
     """A line for each reason for which finished runs of its cells are trained again."""
 
+    def list_seen(self) -> list[dict[str, object]]:
+        """Cells that were tried, each with the signatures of its finished runs, where all inputs are at hand."""
+        seen: dict[str, tuple[object, list[str]]] = {}
+        for run in self.runs:
+            if run.signature in self.done:
+                seen.setdefault(repr(run.cell), (dict(run.cell), []))[1].append(run.signature)
+        return [{"cell": cell, "signatures": names} for cell, names in seen.values()]
+
     @property
     def id(self) -> str:
         return self.resolved.space.id
@@ -167,6 +175,7 @@ class Plan:
             **self._price(every),
             "here": self._price(here),
             **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
+            **({"seen": spaces[0].list_seen()} if len(spaces) == 1 and not self.absent else {}),
         }
 
     def _price(self, cost: Cost) -> dict[str, object]:

@@ -1,11 +1,11 @@
 """Rows as a table that fits the terminal, as aligned text, or as JSON."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
+from analysis.render.documents import dump_json
 from analysis.render.markup import pad_columns
 from cse.cli import screen
 
@@ -16,9 +16,9 @@ FormatOption = Annotated[Format, typer.Option("--format", help="text for people,
 
 
 def listing(rows: Sequence[Mapping[str, object]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
-    """Rows as a JSON array, or as `align_rows` columns with a head; `empty` stands for no rows in text."""
+    """Rows as a JSON object with `rows`, or as `align_rows` columns with a head; `empty` stands for no rows in text."""
     if form == "json":
-        return json.dumps([dict(row) for row in rows], indent=1, default=str)
+        return dump_json([dict(row) for row in rows])
     return align_rows(rows, spare) if rows else empty
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.render.documents import document
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from cluster.plan.planner import plan as planned
@@ -59,7 +60,7 @@ class ShownTable(Shown):
     outcome: SweepOutcome | None = None
     """How the runs ended that were trained for it; None where nothing was asked to be trained."""
 
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """One line for each row and column: the axes, `column`, `n`, `mean`, `sd`, `published` and `delta`."""
         lines = [
             {**row.key, "column": column, **entry.as_dict()}
@@ -67,6 +68,15 @@ class ShownTable(Shown):
             for column, entry in row.entries.items()
         ]
         return pd.DataFrame(lines)
+
+    @property
+    def data(self) -> Json:
+        """What `cse table --format json` prints; `cse schema table` says what stands in it."""
+        facts: Json = json.loads(render(self.table, "json"))
+        return facts
+
+    frame = to_frame
+    """Its name of before."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,8 @@ class ShownPlan:
     text: str
     counts: Mapping[str, int]
     """Cells, seeds, runs, unique, done, to_run and missing_input."""
+    data: Json
+    """What `cse plan --format json` prints; costs in examples, seconds and bytes."""
 
     def __str__(self) -> str:
         return self.text
@@ -112,7 +124,8 @@ def plan(
     paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
     opened = ledgers.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=set, workers=workers)
-    return ShownPlan(plan_text.text(work), work.counts())
+    facts = document(work.as_dict() | {"published": plan_text.count_published(work)})
+    return ShownPlan(plan_text.text(work), work.counts(), facts)
 
 
 def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownTable:
@@ -121,7 +134,7 @@ def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownT
     `given` are options of `cse run`: profile, data, train_file, seeds, ledger, storage, workers, budget and others.
     """
     budget, price = given.pop("budget", None), given.pop("price", None)
-    (request,) = _arguments(set, given).requests([load_space(space)])
+    (request,) = make_arguments(set, given).requests([load_space(space)])
     request = sweeping.set_budgets(request, budget, price)
     with contextlib.closing(ledgers.open_ledger(request.ledger, request.options.storage, create=True)) as ledger:
         if request.resolved.space.search is None and not request.budgets:
@@ -152,7 +165,7 @@ def table(
 
 def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list[ShownReproduction]:
     """Train what published tables lack, each shared run once; a page for each table. Options as `run` takes them."""
-    arguments = _arguments(set, given)
+    arguments = make_arguments(set, given)
     made = pages.train_and_judge(arguments.requests(load_all(ids)), arguments)
     return [
         ShownReproduction(page.markdown(), render(page.table, "html", page.verdicts, page.ordering), page.as_dict())
@@ -185,7 +198,7 @@ def _show_table(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:
     return ShownTable(render(made, "md"), render(made, "html"), made, outcome)
 
 
-def _arguments(settings: Settings | None, given: Json) -> SweepArguments:
+def make_arguments(settings: Settings | None, given: Json) -> SweepArguments:
     """Options as the command line has them; ConfigError for one that it does not have."""
     valid = [field.name for field in dataclasses.fields(SweepArguments) if field.name != "settings"]
     wrong = [name for name in given if name not in valid]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from analysis.run_state import RunState
-from analysis.tables.labels import number_of
+from analysis.tables.labels import number_of, some
 from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
@@ -21,6 +21,10 @@ TITLE_WIDTH = 34
 """Characters of a title in the listing."""
 SPARE_PLAN_COLUMNS = ("disk", "examples", "unique", "kind", "title")
 """Columns that a narrow terminal goes without, the first first."""
+SEEN_NAMED = 3
+"""Finished runs of a plan without any other that are named."""
+NAME_DIGITS = 12
+"""Hexadecimal digits shown of a signature."""
 INPUTS_NAMED = 3
 """Cells of many tables that one reason names."""
 
@@ -38,8 +42,18 @@ def text(plan: Plan) -> str:
     (_, total), *states = count_published(plan).items()
     shown = ", ".join(f"{number} {state}" for state, number in states if number)
     published = [f"published numbers: {total}, of them {shown}"] if total else []
-    said = [*_totals(plan), *published, *lacking, plan.source()]
+    said = [*_totals(plan), *_tell_seen(plan), *published, *lacking, plan.source()]
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
+
+
+def _tell_seen(plan: Plan) -> list[str]:
+    """A line where one space asks for nothing new."""
+    names = sorted(set().union(*(space.done for space in plan.spaces)))
+    if len(plan.spaces) > 1 or not names or plan.counts()["to_run"]:
+        return []
+    if plan.absent:  # recognised by settings, not by signatures
+        return [f"seen: nothing is new, the ledger has {number_of(len(names), 'such run')}"]
+    return [f"seen: nothing is new, the ledger has run {some([name[:NAME_DIGITS] for name in names], SEEN_NAMED)}"]
 
 
 def tell_until_decided(plan: Plan, expected: "Mapping[str, looks.Expected]", terms: "directions.Terms") -> list[str]:

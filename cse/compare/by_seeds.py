@@ -128,7 +128,7 @@ def _compare(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCom
     )  # fmt: skip
     if ours is None:
         reason, more = _unknown(values, common, terms, bool(fallen.any()))
-        total = (common or min(left.n, right.n)) + more
+        total = None if more is None else (common or min(left.n, right.n)) + more
         return replace(undecided, reason=reason + note, seeds_needed=total, more_seeds=more)
     word = word_of(ours.interval, ours.tie_interval, margin, sense)
     needed = seeds_to_decide(ours.value, margin, ours.variance, ours.weight, share) if word == "undecided" else None
@@ -184,8 +184,8 @@ def _reason(ours: Difference, word: Word, margin: float, more: int | None) -> st
     return f"the {sure} interval holds 0{leaves} ({ours.seeds}); {needed} would decide it"
 
 
-def _unknown(values: Array, common: int, terms: Terms, fallen: bool) -> tuple[str, int]:
-    """Why no seeds tell, and how many more are the least that could."""
+def _unknown(values: Array, common: int, terms: Terms, fallen: bool) -> tuple[str, int | None]:
+    """Why no seeds tell, and how many more are the least that could; None where many have told nothing."""
     seeds = common or int(np.isfinite(values).sum(axis=1).min())
     if terms.looks and common < terms.looks[0]:
         return f"{common} common seeds, and the first look is at {terms.looks[0]}", terms.looks[0] - common
@@ -193,7 +193,8 @@ def _unknown(values: Array, common: int, terms: Terms, fallen: bool) -> tuple[st
         return ONE_SEED, LOOKS[0] - seeds
     if fallen:
         return "too few seeds are left", max(1, SEEDS_TO_COMPARE - seeds)
-    return "no two seeds differ on either side, so that no seed tells anything", max(1, LOOKS[0] - seeds)
+    lacking = max(1, LOOKS[0] - seeds) if seeds < SEEDS_TO_COMPARE else None
+    return "no two seeds differ on either side, so that no seed tells anything", lacking
 
 
 def _tell_collapsed(fallen: Array, values: Array) -> str:

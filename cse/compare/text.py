@@ -1,8 +1,11 @@
 """Two models side by side in words: for a terminal, as Markdown, and as a table of the registry's formats."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+import pandas as pd
+
+from analysis.render.formats import render
 from analysis.render.markup import MARKDOWN, plain_text
 from analysis.render.markup import align_table as markdown
 from analysis.render.signs import sign_word
@@ -16,6 +19,7 @@ from analysis.tables.spec import TableSpec
 from cse.cli import screen
 from cse.compare.by_pairs import Disagreement, PairComparison
 from cse.compare.by_seeds import ColumnComparison
+from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict
 from cse.compare.gathered import Gathered
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
@@ -53,6 +57,31 @@ class Comparison:
         more = f"; and {len(unread) - LACKING_SHOWN} more like these" if len(unread) > LACKING_SHOWN else ""
         aside = [f"not compared by sentence pairs: {'; '.join(unread[:LACKING_SHOWN])}{more}"] if unread else []
         return [*lines, *no_ties(self.columns), *self.gathered.notes, *aside]
+
+    def as_dict(self) -> dict[str, object]:
+        """What `cse compare --format json` prints."""
+        apart = self.gathered.difference_line()
+        return {
+            **({"differing": apart} if apart else {}),
+            "A": model_dict(self.left),
+            "B": model_dict(self.right),
+            "margin": self.terms.margin,
+            "level": self.terms.family,
+            "columns": [column_dict(column) for column in self.columns],
+            "settings": [asdict(setting) for setting in self.gathered.differing],
+            "pairs": [pairs_dict(pairs, self.texts.get(pairs.column)) for pairs in self.pairs],
+            "notes": [*self.gathered.notes, *self.gathered.unread],
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each column: `cse.compare.facts.frame_of` says what stands in it."""
+        return frame_of(self.columns)
+
+    def __str__(self) -> str:
+        return text(self, None)
+
+    def _repr_html_(self) -> str:
+        return render(table(self), "html")
 
 
 def word_with_count(word: str, others: str) -> str:

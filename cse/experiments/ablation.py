@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import yaml
@@ -11,6 +11,7 @@ import yaml
 from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
 from analysis.run_folder import RunFolder
+from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import results_of
@@ -117,10 +118,33 @@ ABLATION_SEEDS = 3
 """Seeds of an ablation that starts from a single run."""
 
 
-def losses(
-    resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]
-) -> tuple[str, dict[int, float], list[Without]]:
-    """The column that is compared, the full configuration's value by seed, and each component's loss."""
+@dataclass(frozen=True)
+class ComponentLosses:
+    """What each component of a configuration is worth, by one column."""
+
+    column: str
+    full: Mapping[int, float]
+    """Seed -> value of the full configuration."""
+    values: Mapping[str, Mapping[int, float]]
+    """Label of a configuration without a component -> seed -> value."""
+    components: Sequence[Without]
+    """The greatest loss first."""
+
+    def as_dict(self) -> dict[str, object]:
+        """For programs: the full configuration, and a row for each component."""
+        mean, sd = mean_and_sd(list(self.full.values()))
+        full = {"label": FULL_LABEL, "n": len(self.full), "mean": mean, "sd": sd}
+        return {"column": self.column, "full": full, "rows": [asdict(component) for component in self.components]}
+
+
+def is_ablation(space: Space) -> bool:
+    """Whether a space is a configuration in full and without components, as `ablation` makes it."""
+    labels = [str(cell.label) for cell in space.cells or ()]
+    return labels[:1] == [FULL_LABEL] and all(label.startswith(WITHOUT) for label in labels[1:])
+
+
+def losses(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> ComponentLosses:
+    """Each component's loss on the first column of the space's table."""
     column = columns_of(resolved)[0]
     labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
     matches = match(resolved, ledger.runs(), seeds)
@@ -130,7 +154,7 @@ def losses(
         if not math.isnan(result.value):
             values[str(result.key["label"])][result.seed] = result.value
     full = values.pop(FULL_LABEL)
-    return column, full, leave_one_out(full, values)
+    return ComponentLosses(column, full, values, leave_one_out(full, values))
 
 
 def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:

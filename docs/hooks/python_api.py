@@ -1,6 +1,7 @@
 """The functions that `import cse` gives, with their signatures, docstrings and what they return."""
 
 import dataclasses
+import importlib
 import inspect
 import re
 from collections.abc import Callable
@@ -9,6 +10,9 @@ from typing import Any
 import cse
 from analysis import frames
 from cse.cli import notebook
+from cse.cli.python import answers
+from cse.compare.judged import GateVerdict
+from cse.compare.text import Comparison
 
 HEAD = """\
 # Python: `import cse`
@@ -21,15 +25,25 @@ The commands as functions, for a notebook or a script. Options have the names of
 import cse
 
 print(cse.plan("E7", profile="tiny"))
-cse.table("E7", profile="tiny").frame()
+cse.table("E7", profile="tiny").to_frame()
 ```
 """
-RESULTS = (notebook.ShownPlan, notebook.ShownTable, notebook.ShownReproduction)
+RESULTS = (
+    notebook.ShownPlan,
+    notebook.ShownTable,
+    notebook.ShownReproduction,
+    answers.CommandAnswer,
+    Comparison,
+    GateVerdict,
+)
 
 
 def page() -> str:
     """The page, in Markdown."""
-    functions = [_function(f"cse.{name}", getattr(notebook, name)) for name in cse.COMMANDS]
+    functions = [
+        _function(f"cse.{name}", getattr(importlib.import_module(module), name))
+        for name, module in cse.COMMANDS.items()
+    ]
     ledgers = [_function(f"cse.frames.{name}", getattr(frames, name)) for name in cse.FRAMES]
     results = [_class(shape) for shape in RESULTS]
     headed = [HEAD, "## The commands", *functions, "## The ledger as pandas frames", *ledgers, "## What they return"]

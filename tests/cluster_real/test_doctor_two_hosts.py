@@ -35,7 +35,7 @@ def examined(hosts: Hosts, *options: str, env: dict[str, str] | None = None) -> 
     driver = hosts.inside(hosts.names[0], sys.executable, "-m", "cse", "doctor", *where)
     done = hosts.processes.run(*driver, timeout=200, env=env)
     assert done.returncode == 2, done.stdout + done.stderr
-    return [one["line"] for one in json.loads(done.stdout) if one["level"] == "stop"]
+    return [one["line"] for one in json.loads(done.stdout)["rows"] if one["level"] == "stop"]
 
 
 def test_every_fault_of_a_node_is_named(hosts: Hosts) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from analysis.render.best_of import best_of_dict
+from analysis.render.documents import JSON_VERSION
 from analysis.render.grid import difference, difference_line, list_differences, misprints
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Entry
@@ -23,7 +24,7 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
             "verdicts": _verdicts(table, verdicts or {}),
             "ordering": [_ordering(table, order) for order in ordering or ()],
         }
-    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps({"version": JSON_VERSION, **plain}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _table(table: Table) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """`cse eval`: any checkpoint on named suites, every number with its protocol."""
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from analysis.ledger import Ledger
+from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.plan.user_files import add_user_files, describe_files
@@ -115,7 +115,7 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
     JSON has every field and the details of every score.
     """
     if form == "json":
-        return json.dumps([_list_facts(score) for score in scores], indent=1)
+        return dump_json([_list_facts(score) for score in scores])
     protocols = [_protocol(score) for score in scores]
     shared = {name: value for name, value in protocols[0].items() if all(p[name] == value for p in protocols)}
     rows = [

@@ -1,13 +1,14 @@
 """`cse best`: a sweep's best cells, what the pick among so many is worth, and its one look at the test sets."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from analysis.ledger import Ledger
+from analysis.render.documents import dump_json
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
 from analysis.tables.labels import differing_line, label
@@ -60,7 +61,6 @@ def best(
     sweep = sweep_named(sweep, opened)
     assert opened is not None
     cells = require_finished(opened, sweep) if score_test else rank_cells(opened, sweep)
-    rows = [row_of(cell) for cell in cells[:top]]
     scores: HeldOutScores | None = None
     if score_test:
         names, given = read_suites(suite or [], Path.cwd())
@@ -69,26 +69,63 @@ def best(
         files = map_files([*(space.files if space else ()), *given])
         paths = add_user_files(options.data_paths(data, None, senteval), files.values())
         scores = held_out.score_once(sweep, cells, opened, names, paths)
+    made = judge_best(opened, cells, top, scores)
+    if form == "json":
+        print(dump_json(made.as_dict()))
+        return
+    print(made.text())
+    if scores is not None and scores.warning:
+        exit.say([scores.warning])
+
+
+@dataclass(frozen=True)
+class Best:
+    """A sweep's cells with finished runs, the best first, and what the pick among them is worth."""
+
+    cells: Sequence[CellRuns]
+    top: int
+    """Cells that are listed."""
+    apart: str
+    """In which settings cells differ beside their axes."""
+    signs: Sequence[str]
+    """On what scores mean."""
+    remarks: Sequence[str]
+    """On the pick's runs."""
+    scores: HeldOutScores | None
+
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        """Of the listed cells: name, n, mean, sd, best run, its signature and folder."""
+        return [row_of(cell) for cell in self.cells[: self.top]]
+
+    def as_dict(self) -> dict[str, object]:
+        """What `cse best --format json` prints."""
+        above = {"differing": self.apart} if self.apart else {}
+        said = {"remarks": list(self.remarks)} if self.cells else {}
+        return {**above, "cells": self.rows, **_facts(self.cells, self.scores), **said}
+
+    def text(self) -> str:
+        """The same for people."""
+        short = [
+            row | {"cell": label(cell.cell), "signature": str(row["signature"])[:NAME_DIGITS]}
+            for row, cell in zip(self.rows, self.cells, strict=False)
+        ]
+        above = "".join(f"{screen.prose(line)}\n\n" for line in (self.apart, *self.signs) if line)
+        table = listing(short, "text", "no finished run yet", spare=("folder", "best"))
+        if not self.cells:
+            return above + table
+        remarks = [f"of the pick: {line}" for line in self.remarks]
+        return f"{above}{table}\n\n" + screen.prose("\n".join([*lines(self.cells, self.scores), *remarks]), indent="  ")
+
+
+def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: HeldOutScores | None = None) -> Best:
+    """What is said of ranked cells."""
     shown = cells if len(cells) <= MOST_SHOWN else cells[:top]
     apart = differing_line(find_cell_differences(shown), label, "Cells")
     metric = metric_of_runs(opened, cells[0].runs) if cells else None
     signs = [f"scores are -{metric.name}: its lower value is the better one"] if metric and metric.turned else []
-    if form == "json":
-        above = {"differing": apart} if apart else {}
-        said = {"remarks": baselines.idle(cells[0].runs, opened).lines()} if cells else {}
-        print(json.dumps({**above, "cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
-        return
-    short = [
-        row | {"cell": label(cell.cell), "signature": str(row["signature"])[:NAME_DIGITS]}
-        for row, cell in zip(rows, cells, strict=False)
-    ]
-    print("".join(f"{screen.prose(line)}\n\n" for line in (apart, *signs) if line), end="")
-    print(listing(short, form, "no finished run yet", spare=("folder", "best")))
-    if cells:
-        remarks = [f"of the pick: {line}" for line in baselines.idle(cells[0].runs, opened).lines()]
-        print("\n" + screen.prose("\n".join([*lines(cells, scores), *remarks]), indent="  "))
-    if scores is not None and scores.warning:
-        exit.say([scores.warning])
+    remarks = baselines.idle(cells[0].runs, opened).lines() if cells else []
+    return Best(cells, top, apart, signs, remarks, scores)
 
 
 def row_of(cell: CellRuns) -> dict[str, object]:

@@ -1,13 +1,14 @@
 """An explained cell as JSON and as text."""
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
+from analysis.ledger import Ledger
 from analysis.render.best_of import best_of_dict, describe_best_of, describe_ranges
+from analysis.render.documents import dump_json
 from analysis.run_state import RunState
 from analysis.tables.labels import some
 from analysis.tables.provenance import SeedRun
@@ -16,7 +17,7 @@ from cse.cli.listing import FormatOption, align_rows
 from cse.tables.explain import Explained, candidates, explain_cell, explain_imported
 from cse.tables.imported.cells import choose_cell
 from cse.tables.lookup import find_foreign_sweep, space_or_sweep
-from cse_train.fields import Json
+from cse_train.fields import Json, Settings
 from search_spaces.cell_names import choose
 
 SPARE_COLUMNS = ("checkpoint", "attempts", "best at", "seconds")
@@ -211,17 +212,29 @@ def explain(
     form: FormatOption = "text",
 ) -> None:
     """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
-    opened = ledgers.existing_ledger(ledger, storage)
-    imported = find_foreign_sweep(space, opened)
-    if imported is not None and opened is not None:
-        explanation = explain_imported(choose_cell(imported, opened, cell or [], "--cell "), imported, opened)
-    else:
-        resolved = space_or_sweep(space, opened, profile, options.settings(settings))
-        rows = opened.runs() if opened else []
-        chosen = choose(resolved, cell or [], candidates(resolved, rows))
-        wanted = range(seeds) if seeds else resolved.space.seeds
-        explanation = explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
+    opened, given = ledgers.existing_ledger(ledger, storage), options.settings(settings)
+    explanation = find_cell(space, cell or [], opened, profile, seeds, given, data_hash)
     if form == "json":
-        print(json.dumps(list_facts(explanation), indent=1, default=str))
+        print(dump_json(list_facts(explanation)))
     else:
         print(screen.prose(text(explanation), indent="  "))
+
+
+def find_cell(
+    space: str,
+    cell: list[str],
+    opened: Ledger | None,
+    profile: str | None,
+    seeds: int | None,
+    given: Settings,
+    data_hash: str | None,
+) -> Explained:
+    """All that is known of one cell of a space or a sweep. ConfigError for a name that means no single cell."""
+    imported = find_foreign_sweep(space, opened)
+    if imported is not None and opened is not None:
+        return explain_imported(choose_cell(imported, opened, cell, "--cell "), imported, opened)
+    resolved = space_or_sweep(space, opened, profile, given)
+    rows = opened.runs() if opened else []
+    chosen = choose(resolved, cell, candidates(resolved, rows))
+    wanted = range(seeds) if seeds else resolved.space.seeds
+    return explain_cell(resolved, chosen, opened, rows, wanted, data_hash)

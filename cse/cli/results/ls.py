@@ -1,5 +1,6 @@
 """`cse ls`: the sweeps of a ledger."""
 
+from analysis.ledger import Ledger
 from analysis.run_state import RunState
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
@@ -10,11 +11,16 @@ STATES_SHOWN = (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAIL
 
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
     """List the sweeps of a ledger and how far each is."""
-    opened = existing_ledger(ledger)
+    rows = list_sweeps(existing_ledger(ledger))
+    print(listing(rows, form, "no sweeps yet: cse run E7 starts one", spare=("other",)))
+
+
+def list_sweeps(opened: Ledger | None) -> list[dict[str, object]]:
+    """A row for each sweep: its runs by state."""
     sweeps = opened.sweeps() if opened else []
     rows: list[dict[str, object]] = []
     for sweep in sorted(sweeps, key=lambda sweep: natural(sweep.id)):
         shown: dict[str, int] = {state: sweep.states.get(state, 0) for state in STATES_SHOWN}
         other = sum(sweep.states.values()) - sum(shown.values())
         rows.append({"sweep": sweep.id, "title": sweep.spec.title, "runs": sweep.runs, **shown, "other": other})
-    print(listing(rows, form, "no sweeps yet: cse run E7 starts one", spare=("other",)))
+    return rows

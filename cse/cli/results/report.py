@@ -13,7 +13,7 @@ from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
 from cse.tables.lookup import sweep_of
 from cse.tables.study import compare_with_paper, read_space, read_sweep
-from cse_train.fields import ConfigError, nearest
+from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve, unlike_paper
 from search_spaces.space import Space
@@ -45,6 +45,22 @@ def report(
     storage: options.Storage = None,
 ) -> None:
     """Write one self-contained HTML page: table, curves, importance, geometry, cost, provenance."""
+    given = options.settings(settings)
+    print(write(name, ledger, out, figures, profile, seeds, given, data_hash, storage))
+
+
+def write(
+    name: str,
+    ledger: str | None,
+    out: Path | None,
+    figures: bool,
+    profile: str | None,
+    seeds: int | None,
+    given: Settings,
+    data_hash: str | None,
+    storage: str | None,
+) -> Path:
+    """Write the page of a space or a sweep; where it lies. ConfigError where no run is finished."""
     if out is not None and out.exists() and not out.is_dir():
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     screen.note(f"reading and drawing {name}")
@@ -54,7 +70,7 @@ def report(
     if sweep is not None and opened is not None:
         resolved, study, made = read_sweep(sweep, opened, ledger, data_hash)
     else:
-        resolved = resolve(_space(name, opened), profile, options.settings(settings))
+        resolved = resolve(_space(name, opened), profile, given)
         wanted = tuple(range(seeds)) if seeds else None
         study, made = read_space(resolved, _there(opened), wanted, ledger, data_hash)
     _check_finished(study)
@@ -62,7 +78,7 @@ def report(
     same_scale = resolved is not None and not unlike_paper(resolved)
     target = out or folder / "reports" / folder_name(study.id)
     made_of = reports.make_report(study, made, verdicts, ordering, same_scale=same_scale)
-    print(page.write_report(made_of, target, figures=figures))
+    return page.write_report(made_of, target, figures=figures)
 
 
 def _space(name: str, ledger: Ledger | None) -> Space:

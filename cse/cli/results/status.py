@@ -1,6 +1,5 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ import typer
 from analysis.progress.follower import Follower
 from analysis.progress.plain import short, whole
 from analysis.progress.sweeps import SweepDetail, SweepProgress
+from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
@@ -40,12 +40,12 @@ def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOpti
     sweeps = follower.overview().sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
-        print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else screen.prose(shown, "    "))
+        print(dump_json([short(row) for row in sweeps]) if form == "json" else screen.prose(shown, "    "))
         return
     named = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
     full = [row for sweep in named if (row := follower.detail(sweep.id))]
     if form == "json":
-        print(json.dumps([whole(row) for row in full], indent=1))
+        print(dump_json([whole(row) for row in full]))
     else:
         print(screen.prose("\n".join(long_block(row) for row in full), "    "))
 

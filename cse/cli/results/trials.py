@@ -10,7 +10,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.data_sets import DATA_DIGITS
 from analysis.tables.labels import label, varying
 from cse.cli.ledgers import LedgerUrl, existing_ledger
-from cse.cli.listing import FormatOption, listing
+from cse.cli.listing import Format, FormatOption, listing
 from cse.cli.options import sweep_named
 
 Sweep = Annotated[
@@ -22,7 +22,15 @@ State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in t
 
 def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, form: FormatOption = "text") -> None:
     """List runs: one row per (cell, seed), failed ones too."""
-    opened = existing_ledger(ledger)
+    rows = list_runs(existing_ledger(ledger), sweep, state, form)
+    spare = ("folder or reason", "dev", "corpus", "version", "examples", "method")
+    print(listing(rows, form, "no runs yet: cse run E7 starts some", spare=spare))
+
+
+def list_runs(
+    opened: Ledger | None, sweep: str | None, state: list[str] | None, form: Format = "json"
+) -> list[dict[str, object]]:
+    """A row for each run: everything for programs, what a line can hold for people."""
     if sweep is not None:
         sweep = sweep_named(sweep, opened)
     runs = opened.runs(sweep=sweep, states=state) if opened else []
@@ -30,9 +38,7 @@ def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, f
     versions = opened.versions() if opened else {}
     sources = {name: f"imported from {source.file}" for name, source in (opened.imports() if opened else {}).items()}
     row_of = _short if form == "text" else _whole
-    rows = [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
-    spare = ("folder or reason", "dev", "corpus", "version", "examples", "method")
-    print(listing(rows, form, "no runs yet: cse run E7 starts some", spare=spare))
+    return [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
 
 
 def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, object]:

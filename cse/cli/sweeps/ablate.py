@@ -1,15 +1,22 @@
 """`cse ablate`: the best configuration of a sweep, or a run's, without each of its components in turn."""
 
-from collections.abc import Sequence
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from analysis.ledger import Ledger
+from analysis.render.documents import dump_json
+from analysis.render.formats import render
 from analysis.run_state import RunState
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without
+from analysis.tables.aggregate import Row, Table
+from analysis.tables.columns import Entry, entry_of
+from analysis.tables.spec import TableSpec, guess_scale
 from cluster.plan.planner import plan
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import align_rows
@@ -17,47 +24,91 @@ from cse.cli.loader import deferred
 from cse.cli.plan_text import product
 from cse.cli.sweep_options import SweepArguments, Yes
 from cse.cli.sweeps.run import run_grid
+from cse.cli.table_text import TableFormat
 from cse.experiments import request as sweeping
+from cse.tables.lookup import space_of_sweep, sweep_of
 from cse_train.fields import ConfigError
+from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.space import Space
 
 with deferred(__name__):
     from cse.experiments import ablation as ablations
 
 ABLATIONS_FOLDER = "ablations"
+LOSS_KEYS = ("configuration", "difference", "95% interval", "by")
 What = Annotated[
     str,
     typer.Argument(
-        metavar="RUN|SWEEP", help="A run's signature (its beginning) or folder, or a sweep: its best cell over seeds."
+        metavar="RUN|SWEEP|FILE|ID",
+        help="A run's signature (its beginning) or folder, or a sweep or its space: its best cell; or an ablation.",
     ),
 ]
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Print the plan and train nothing.")]
 
 
 @options.add_arguments
-def ablate(what: What, yes: Yes = False, plan_only: PlanOnly = False, *, given: SweepArguments) -> int:
-    """Train the full configuration and one without each component (its method's YAML lists them); print the losses."""
+def ablate(
+    what: What, yes: Yes = False, plan_only: PlanOnly = False, form: TableFormat = None, *, given: SweepArguments
+) -> int:
+    """Train the full configuration and one without each component (its method's YAML lists them); print the losses.
+
+    With --format all else goes to stderr. The name or the file of an ablation goes on with it.
+    """
+    with contextlib.redirect_stdout(sys.stderr) if form else contextlib.nullcontext():
+        request, made = prepare(what, given)
+        print("\n".join(describe_parts(request.resolved.space, made.absent if made else ())), flush=True)
+        if plan_only:
+            return plan_alone(request)
+        opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
+        file = made.write() if made else request.resolved.space.file
+        code = run_grid(request, opened, yes)
+    if code not in (None, exit.INTERRUPTED):
+        worth = ablations.losses(request.resolved, opened, request.seeds)
+        print(show_losses(worth, request.resolved.space, form), end="")
+        if form is None:
+            print(f"\nthe table: cse table {file}")
+    return code or exit.DONE
+
+
+def prepare(what: str, given: SweepArguments) -> tuple[sweeping.Request, Any]:
+    """What is to be run, and the ablation as it was made for it; None for one that there is already. ConfigError."""
     if given.profile is not None:
         raise ConfigError(
             [f"no profile: profile={given.profile}; the settings are those of {what}, change one by --set"]
         )
     url, storage = ledgers.ledger_url(given.ledger), ledgers.storage_folder(given.storage)
-    origin = ablations.origin_of(
-        what, ledgers.existing_ledger(given.ledger), given.seeds, options.settings(given.settings)
-    )
-    made = ablations.ablation(origin, ledgers.notes_folder(url, storage) / ABLATIONS_FOLDER)
-    resolved = resolve(made.space)
+    opened = ledgers.existing_ledger(given.ledger)
+    resolved, made = find_ablation(what, opened), None
+    if resolved is None:
+        name = options.sweep_named(what, opened) if is_space(what) else what
+        origin = ablations.origin_of(name, opened, given.seeds, options.settings(given.settings))
+        made = ablations.ablation(origin, ledgers.notes_folder(url, storage) / ABLATIONS_FOLDER)
+        resolved = resolve(made.space)
     request = sweeping.Request(
         resolved=resolved,
-        seeds=made.space.seeds,
+        seeds=tuple(range(given.seeds)) if given.seeds else resolved.space.seeds,
         paths=given.paths([resolved]),
         ledger=url,
         options=given.options(),
         rerun=given.rerun,
         keep=given.keep,
     )
-    print("\n".join(describe_parts(made)), flush=True)
-    return plan_alone(request) if plan_only else run_ablation(made, request, yes)
+    return request, made
+
+
+def is_space(what: str) -> bool:
+    """Whether a file, or a shipped space, has this name."""
+    return Path(what).is_file() or what.lower() in map(str.lower, catalog())
+
+
+def find_ablation(what: str, ledger: Ledger | None) -> ResolvedSpace | None:
+    """The ablation of this name, a sweep's or its file's; None where the name means something else."""
+    sweep = sweep_of(what, ledger)
+    if sweep is None and not Path(what).is_file():
+        return None
+    resolved = space_of_sweep(sweep) if sweep else resolve(load_space(what))
+    return resolved if resolved and ablations.is_ablation(resolved.space) else None
 
 
 def plan_alone(request: sweeping.Request) -> int:
@@ -71,40 +122,52 @@ def plan_alone(request: sweeping.Request) -> int:
     return exit.DONE
 
 
-def run_ablation(made: Any, request: sweeping.Request, yes: bool) -> int:
-    """Run what the ledger lacks and print what each component is worth; returns the exit code."""
-    opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-    file = made.write()
-    code = run_grid(request, opened, yes)
-    if code not in (None, exit.INTERRUPTED):
-        print(f"\n{losses_text(request.resolved, opened, request.seeds)}\n\nthe table: cse table {file}")
-    return code or exit.DONE
-
-
-def describe_parts(made: Any) -> list[str]:
+def describe_parts(space: Space, absent: Sequence[str]) -> list[str]:
     """What is about to be left out."""
-    space = made.space
     lines = [f"{space.id}: {space.title}"]
     for cell in space.cells:
         changed = ", ".join(f"{key} {space.settings[key]} -> {value}" for key, value in cell.settings.items())
         lines.append(f"  {cell.label}" + (f": {changed}" if changed else ""))
-    return [*lines, *(["  already off: " + ", ".join(made.absent)] if made.absent else [])]
+    return [*lines, *(["  already off: " + ", ".join(absent)] if absent else [])]
 
 
-def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> str:
-    """The losses as a table, the greatest first, on the first column of the space's table."""
-    column, full, components = ablations.losses(resolved, ledger, seeds)
-    mean, sd = mean_and_sd(list(full.values()))
+def show_losses(worth: "ablations.ComponentLosses", space: Space, form: str | None) -> str:
+    """The losses as text, as JSON with numbers, or as a table of the registry's formats."""
+    if form == "json":
+        return dump_json({"id": space.id, **worth.as_dict()}) + "\n"
+    return f"\n{losses_text(worth)}\n" if form is None else render(losses_table(worth, space), form)
+
+
+def losses_table(worth: "ablations.ComponentLosses", space: Space) -> Table:
+    """A row for the full configuration and one without each component, the greatest loss first."""
+    digits = guess_scale(list(worth.full.values())).digits(worth.full.values())
+    rows = [Row(dict.fromkeys(LOSS_KEYS, "") | {"configuration": ablations.FULL_LABEL}, _entry(worth, worth.full))]
+    for part in worth.components:
+        difference = "" if part.difference is None else f"{round(part.difference, digits) + 0.0:+.{digits}f}"
+        interval = "" if part.interval is None else " to ".join(f"{end:+.{digits}f}" for end in part.interval)
+        key = dict(zip(LOSS_KEYS, (part.label, difference, interval, part.by), strict=True))
+        rows.append(Row(key, _entry(worth, worth.values[part.label])))
+    spec = TableSpec(id=space.id, title=space.title, axes=list(LOSS_KEYS), columns=[worth.column])
+    return Table(spec, rows, [], {}, [])
+
+
+def _entry(worth: "ablations.ComponentLosses", values: Mapping[int, float]) -> dict[str, Entry]:
+    return {worth.column: entry_of(values)}
+
+
+def losses_text(worth: "ablations.ComponentLosses") -> str:
+    """The losses as a table for people, the greatest first."""
+    mean, sd = mean_and_sd(list(worth.full.values()))
     head = {
-        column: ablations.FULL_LABEL,
-        "n": len(full),
+        worth.column: ablations.FULL_LABEL,
+        "n": len(worth.full),
         "mean": mean,
         "sd": sd,
         "difference": None,
         "95% interval": "",
         "by": "",
     }
-    return align_rows([head, *({column: component.label, **_fill_row(component)} for component in components)])
+    return align_rows([head, *({worth.column: part.label, **_fill_row(part)} for part in worth.components)])
 
 
 def _fill_row(component: Without) -> dict[str, object]:

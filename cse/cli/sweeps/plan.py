@@ -1,7 +1,6 @@
 """`cse plan`: what spaces would run, how much of it is done, and what the rest costs. Trains nothing."""
 
-import json
-
+from analysis.render.documents import dump_json
 from analysis.statistics.looks import TIE_MARGIN
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen
@@ -43,7 +42,7 @@ def plan(
         expected = {space.id: looks.expect_cost(space, opened, terms) for space in tables}
     if form == "json":
         looked = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
-        print(json.dumps(work.as_dict() | {"published": count_published(work)} | looked))
+        print(dump_json(work.as_dict() | {"published": count_published(work)} | looked))
         return
     print(text(work))
     for line in tell_until_decided(work, expected, terms):

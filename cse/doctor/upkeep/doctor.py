@@ -1,12 +1,12 @@
 """`cse doctor`: would a sweep run here, or on that cluster? Each finding in one line, with its fix."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from analysis.render.documents import dump_json
 from cluster.runtime.storage import inputs_of
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
@@ -79,7 +79,7 @@ def doctor(
     if probe and space is not None and not stops(findings):
         findings += run_probe(given, space)
     if form == "json":
-        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+        print(dump_json([dataclasses.asdict(finding) for finding in findings]))
     else:
         print(text(findings))
     return exit.MISTAKE if stops(findings) else exit.DONE

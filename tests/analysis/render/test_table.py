@@ -153,7 +153,7 @@ def test_markdown_cannot_be_broken_by_a_value() -> None:
 
 def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
     found = json.loads(render(table(), "json"))
-    assert list(found) == ["id", "axes", "columns", "rows", "no_signal", "references", "protocol"]
+    assert list(found) == ["version", "id", "axes", "columns", "rows", "no_signal", "references", "protocol"]
     cell = {"n": 1, "mean": 61.234, "sd": None, "published": 84.85, "delta": 61.234 - 84.85}
     assert found["rows"][1] == {
         "key": {"method.dup_rate": 0.32},

@@ -130,7 +130,7 @@ def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[
         [[60.0, 62.0], [61.0, 64.0]],
     )
     found = json.loads(printed(capsys, "table", "E7", "--format", "json"))
-    assert list(found) == ["id", "axes", "columns", "rows", "no_signal", "references", "protocol"]
+    assert list(found) == ["version", "id", "axes", "columns", "rows", "no_signal", "references", "protocol"]
     assert len(found["rows"]) == 8
     first = found["rows"][0]
     assert first["key"] == {"method.dup_rate": 0.08}
@@ -216,7 +216,7 @@ def test_trials_are_ledger_rows(capsys: pytest.CaptureFixture[str], ledger: Ledg
         ),
         [[60.0, 62.0]],
     )
-    rows = json.loads(printed(capsys, "trials", "--format", "json"))
+    rows = json.loads(printed(capsys, "trials", "--format", "json"))["rows"]
     assert [(row["state"], row["seed"], row["best"]) for row in rows] == [("done", 0, 60.0), ("done", 1, 62.0)]
     assert rows[0]["config"]["method.dup_rate"] == 0.08
     assert "62.00" in printed(capsys, "trials", "E7", "--state", "done")
@@ -230,13 +230,13 @@ def test_ls_counts_the_states_of_a_sweep(capsys: pytest.CaptureFixture[str], led
         ),
         [[60.0, 62.0]],
     )
-    (row,) = json.loads(printed(capsys, "ls", "--format", "json"))
+    (row,) = json.loads(printed(capsys, "ls", "--format", "json"))["rows"]
     assert (row["sweep"], row["runs"], row["done"]) == ("E7", 2, 2)
 
 
 def test_listings_of_a_fresh_folder_are_empty_not_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no sweeps yet" in printed(capsys, "ls")
-    assert json.loads(printed(capsys, "trials", "--format", "json")) == []
+    assert json.loads(printed(capsys, "trials", "--format", "json")) == {"version": 1, "rows": []}
     assert not Path("results").exists()
 
 
@@ -280,7 +280,7 @@ def test_one_run_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line for line in again.splitlines() if "/16 " in line] == [
         line for line in said.splitlines() if "/16 " in line
     ]
-    (row,) = json.loads(printed(capsys, "eval", "run", "--suite", "generated_dev:20", "--format", "json"))
+    (row,) = json.loads(printed(capsys, "eval", "run", "--suite", "generated_dev:20", "--format", "json"))["rows"]
     best = max(float(line.split("best ")[1].split()[0]) for line in said.splitlines() if "/16 " in line)
     assert row["value"] == pytest.approx(best, abs=0.01)
     assert row["protocol"]["pooler"] == "cls_train_only"

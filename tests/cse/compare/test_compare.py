@@ -51,10 +51,12 @@ def cell(rate: float) -> Cell:
     return next(cell for cell in resolve(load_space("E7")).cells() if cell.key == {"method.dup_rate": rate})
 
 
-def book(ledger: Ledger, rate: float, values: Sequence[float], inputs: dict[str, str] = INPUTS) -> list[str]:
-    """Done runs of a cell of E7 with these best dev scores, seeds counted from 0; their signatures."""
+def book(
+    ledger: Ledger, rate: float, values: Sequence[float], inputs: dict[str, str] = INPUTS, first: int = 0
+) -> list[str]:
+    """Done runs of a cell of E7 with these best dev scores, seeds counted from `first`; their signatures."""
     names = []
-    for seed, value in enumerate(values):
+    for seed, value in enumerate(values, first):
         run = cell(rate).run(seed)
         name = signature(run, inputs)
         claim = ledger.claim(
@@ -279,9 +281,10 @@ def test_the_gates_line_json_and_exit_codes(
     tie = facts(capsys, "gate", C, "--against", B)
     assert (tie["verdict"], tie["more_seeds"], tie["exit_code"]) == ("tie", 0, 0)
     book(ledger, 0.2, [60.0, 62.0, 64.0])
-    more = facts(capsys, "gate", "E7:dup_rate=0.2", "--against", B, code=4)
+    argv = ("gate", "E7:dup_rate=0.2", "--against", B, "--loop", "another")
+    more = facts(capsys, *argv, code=4)
     assert (more["verdict"], more["more_seeds"]) == ("more-seeds", 7)
-    text = printed(capsys, "gate", "E7:dup_rate=0.2", "--against", B, code=4)
+    text = printed(capsys, "gate", "E7:dup_rate=0.2", "--against", B, "--loop", "text", code=4)
     assert text.startswith("more-seeds 7: sts_dev +1.00 (") and text.count("\n") == 1
 
 

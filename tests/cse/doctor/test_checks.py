@@ -1,7 +1,6 @@
 """`cse doctor`: every mistake in one line with its fix, exit code 2; a sound machine exits with 0."""
 
 import contextlib
-import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from cse.doctor.checks import Finding
 from cse.doctor.nodes import NodeFacts, compare
 from cse.doctor.upkeep.doctor import products
 from cse_train import numerics
+from tests.documents import validated
 
 SPACE = """version: 1
 id: mine
@@ -62,7 +62,7 @@ def test_a_sound_machine_exits_with_0(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_findings_are_data_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--format", "json"]) == 0
-    findings = json.loads(capsys.readouterr().out)
+    findings = validated("doctor", capsys.readouterr().out)["rows"]
     assert {finding["part"] for finding in findings} >= {
         "versions",
         "token",

@@ -19,6 +19,7 @@ from cse.cli.app import main
 from cse.downloads import catalog, fetch
 from cse_train.data_paths import DataPaths
 from tests.cse.downloads.publisher import Publisher, publish
+from tests.documents import validated
 
 SENTENCES = "".join(f"Sentence {number} has {number * number} words.\n" for number in range(4000)).encode()
 TRIPLETS = b"sent0,sent1,hard_neg\na man plays,a person plays,nobody plays\n"
@@ -275,7 +276,7 @@ def test_the_list_says_what_is_there(publisher, tmp_path, capsys):
     (tmp_path / "senteval" / "downstream" / "SICK" / "SICK_trial.txt").unlink()
     capsys.readouterr()
     assert main(["data", "list", "--to", str(tmp_path), "--format", "json"]) == 0
-    states = {row["name"]: row["state"] for row in json.loads(capsys.readouterr().out)}
+    states = {row["name"]: row["state"] for row in validated("data", capsys.readouterr().out)["rows"]}
     assert {name: state for name, state in states.items() if state != "not fetched"} == {
         "nli": "there",
         "sts": "incomplete",

@@ -35,10 +35,10 @@ def test_a_study_becomes_a_sweep(study: Path, ledger: str, capsys: pytest.Captur
     assert imported(study, ledger) == 0
     assert "4 runs imported, 0 already there as mine" in capsys.readouterr().out
     assert main(["ls", "--ledger", ledger, "--format", "json"]) == 0
-    (sweep,) = json.loads(capsys.readouterr().out)
+    (sweep,) = json.loads(capsys.readouterr().out)["rows"]
     assert (sweep["sweep"], sweep["runs"], sweep["done"]) == ("mine", 4, 4)
     assert main(["trials", "mine", "--ledger", ledger, "--format", "json"]) == 0
-    trials = json.loads(capsys.readouterr().out)
+    trials = json.loads(capsys.readouterr().out)["rows"]
     assert sorted(trial["best"] for trial in trials) == [68.0, 70.0, 71.0, 72.5]
     assert {trial["seed"] for trial in trials} == {7}
     assert {trial["source"] for trial in trials} == {f"imported from optuna {study}"}

@@ -101,7 +101,7 @@ def test_a_loss_without_a_direction_is_refused_and_with_one_the_lower_wins(
     assert imported(table, ledger, "--better", "lower", "--scale", "1", score="eval/loss") == 0
     assert "the lower value is the better one; its range is 1 wide, and a tie within ±0.005" in capsys.readouterr().out
     assert main(["trials", "w", "--ledger", ledger, "--format", "json"]) == 0
-    runs = json.loads(capsys.readouterr().out)
+    runs = json.loads(capsys.readouterr().out)["rows"]
     a, b = (",".join(run["signature"] for run in runs if run["config"]["method.arm"] == arm) for arm in "ab")
     assert main(["gate", a, "--against", b, "--ledger", ledger]) == 0
     assert capsys.readouterr().out.startswith("better: eval/loss -0.0300 (")

@@ -111,7 +111,7 @@ def test_better_carries_the_count_of_what_nobody_asked_about(both: str, capsys: 
 
 @needs("compare")
 def test_runs_that_differ_in_one_setting_are_compared_by_it(both: str, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = json.loads(printed(capsys, "trials", "both", "--format", "json"))
+    runs = json.loads(printed(capsys, "trials", "both", "--format", "json"))["rows"]
     names = {
         method: ",".join(run["signature"] for run in runs if run["method"] == method) for method in ("simcse", "mine")
     }

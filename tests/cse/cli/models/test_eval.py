@@ -12,6 +12,7 @@ from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.methods.loading import load_method
+from tests.documents import validated
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -61,7 +62,7 @@ def stored(somewhere: Path) -> dict[str, tuple[float, dict, str | None]]:
 
 def test_each_number_comes_with_its_protocol_in_every_form(capsys: pytest.CaptureFixture[str], run: Path) -> None:
     argv = ("eval", str(run), "--suite", "generated_dev:20,generated_dev:30", "--suite", "generated_dev:20")
-    records = json.loads(printed(capsys, *argv, "--format", "json"))
+    records = validated("eval", printed(capsys, *argv, "--format", "json"))["rows"]
     assert [record["suite"] for record in records] == ["generated_dev:20", "generated_dev:30"]
     assert records[0]["protocol"]["pooler"] == "mean" and records[0]["details"]["pairs"] == 20
     text, md = printed(capsys, *argv), printed(capsys, *argv, "--format", "md")
@@ -75,7 +76,8 @@ def test_each_number_comes_with_its_protocol_in_every_form(capsys: pytest.Captur
 def test_a_runs_scores_go_into_its_ledger_with_the_cosines(
     capsys: pytest.CaptureFixture[str], run: Path, somewhere: Path
 ) -> None:
-    (record,) = json.loads(printed(capsys, "eval", SIGNATURE[:8], "--suite", "generated_dev:20", "--format", "json"))
+    said = printed(capsys, "eval", SIGNATURE[:8], "--suite", "generated_dev:20", "--format", "json")
+    (record,) = json.loads(said)["rows"]
     ((suite, (value, protocol, file)),) = stored(somewhere).items()
     assert (suite, value, protocol) == ("generated_dev:20", record["value"], record["protocol"])
     assert file is not None and Path(file).parent == run / "scores"

@@ -157,7 +157,7 @@ def test_an_exported_prompt_method_is_read_back_and_a_changed_one_is_not_run(
     values = []
     for model in (run, "model"):
         assert main(["eval", model, *GENERATED, "--format", "json"]) == 0
-        values.append(json.loads(capsys.readouterr().out)[0]["value"])
+        values.append(json.loads(capsys.readouterr().out)["rows"][0]["value"])
     assert values[1] == pytest.approx(values[0], abs=0.01)
     (module,) = Path("model").rglob("*.py")
     module.write_text(f"open({str(somewhere / 'ran')!r}, 'w').close()\n" + module.read_text(encoding="utf8"))

@@ -56,7 +56,7 @@ def score(capsys: pytest.CaptureFixture[str], *argv: object) -> float:
     code = main(["eval", *map(str, argv), "--suite", SUITE, "--format", "json"])
     said = capsys.readouterr()
     assert code == 0, said.err
-    return json.loads(said.out)[0]["value"]
+    return json.loads(said.out)["rows"][0]["value"]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: object) -> str:

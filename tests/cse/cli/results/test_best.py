@@ -209,7 +209,7 @@ def test_runs_that_auto_computed_in_two_ways_are_not_ranked_together(
 def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     ledger.record_sweep("empty", SweepSpec({"title": "t"}))
     assert "no finished run yet" in printed(capsys, "best", "empty")
-    assert json.loads(printed(capsys, "best", "empty", "--format", "json")) == {"cells": [], "pick": None}
+    assert json.loads(printed(capsys, "best", "empty", "--format", "json")) == {"version": 1, "cells": [], "pick": None}
 
 
 def test_the_test_set_is_looked_at_once_per_selection(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import cse
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import identity, signature
@@ -21,6 +22,7 @@ from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
 from tests.cse_train.plugins.conftest import METHOD
+from tests.documents import validated
 from tests.site_ledger import train
 
 SETTINGS = {
@@ -81,6 +83,15 @@ def test_the_plan_shares_the_full_configuration_and_leaves_no_trace(
     assert [row.id for row in ledger.sweeps()] == [SWEEP] and not (tmp_path / "results" / "ablations").exists()
 
 
+def test_what_was_tried_is_named_by_the_plan(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    given = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    names = sorted(run.signature for run in ledger.runs())
+    (seen,) = json.loads(printed(capsys, "plan", "E7", "--seeds", "2", *given, "--format", "json"))["seen"]
+    assert (seen["cell"], sorted(seen["signatures"])) == ({"method.dup_rate": 0.32}, names)
+    text = printed(capsys, "plan", "E7", "--seeds", "2", *given)
+    assert f"seen: nothing is new, the ledger has run {names[0][:12]}, {names[1][:12]}" in text
+
+
 def test_a_finished_ablation_is_printed_and_reopened(
     capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
 ) -> None:
@@ -102,6 +113,26 @@ def test_a_finished_ablation_is_printed_and_reopened(
     assert Path(file).stem in [row.id for row in ledger.sweeps()]
     found = json.loads(printed(capsys, "explain", Path(file).stem, "--cell", "w/o repetition", "--format", "json"))
     assert [run["values"]["generated_dev:20"] for run in found["runs"]] == [58.0, 60.5]
+    _check_formats(capsys, file)
+
+
+def _check_formats(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    """Labels, differences and intervals stand in every format, by the ablation's name and by its file.
+
+    Without the queue 50 and 51 in place of 60 and 62: -10.5, half interval 12.7062 x 0.5.
+    """
+    for form in ("md", "tex", "csv", "html"):
+        text = printed(capsys, "ablate", Path(file).stem, "--format", form)
+        assert "w/o momentum queue" in text and "full" in text, form
+        assert all(number in text for number in ("-10.50", "-16.85", "-4.15")), (form, text)
+    made = validated("ablate", printed(capsys, "ablate", file, "--format", "json"))
+    worst = made["rows"][0]
+    assert (made["version"], made["column"], made["full"]["mean"]) == (1, "generated_dev:20", 61.0)
+    assert (worst["label"], worst["difference"]) == ("w/o momentum queue", -10.5)
+    assert worst["interval"] == pytest.approx([-16.853, -4.147], abs=1e-3)
+    answer = cse.ablate(Path(file).stem)
+    assert answer.data == made and answer.to_frame()["difference"][0] == -10.5
+    assert "w/o repetition" in answer._repr_html_() and "paired, 2 seeds" in str(answer)
 
 
 def origin(method: str, **changed: Any) -> Origin:

@@ -1,0 +1,3 @@
+"""Commands that read or write results, as functions."""
+
+__all__ = ("answers",)

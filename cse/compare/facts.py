@@ -1,0 +1,53 @@
+"""A comparison as plain data: for programs, and as a frame for notebooks."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import pandas as pd
+
+from cse.compare.by_pairs import PairComparison
+from cse.compare.by_seeds import ColumnComparison
+from cse.tables.models import Model
+from cse_train.evaluate.pairs import Pairs
+
+
+def frame_of(columns: Sequence[ColumnComparison]) -> pd.DataFrame:
+    """A line for each column: `column`, `word`, `difference` (A minus B) with its interval `low` to `high` and how
+    often that may miss (`level`), `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's units."""
+    lines = []
+    for made in columns:
+        low, high = made.interval or (None, None)
+        facts = {"column": made.column, "word": made.word, "difference": made.difference, "low": low, "high": high}
+        sides = {
+            f"{side} {name}": getattr(entry, name)
+            for side, entry in (("A", made.left), ("B", made.right))
+            for name in ("n", "mean", "sd")
+        }
+        lines.append(facts | {"level": made.level, "common": made.common, **sides})
+    return pd.DataFrame(lines)
+
+
+def model_dict(model: Model) -> dict[str, object]:
+    runs = [{"signature": run.signature, "seed": run.seed} for run in model.runs]
+    return {"name": model.name, "label": model.label, "folder": model.folder and str(model.folder), "runs": runs}
+
+
+def column_dict(column: ColumnComparison) -> dict[str, object]:
+    """A column with its single values; a model without seeds has none."""
+    facts = {name: value for name, value in asdict(column).items() if name not in ("left", "right", "collapsed")}
+    sides = {
+        name: {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "values": list(entry.values), "collapsed": fallen}
+        | {"seeds": [seed for seed in entry.seeds if seed >= 0], "idle": list(entry.idle)}
+        for name, entry, fallen in zip("AB", (column.left, column.right), column.collapsed, strict=True)
+    }
+    return {**facts, **sides}
+
+
+def pairs_dict(pairs: PairComparison, texts: Pairs | None) -> dict[str, object]:
+    listed = [
+        asdict(pair)
+        | {"nearer": pair.nearer}
+        | ({"texts": [texts.left[pair.index], texts.right[pair.index]]} if texts else {})
+        for pair in pairs.disagreements
+    ]
+    return asdict(pairs) | {"difference": pairs.difference, "disagreements": listed}

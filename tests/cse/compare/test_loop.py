@@ -1,0 +1,130 @@
+"""What a loop of gates costs: the level of each question, what counts as one, what was seen, what more seeds cost."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from analysis.statistics.looks import spend
+from tests.cse.compare import test_compare as compared
+from tests.cse.compare.test_compare import A, B, book, facts, printed, refusal
+
+ledger, two = compared.ledger, compared.two
+D, E = "E7:dup_rate=0.2", "E7:dup_rate=0.28"
+
+
+def level(capsys: pytest.CaptureFixture[str], *argv: str, code: int) -> tuple[int, float]:
+    """The question's number, and its level."""
+    asked = facts(capsys, "gate", *argv, code=code)["asked"]
+    return asked["number"], asked["level"]
+
+
+def test_the_levels_of_a_loop() -> None:
+    """Announced they are equal; unannounced all but the first sum to half of the level."""
+    assert spend(7, 40) == 0.05 / 40 and spend(1, 1) == 0.05
+    assert [spend(k) for k in (1, 2, 3)] == pytest.approx([0.05, 0.05 / 6, 0.05 / 12])
+    assert sum(spend(k) for k in range(2, 100_000)) == pytest.approx(0.025, abs=1e-6)
+
+
+def test_each_candidate_costs_its_level_and_the_same_question_nothing(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+) -> None:
+    book(ledger, 0.2, [60.0, 62.0, 64.0])
+    assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
+    assert level(capsys, D, "--against", B, code=4) == (2, pytest.approx(0.05 / 6))
+    again = facts(capsys, "gate", A, "--against", B)["asked"]
+    assert (again["number"], again["level"], again["again"]) == (1, 0.05, True)
+    assert level(capsys, B, "--against", A, code=3) == (1, 0.05), "the same runs the other way round"
+    text = printed(capsys, "gate", D, "--against", B, code=4).splitlines()
+    assert text[0].startswith("more-seeds ") and "the 99.17% interval holds 0" in text[0]
+    assert text[1] == "seen: this is question 2 of loop main again, at its level of then"
+    assert level(capsys, A, "--against", B, "--loop", "new", code=0) == (1, 0.05)
+
+
+def test_more_seeds_are_another_question_unless_looks_were_named(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+) -> None:
+    looked = ("--loop", "looked", "--looks", "3,5")
+    assert level(capsys, A, "--against", B, *looked, code=4) == (1, 0.05)
+    assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
+    book(ledger, 0.24, [63.0, 65.0], first=3)
+    book(ledger, 0.08, [61.0, 61.0], first=3)
+    assert level(capsys, A, "--against", B, *looked, code=0) == (1, 0.05)
+    grown = facts(capsys, "gate", A, "--against", B, code=0)["asked"]
+    assert (grown["number"], grown["earlier"]) == (2, [two[0][0]])
+
+
+def test_the_second_seed_gives_the_first_word_and_is_no_other_question(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
+) -> None:
+    assert level(capsys, two[0][0], "--against", two[1][0], code=4) == (1, 0.05)
+    assert level(capsys, ",".join(two[0]), "--against", ",".join(two[1]), code=0) == (1, 0.05)
+
+
+def test_other_seeds_of_the_same_number_are_another_question(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
+) -> None:
+    """Else the best of many pairs of seeds would cost one question."""
+    (a, b, c), (d, e, f) = two
+    looked = ("--looks", "2,3")
+    assert level(capsys, f"{a},{b}", "--against", f"{d},{e}", *looked, code=4)[0] == 1
+    assert level(capsys, f"{b},{c}", "--against", f"{e},{f}", *looked, code=4)[0] == 2
+    assert level(capsys, f"{a},{b},{c}", "--against", f"{d},{e},{f}", *looked, code=4)[0] == 1
+
+
+def test_announced_candidates_share_the_level_and_no_more_are_asked(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+) -> None:
+    book(ledger, 0.2, [60.0, 62.0, 64.0])
+    book(ledger, 0.28, [60.0, 62.0, 64.0])
+    assert level(capsys, A, "--against", B, "--candidates", "2", code=4) == (1, 0.025)
+    assert level(capsys, D, "--against", B, code=4) == (2, 0.025), "the loop knows"
+    line = refusal(capsys, "gate", E, "--against", B)
+    assert line.startswith("cse: no level is left: loop=main announced 2 candidates, and all were asked; judge by an")
+    assert level(capsys, D, "--against", B, code=4) == (2, 0.025), "what was asked is answered again"
+    late = refusal(capsys, "gate", E, "--against", B, "--candidates", "9")
+    assert late.startswith("cse: announced too late: candidates=9, loop=main began with 2 candidates; leave --cand")
+
+
+def test_a_change_of_seed_is_refused(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    names = book(ledger, 0.24, [60.0, 60.5, 61.0, 66.0, 66.5, 67.0])
+    line = refusal(capsys, "gate", ",".join(names[3:]), "--against", ",".join(names[:3]))
+    assert line.startswith("cse: seen: candidate=") and line.endswith("change a setting, a seed is no improvement")
+    assert f"is the reference with other seeds (run {names[3][:12]}, run {names[0][:12]})" in line
+
+
+def test_n_more_says_what_more_seeds_cost(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+) -> None:
+    """Ten seeds decide; each side has three, whose runs took a second."""
+    book(ledger, 0.2, [60.0, 62.0, 64.0])
+    text = printed(capsys, "gate", D, "--against", B, "--n-more", code=4).splitlines()
+    said = "7 more seeds of both would decide it: 14 runs, 14 s one after the other, by the runs of this ledger"
+    assert text[0].startswith("more-seeds 7: ") and text[1] == said
+    made = facts(capsys, "gate", D, "--against", B, code=4)
+    assert (made["more_seeds"], made["more_runs"], made["more_seconds"]) == (7, 14, 14.0)
+    assert printed(capsys, "gate", A, "--against", B, "--loop", "b", "--n-more").endswith("no more seeds are needed\n")
+
+
+def test_seeds_that_the_reference_has_cost_nothing(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+) -> None:
+    book(ledger, 0.2, [60.0, 62.0, 64.0])
+    book(ledger, 0.08, [60.0, 61.0, 62.0, 60.0, 61.0, 62.0, 61.0], first=3)
+    made = facts(capsys, "gate", D, "--against", B, code=4)
+    assert (made["more_seeds"], made["more_runs"]) == (7, 7)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_ledger_that_cannot_be_written_still_judges(
+    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+) -> None:
+    ledger.close()
+    for path in (*Path("results").glob("ledger*"), Path("results")):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        made = facts(capsys, "gate", A, "--against", B)
+    finally:
+        Path("results").chmod(0o700)
+    assert made["verdict"] == "better" and made["asked"]["uncounted"]
