@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from cse.compare.by_pairs import PairComparison
 from cse.compare.by_seeds import ColumnComparison
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def frame_of(columns: Sequence[ColumnComparison]) -> pd.DataFrame:
+
+def frame_of(columns: Sequence[ColumnComparison]) -> "pd.DataFrame":
     """A line for each column: `column`, `word`, `difference` (A minus B) with its interval `low` to `high` and how
     often that may miss (`level`), `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's units."""
     lines = []
@@ -24,7 +26,9 @@ def frame_of(columns: Sequence[ColumnComparison]) -> pd.DataFrame:
             for name in ("n", "mean", "sd")
         }
         lines.append(facts | {"level": made.level, "common": made.common, **sides})
-    return pd.DataFrame(lines)
+    import pandas  # half a second, and only notebooks ask
+
+    return pandas.DataFrame(lines)
 
 
 def model_dict(model: Model) -> dict[str, object]:

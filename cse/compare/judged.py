@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from analysis.ledger import Ledger, RunRow
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
@@ -19,6 +18,9 @@ from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
 from cse.tables.models import Model
 from cse_train.fields import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WORSE, MORE_SEEDS = 3, 4
 EXIT_CODES: dict[GateWord, int] = {
@@ -84,7 +86,7 @@ class GateVerdict:
             ]
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A line for each column: word, difference, low, high, level, and n, mean and sd of both sides."""
         return frame_of(self.columns)
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from analysis.render.formats import render
 from analysis.render.markup import MARKDOWN, plain_text
@@ -23,6 +22,9 @@ from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict
 from cse.compare.gathered import Gathered
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 WIDE_TERMINAL = 100
 """Columns of a terminal that has room for the last column."""
@@ -73,7 +75,7 @@ class Comparison:
             "notes": [*self.gathered.notes, *self.gathered.unread],
         }
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A line for each column: `cse.compare.facts.frame_of` says what stands in it."""
         return frame_of(self.columns)
 

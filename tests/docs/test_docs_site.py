@@ -65,7 +65,7 @@ def test_the_page_for_programs_names_commands_that_print_json() -> None:
     printing = {name for name, command in COMMANDS.items() for p in command.parameters
                 if p.names[0] == "--format" and "json" in p.type + p.metavar}  # fmt: skip
     assert all((name in printing) == (said == "yes") == ("--format json" in words) for name, words, said in rows)
-    assert set(re.findall(r"`cse ([\w-]+)", LLMS)) - {"COMMAND", "demo", "run", "reproduce"} == printing
+    assert set(re.findall(r"`cse ([\w-]+)", LLMS)) - {"COMMAND", "demo", "run", "reproduce", "schema"} == printing
     for link in re.findall(r"\]\((\w[\w/]*)/\)", LLMS):
         assert link.startswith("reference/") or (DOCS / f"{link}.md").is_file(), link
 
