@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_train import fields
+from cse_train.evaluate.pairs import set_name, suite_names
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.plugins import registry as plugins
@@ -50,7 +51,8 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
         return None, problems + unknown + of_trainer
     problems += collected.problems + _cell_list_problems(raw)
     suites = tuple(str(suite) for suite in file.evaluate)
-    problems += _suite_problems(suites, {user_file.name for user_file in collected.files})
+    mine = {user_file.name for user_file in collected.files}
+    problems += _suite_problems(suites, mine) + _forgotten_problems(file.forgotten, suites, mine)
     axes, lines = _parse_axes(file.space or {})
     problems += lines
     methods, lines = _parse_methods(file, axes)
@@ -78,7 +80,7 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
     space = Space(
         id=file.id, title=file.title or file.id, file=path.absolute(), plugins=file.plugins, method=file.method,
         profile=find_beside(file.profile, folder), seeds=seeds,
-        settings=settings, axes=axes, cells=cells, evaluate=suites, set_for=file.set_for,
+        settings=settings, axes=axes, cells=cells, evaluate=suites, forgotten=file.forgotten, set_for=file.set_for,
         search=search, paper=paper, components=components, notes=file.notes,
         files=tuple(dict.fromkeys(collected.files)), written=written if absolute else absolute_paths(written, folder),
     )  # fmt: skip
@@ -110,6 +112,18 @@ def _suite_problems(suites: Sequence[str], mine: Set[str]) -> list[str]:
     unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in mine]
     return [
         f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *mine])}" for suite in unknown
+    ]
+
+
+def _forgotten_problems(names: Sequence[str], suites: Sequence[str], mine: Set[str]) -> list[str]:
+    """Of columns that are scored before training too: each is one of `evaluate:`, and holds rated pairs."""
+    columns = [column for suite in suites for column in registry.columns(suite)]
+    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in mine)
+    advice = "list a set of rated pairs under `evaluate:`"
+    return [
+        f"no such column: forgotten={name}; {fields.nearest(name, rated) if rated else advice}"
+        for name in names
+        if name not in rated
     ]
 
 

@@ -106,6 +106,7 @@ class SpaceFile:
     """`train.dev`, as a name or as a file of the user's own."""
     corpus: Text | FileShape | None = None
     """`train.corpus`, likewise."""
+    forgotten: Annotated[tuple[Text, ...], Give("give a list of columns of `evaluate:` such as [sts_test]")] = ()
     set_for: Annotated[dict[str, dict[str, Any]], Give(SET_FOR)] = field(default_factory=dict)
     search: Settings = None
     paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None
@@ -132,6 +133,8 @@ class Space:
     cells: tuple[ExplicitCell, ...] = ()
     evaluate: tuple[str, ...] = ()
     """Suites that score each best checkpoint once."""
+    forgotten: tuple[str, ...] = ()
+    """Columns of rated pairs that stand once more in the table, less the scores of the encoders before training."""
     set_for: Mapping[str, Key] = field(default_factory=dict)
     """Suite -> dotted keys under which each row trains once more, for that suite's column alone."""
     search: SearchConfig | None = None

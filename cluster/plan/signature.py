@@ -145,15 +145,25 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
     try:
         inputs = run.options.inputs()
     except ConfigError as error:
+        lines = [f"{line}{_suggest_own_head(run, line)}" for line in error.problems]
         if absent is None:
-            raise
-        absent["method"] = "; ".join(error.problems)
+            raise ConfigError(lines) from error
+        absent["method"] = "; ".join(lines)
         inputs = {"inputs": "absent"}
     if GENERATOR in inputs and (line := _other_vocabulary(run)):
         if absent is None:
             raise ConfigError([line])
         absent["method"] = line
     return {f"{run.options.PREFIX or DATA}{name}": digest for name, digest in inputs.items()}
+
+
+def _suggest_own_head(run: RunConfig, line: str) -> str:
+    """Behind a line on a generator that cannot be had: that the encoder may serve, where it has a head."""
+    encoder, key = run.train.encoder, f"method.{GENERATOR}"
+    with contextlib.suppress(ConfigError):
+        if f"{key}=" in line and str(run.flat()[key]) != encoder and has_masked_lm_head(encoder):
+            return f"; or set {key}={encoder}, which has a masked-LM head of its own vocabulary"
+    return ""
 
 
 def _other_vocabulary(run: RunConfig) -> str | None:

@@ -1,14 +1,15 @@
 """Rows without training: the untrained encoder, bags of words, and models of a paper that nobody trains; as scored."""
 
+import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
 from analysis.run_state import RunState
 from analysis.tables.results import DEV
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import RunValue, TableSpec
 from analysis.tables.untrained import UntrainedModel, collect_scores
 from cluster.plan.signature import encoder_hash
 from cse.tables.imported import IMPORTED
@@ -16,6 +17,7 @@ from cse_train.fields import Json, Scalar
 from search_spaces.cells import ResolvedSpace
 
 NOT_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
+MADE_BY = "`cse table` with --data computes what can be"
 NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
 
 UNTRAINED_NAMES = {
@@ -132,7 +134,9 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     """Of these runs; one without a stored score of its encoder is judged by its curve alone."""
     done = [run for run in runs if run.state == RunState.DONE and run.best is not None]
     entries = {entry.key: entry for entry in ledger.baselines()} if done else {}
-    starts = {run.signature: _start(run, entries) for run in done}
+    starts = {
+        run.signature: _start(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries) for run in done
+    }
     below = {
         run.signature: f"{run.config[DEV]} {start:.2f}"
         for run in done
@@ -144,16 +148,41 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     return Idle(len(done), below, early)
 
 
-def _start(run: RunRow, entries: Mapping[Key, Baselines]) -> float | None:
-    """What the run's encoder scored on its dev set under its pooler before training; None where that is not stored, and
-    for the run of another tool, whose score has a protocol of its own."""
+def _start(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]) -> float | None:
+    """What the run's encoder scored on a set under its pooler before training; None where that is not stored, or on
+    another version of the set than `data` (empty: any), and for another tool's run, scored by its own protocol."""
     if IMPORTED in run.identity or not {DEV, "method.pooler", *BASELINE_SETTINGS} <= run.config.keys():
         return None
-    entry = entries.get(key_of(run.config, str(run.config[DEV])))
-    if entry is None or entry.inputs.get("suite") != run.identity.get("dev", entry.inputs.get("suite")):
+    entry = entries.get(key_of(run.config, column))
+    if entry is None or entry.inputs.get("suite") != (data or entry.inputs.get("suite")):
         return None
     name = START.get(str(run.config["method.pooler"]))
     return entry.rows.get(UNTRAINED_NAMES[name]) if name else None
+
+
+def name_change(column: str) -> str:
+    """The column of a set's scores less those before training."""
+    return f"{column} - untrained"
+
+
+def find_changes(
+    values: Sequence[RunValue], runs: Sequence[RunRow], forgotten: Sequence[str], ledger: Ledger
+) -> tuple[list[RunValue], list[str]]:
+    """What each run scored in these columns, less what its encoder scored there before training; and a line for each
+    column of which the ledger lacks the latter for some run."""
+    entries = {entry.key: entry for entry in ledger.baselines()}
+    by_signature = {run.signature: run for run in runs}
+    changes, lacking = [], []
+    for value in (value for value in values if value.column in forgotten):
+        run = by_signature.get(value.signature)
+        data = value.protocol.data_hash if value.protocol else ""
+        has_rows = run is not None and run.config.get("train.prompt") is None  # they stand behind the folder's own
+        start = _start(run, value.column, data, entries) if run and has_rows else None
+        lacking += [value.column] if start is None and math.isfinite(value.value) else []
+        change = math.nan if start is None else value.value - start
+        changes.append(replace(value, column=name_change(value.column), value=change, dev=None))
+    what = f"before training, with the encoder, pooler and prompt of each run; {MADE_BY}"
+    return changes, [f"Not stored: what {column} was {what}" for column in dict.fromkeys(lacking)]
 
 
 def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -> list[UntrainedModel]:

@@ -78,13 +78,19 @@ def build_planned(
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
     spec = replace(spec, scales={**scales_of(spec, lines), **scales})
     data = data_of(lines, runs or [])
+    changes, remarks = (
+        baselines.find_changes(lines, runs or [], resolved.space.forgotten, ledger) if ledger else ([], [])
+    )
     untrained = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = baselines.models_of(resolved, spec, ledger)
     idle = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
-    made = aggregate(spec, lines, baselines=rows, untrained=start, models=models, idle=idle.signatures)
-    remarks = [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
+    forgotten = {baselines.name_change(column): column for column in resolved.space.forgotten}
+    spec = replace(spec, columns=[*spec.columns, *forgotten])
+    spec = replace(spec, scales=spec.scales | {name: spec.scales[column] for name, column in forgotten.items()})
+    made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
+    remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
     return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
 
 

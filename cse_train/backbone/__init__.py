@@ -7,6 +7,7 @@ __all__ = [
     "folders",
     "identity",
     "prompts",
+    "refusals",
     "reading_order",
     "transformers_io",
     "weight_files",

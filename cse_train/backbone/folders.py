@@ -10,7 +10,7 @@ from pathlib import Path
 
 import huggingface_hub
 
-from cse_train.backbone.refusals import ADAPTER_FILE, require_encoder
+from cse_train.backbone.refusals import ADAPTER_FILE, find_static_vectors, require_encoder
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash, join_hash
 from cse_train.text.corpora.hub import hub_is_away
@@ -103,7 +103,7 @@ def files_hash(paths: Iterable[Path]) -> str:
 
 
 def _check_files(folder: Path, name: str) -> Path:
-    if (folder / ADAPTER_FILE).is_file():
+    if (folder / ADAPTER_FILE).is_file() or find_static_vectors(folder):
         require_encoder(folder)
     if not (folder / "config.json").exists() or not weight_files(folder):
         wanted = "needs config.json and model.safetensors"

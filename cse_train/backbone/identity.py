@@ -73,9 +73,14 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     place = tokenizer_folder(folder)
     for file in TOKENIZER_FILES:
         require_size(place / file, MOST_HEADER_BYTES, REMEDY)
-    with reading("unreadable tokenizer", place, REMEDY):
+    remedy = REMEDY if (place / TOKENIZER_FILES[0]).is_file() else "put its tokenizer.json into the folder"
+    with reading("unreadable tokenizer", place, remedy):
         tokenizer = AutoTokenizer.from_pretrained(place)
-        len(tokenizer)
+        pieces = len(tokenizer)
+    if pieces <= len(set(tokenizer.all_special_ids)):  # what transformers makes of a tokenizer_config.json alone
+        raise ConfigError(
+            [f"missing tokenizer: {place} has special tokens alone; put its tokenizer.json into the folder"]
+        )
     if tokenizer.pad_token_id is None and (token := padding_of(tokenizer)):
         tokenizer.pad_token = token
     return tokenizer

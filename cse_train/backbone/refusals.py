@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safetensors import SafetensorError, safe_open
+
 from cse_train.fields import ConfigError
 
 if TYPE_CHECKING:
@@ -16,14 +18,20 @@ if TYPE_CHECKING:
 ADAPTER_FILE = "adapter_config.json"
 OTHER_PARTS = ("vision_config", "audio_config")
 """In the configuration of a model that reads more than texts."""
+STATIC_TENSORS = frozenset(("embedding.weight", "embeddings", "weights", "mapping"))
+"""All that sentence-transformers' `StaticEmbedding` and model2vec save."""
+STATIC_PLACES = (".", "0_StaticEmbedding")
 
 
 def require_encoder(folder: Path) -> None:
-    """Raise ConfigError, one line, for an adapter, quantised weights, and code of the folder's own."""
+    """Raise ConfigError, one line, for an adapter, static vectors, quantised weights, and code of the folder's own."""
     if (folder / ADAPTER_FILE).is_file():
         base = _read(folder / ADAPTER_FILE).get("base_model_name_or_path") or "its base model"
         line = f"an adapter: train.encoder={folder} changes {base} and is no encoder by itself"
         raise ConfigError([f"{line}; merge the two (merge_and_unload of peft) and give that folder"])
+    if find_static_vectors(folder):
+        line = f"static vectors: train.encoder={folder} has no layers to train; cse eval scores it"
+        raise ConfigError([f"{line}; choose a transformer, or train it by a `trainer:` of yours"])
     config = _read(folder / "config.json")
     if quantisation := config.get("quantization_config"):
         method = quantisation.get("quant_method", "some method") if isinstance(quantisation, dict) else quantisation
@@ -32,6 +40,18 @@ def require_encoder(folder: Path) -> None:
     if config.get("auto_map") and not _is_known(config.get("model_type")):
         line = f"code of its own: train.encoder={folder} is a {config.get('model_type')}, which transformers lacks"
         raise ConfigError([f"{line}, and its folder's code is never run; choose an architecture of transformers"])
+
+
+def find_static_vectors(folder: Path) -> Path | None:
+    """Where a folder, of model2vec or sentence-transformers, has a vector for each token; None for any other one."""
+    for place in STATIC_PLACES:
+        with (
+            contextlib.suppress(SafetensorError, OSError),
+            safe_open(folder / place / "model.safetensors", "np") as file,
+        ):
+            if STATIC_TENSORS.issuperset(file.keys()):
+                return folder / place
+    return None
 
 
 def require_texts_read(config: "PretrainedConfig", folder: Path) -> None:

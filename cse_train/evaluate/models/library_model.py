@@ -1,8 +1,11 @@
-"""A sentence-transformers folder, run by that library, so that its numbers are the ones its users get."""
+"""A sentence-transformers or model2vec folder, run by that library, so that its numbers are the ones its users get."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -64,19 +67,50 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None,
     require_safe(folder)
     try:
         device, ours = str(distributed.device()), holds_our_module(folder)
-        model = SentenceTransformer(str(folder), device=device, trust_remote_code=ours).float().eval()
+        with _with_modules(folder) as place:
+            model = SentenceTransformer(str(place), device=device, trust_remote_code=ours).float().eval()
     except Exception as error:  # whatever the folder's own modules raise
         first = str(error).strip().partition("\n")[0][:120] or type(error).__name__
         raise ConfigError([f"not a model: model={folder}: {first}; sentence-transformers cannot load it"]) from error
-    if max_length is not None:
-        model.max_seq_length = max_length
-    kept = model.max_seq_length or MAX_LENGTH
+    kept = _limit(model, max_length)
     prompts = read_prompts(folder)
     text = prompts.text(prompt, "prompt", str(folder))
     patterns = ("*.json", "*.safetensors", "pytorch_model*.bin")
     weights = files_hash(file for pattern in patterns for file in sorted(folder.rglob(pattern)))
     facts = (str(folder), _pooler_of(model), kept, weights)
     return LibraryModel(*facts, model, prompts=prompts.texts, prompt=text)
+
+
+@contextmanager
+def _with_modules(folder: Path) -> Iterator[Path]:
+    """The folder; for one of model2vec from before it wrote modules.json, one with links to its files and with that."""
+    if (folder / "modules.json").is_file():
+        yield folder
+        return
+    normalise = json.loads((folder / "config.json").read_text(encoding="utf8")).get("normalize")
+    kinds = ["StaticEmbedding", *(["Normalize"] if normalise else [])]
+    modules = [
+        {"idx": at, "name": str(at), "path": f"{at or ''}", "type": f"sentence_transformers.models.{kind}"}
+        for at, kind in enumerate(kinds)
+    ]
+    with TemporaryDirectory() as beside:
+        place = Path(beside)
+        for file in folder.iterdir():
+            (place / file.name).symlink_to(file.resolve())
+        (place / "modules.json").write_text(json.dumps(modules), encoding="utf8")
+        yield place
+
+
+def _limit(model: Any, max_length: int | None) -> int:
+    """The tokens that are kept of a text; static vectors, which have no limit of their own, get ours."""
+    if type(model[0]).__name__ != "StaticEmbedding":
+        if max_length is not None:
+            model.max_seq_length = max_length
+        return int(model.max_seq_length or MAX_LENGTH)
+    tokenizer = model[0].tokenizer
+    kept = max_length or (tokenizer.truncation or {}).get("max_length", MAX_LENGTH)
+    tokenizer.enable_truncation(kept)
+    return int(kept)
 
 
 def holds_our_module(folder: Path) -> bool:

@@ -20,6 +20,7 @@ from cse_train.backbone.config_file import require_fitting
 from cse_train.backbone.folders import files_hash, list_encoders, locate, weight_files
 from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
 from cse_train.backbone.reading_order import first_token_problem, others_than_first, reads_first
+from cse_train.backbone.refusals import find_static_vectors, require_encoder
 from cse_train.backbone.weight_files import read_tensors
 from cse_train.checkpoint import BEST, LoadedRun, load_model
 from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
@@ -78,7 +79,8 @@ def open_model(
     encoder: str | None = None,
 ) -> TextModel:
     """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
-    sentence-transformers folder, on this rank's device in eval mode and fp32; or the averages of a file's word vectors.
+    sentence-transformers or model2vec folder, on this rank's device in eval mode and fp32; or the averages of a file's
+    word vectors.
 
     All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder;
     `prompt` names another of the encoder's prompts than the one that it was trained with, or than the default;
@@ -99,10 +101,11 @@ def open_model(
         return open_word_vectors(path, max_length)
     if is_run(path):
         return _open_run(path, pooler, max_length, prompt, load_model(path, signature, encoder))
-    if (path / "modules.json").is_file():
+    if (path / "modules.json").is_file() or find_static_vectors(path):
         return open_library_model(path, pooler, max_length, prompt)
     if str(path) in list_encoders() or ((path / "config.json").is_file() and weight_files(path)):
         return _open_encoder(path, pooler, max_length, prompt)
+    require_encoder(path)
     absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
     reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), list_encoders())}"
     raise ConfigError([f"not a model: model={path} {reason}; {MODEL_ADVICE}"])

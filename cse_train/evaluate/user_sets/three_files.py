@@ -1,9 +1,11 @@
 """A retrieval set as a folder of three files: documents, queries, and judgements that join them by their IDs.
 
 The layout is BEIR's (https://github.com/beir-cellar/beir): `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`; each
-may be any table that is read here, and the judgements may also lie beside the others, as `qrels.tsv`.
+may be any table that is read here, and lie beside the others or in a folder of its name, such as NanoBEIR's
+`corpus/NanoMSMARCO-00000-of-00001.parquet`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,12 +32,15 @@ JUDGEMENT_NAMES = {
     "relevance": ("score", "relevance", "judgement", "label"),
 }
 JUDGEMENTS = "qrels"
+SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+"""What the hub writes behind a split's name."""
 JOINED_COLUMNS = ("query_id", "query", "document_id", "document", "relevance")
 
 
 def is_three_files(file: UserFile) -> bool:
     """Whether a folder has documents and queries."""
-    return file.path is not None and file.path.is_dir() and all(_tables(file.path, part) for part in TEXT_NAMES)
+    folder = file.path
+    return folder is not None and folder.is_dir() and all(_list_tables(folder, part) for part in TEXT_NAMES)
 
 
 def open_three_files(file: UserFile) -> TextTable:
@@ -46,8 +51,8 @@ def open_three_files(file: UserFile) -> TextTable:
     """
     assert file.path is not None
     folder = file.path
-    paths = {part: _only(_tables(folder, part), folder, part) for part in TEXT_NAMES}
-    judgements = _open(file, _find_judgements(file))
+    paths = {part: _find_table(file, part) for part in TEXT_NAMES}
+    judgements = _open(file, _find_table(file, JUDGEMENTS))
     named = name_columns(judgements, {}, JUDGEMENT_NAMES, ("query", "document"))
 
     def read(names: Sequence[str]) -> Iterator[Fields]:
@@ -100,28 +105,26 @@ def _open(file: UserFile, path: Path) -> TextTable:
     return open_table(replace(file, file=str(path)))
 
 
-def _tables(folder: Path, name: str) -> list[Path]:
-    """The tables of this name, of whatever format."""
+def _list_tables(folder: Path, name: str) -> list[Path]:
+    """The tables of this name, of whatever format; where there is none, those in a folder of this name."""
     endings = [end + packed for end in TABLE_SUFFIXES for packed in ("", PACKED_SUFFIX)]
-    return sorted(path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings)
+    beside = [path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings]
+    inside = [path for path in folder.glob(f"{name}/*") if path.name.lower().endswith(tuple(endings))]
+    return sorted(beside or inside)
 
 
-def _find_judgements(file: UserFile) -> Path:
-    """The file beside the others, or the one of the split that is asked for."""
+def _find_table(file: UserFile, name: str) -> Path:
+    """The one there is; of several in a folder, and of judgements in a folder, the one of the split."""
     assert file.path is not None
-    folder = file.path / JUDGEMENTS
-    if not folder.is_dir():
-        return _only(_tables(file.path, JUDGEMENTS), file.path, JUDGEMENTS)
-    splits = {path.name.partition(".")[0]: path for path in sorted(folder.iterdir()) if path.is_file()}
-    if file.split is None and len(splits) == 1:
-        return next(iter(splits.values()))
-    if file.split not in splits:
-        hint = nearest(file.split, splits) if file.split else f"give `split:`, one of {', '.join(splits)}"
-        raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
-    return splits[file.split]
-
-
-def _only(paths: Sequence[Path], folder: Path, name: str) -> Path:
+    folder, paths = file.path, _list_tables(file.path, name)
+    is_split = bool(paths) and paths[0].parent != folder
+    if is_split and (len(paths) > 1 or (name == JUDGEMENTS and file.split)):
+        splits = [SHARD.sub("", path.name.partition(".")[0]) for path in paths]
+        paths = [path for path, split in zip(paths, splits, strict=True) if split == file.split]
+        if not paths:
+            names = list(dict.fromkeys(splits))
+            hint = nearest(file.split, names) if file.split else f"give `split:`, one of {', '.join(names)}"
+            raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
     if len(paths) != 1:
         have = f"has {', '.join(path.name for path in paths)}" if paths else f"has no {name}"
         raise ConfigError([f"which {name}: {folder} {have}; give one, such as {name}.jsonl or {name}.tsv"])

@@ -201,6 +201,17 @@ def test_what_a_device_decides_is_a_signature_of_its_own():
 
 
 @pytest.mark.parametrize("method", ["diffcse", "d2cse"])
+def test_where_the_generator_is_not_at_hand_an_encoder_with_a_head_is_told_to_serve(method: str) -> None:
+    given = {"train.corpus": "generated", "train.dev": "generated_dev:20", "method.generator": "nobody/has-this"}
+    for encoder, told in (("words-l2-h128", True), ("nobody/has-that", False)):
+        absent = dict[str, str]()
+        identity(parse_run({"method": method, **given, "train.encoder": encoder}), DataPaths(), absent=absent)
+        assert absent["method"].startswith("missing encoder: method.generator=nobody/has-this")
+        advice = f"; or set method.generator={encoder}, which has a masked-LM head of its own vocabulary"
+        assert absent["method"].endswith(advice) is told
+
+
+@pytest.mark.parametrize("method", ["diffcse", "d2cse"])
 def test_a_generator_of_another_vocabulary_is_a_missing_input_before_the_first_run(method: str) -> None:
     given = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.encoder": "words-l2-h128"}
     for generator, told in (("wiki-l1-h64", True), ("words-l1-h64", False), ("words-l2-h128", False)):

@@ -17,6 +17,7 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 from tests.cse_train.encoders import SIZES, tokenizer_of, write_encoder
+from tests.cse_train.zoo.pieces import make_tokenizer
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 VIT = {**SMALL, "image_size": 8, "patch_size": 4}
@@ -72,7 +73,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_what_is_no_encoder_is_refused_by_a_plan_and_by_a_run(what: str, tmp_path: Path) -> None:
     write, line = REFUSED[what]
     write(tmp_path / "model")
-    for read in (load_backbone, backbone_identity):
+    for read in (load_backbone, backbone_identity, lambda name: open_model(Path(name), pooler="mean")):
         with pytest.raises(ConfigError, match=line) as caught:
             read(str(tmp_path / "model"))
         assert "\n" not in str(caught.value)
@@ -128,3 +129,41 @@ def test_padding_that_lacks_is_another_token_in_memory_alone(without_mask: Path)
     assert tokenizer.pad_token == "[SEP]" and tokenizer("the river")["input_ids"][-1] == tokenizer.pad_token_id
     assert (without_mask / "tokenizer_config.json").read_bytes() == before
     assert backbone_identity(str(without_mask))[1] == load_backbone(str(without_mask)).tokenizer_hash
+
+
+def strip_tokenizer(folder: Path) -> Path:
+    """An encoder's folder without what its tokenizer is made of."""
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    return folder
+
+
+def test_a_vocabulary_alone_is_a_tokenizer_as_its_maker_meant_it(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer("bert")
+    folder = strip_tokenizer(write_encoder(tmp_path / "m", "bert", tokenizer, vocab_size=len(tokenizer)))
+    words = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf8")
+    read = load_tokenizer(folder)
+    assert read.model_max_length > 1e20
+    for text in ("The old Bridge", "winter music 77"):
+        assert read(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert open_model(folder, pooler="cls_no_mlp", max_length=64).embed([" ".join(words)]).shape == (1, 32)
+
+
+BARE = {
+    "slow alone": ("esm", "vocab.txt", "^slow tokenizer: EsmTokenizer has no fast form; save one with tokenizer.json"),
+    "a config alone": ("bert", "tokenizer_config.json", "^missing tokenizer: .* has special tokens alone; put its t"),
+}
+
+
+@pytest.mark.parametrize("what", BARE)
+def test_a_tokenizer_that_cannot_be_used_is_refused_with_what_to_put_there(what: str, tmp_path: Path) -> None:
+    kind, name, line = BARE[what]
+    changed = {"position_embedding_type": "rotary", "mask_token_id": 4} if kind == "esm" else {}
+    folder = strip_tokenizer(write_encoder(tmp_path / "m", kind, **changed))
+    content = "{}" if name.endswith("json") else "\n".join(["<cls>", "<pad>", "<eos>", "<unk>", *"LAGV", "<mask>"])
+    (folder / name).write_text(content, encoding="utf8")
+    for read in (load_backbone, backbone_identity):
+        with pytest.raises(ConfigError, match=line) as caught:
+            read(str(folder))
+        assert "\n" not in str(caught.value)

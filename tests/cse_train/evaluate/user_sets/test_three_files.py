@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
@@ -49,6 +52,26 @@ def tables(folder: Path) -> None:
     delimited(folder / "qrels.tsv", [["qid", "docid"], *rows])
 
 
+NANO_TABLES = {
+    "corpus": [{"_id": key, "text": f"{title} {text}"} for key, (title, text) in DOCUMENTS.items()],
+    "queries": [{"_id": key, "text": QUERIES[key]} for key in JUDGED],
+    "qrels": [{"query-id": query, "corpus-id": key} for query, keys in JUDGED.items() for key in keys],
+}
+
+
+def nano(folder: Path, splits: tuple[str, ...] = ("NanoMSMARCO",)) -> None:
+    """NanoBEIR's: a folder for each part with a Parquet file for each split, and a card that names them."""
+    configs = []
+    for part, rows in NANO_TABLES.items():
+        (folder / part).mkdir(parents=True)
+        for split in splits:
+            kept = rows if split == "NanoMSMARCO" or part != "qrels" else rows[:9]
+            pq.write_table(pa.Table.from_pylist(kept), folder / part / f"{split}-00000-of-00001.parquet")
+        files = [{"split": split, "path": f"{part}/{split}-*"} for split in splits]
+        configs.append({"config_name": part, "data_files": files})
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n", encoding="utf8")
+
+
 def lines(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
 
@@ -68,7 +91,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "faq"
 
 
-@pytest.mark.parametrize("write", [beir, tables])
+@pytest.mark.parametrize("write", [beir, tables, nano])
 def test_beirs_layout_and_tables_hold_the_same_set(write: Callable[[Path], None], tmp_path: Path) -> None:
     write(tmp_path / "faq")
     loaded = load_judgements(mine(tmp_path / "faq", split="test" if write is beir else None))
@@ -126,6 +149,28 @@ def test_documents_of_one_text_are_two_and_a_document_of_the_querys_id_is_left_o
     delimited(tmp_path / "faq/qrels.tsv", [["query-id", "corpus-id"], ["1", "2"], ["9", "3"]])
     loaded = load_judgements(mine(tmp_path / "faq"))
     assert loaded.documents == ("a", "b", "b") and loaded.queries == ("a", "a") and loaded.itself == (0, None)
+
+
+def test_scores_of_nanobeirs_folder_are_those_of_its_evaluator_behind_prompts(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
+    from sentence_transformers.sentence_transformer.evaluation import NanoBEIREvaluator
+
+    nano(tmp_path / "nano", ("NanoMSMARCO", "NanoNQ"))
+    prompts = {"query": "town light ", "document": "old road "}
+    bare = write_encoder(tmp_path / "bare", "bert", tokenizer_of("[CLS]", "[SEP]"))
+    modules = library.sentence_transformer.modules
+    parts = [modules.Transformer(str(bare)), modules.Pooling(32, "mean")]
+    library.SentenceTransformer(modules=parts, prompts=prompts).save(str(tmp_path / "st"))
+    judge = NanoBEIREvaluator(["msmarco", "nq"], dataset_id=str(tmp_path / "nano"), show_progress_bar=False)
+    theirs, model = judge(library.SentenceTransformer(str(tmp_path / "st"))), open_model(tmp_path / "st")
+    for split in ("NanoMSMARCO", "NanoNQ"):
+        paths = DataPaths(files=(mine(tmp_path / "nano", split=split),))
+        ours = {score.metric: score for score in evaluate(model, paths, ["faq"], {})}
+        for metric, name in (("ndcg@10", "ndcg@10"), ("mrr@10", "mrr@10"), ("recall@1", "accuracy@1")):
+            assert ours[metric].value == pytest.approx(100 * theirs[f"{split}_cosine_{name}"], abs=1e-6), metric
+        assert ours["ndcg@10"].protocol.prompt == "query: town light , document: old road "
+    with pytest.raises(ConfigError, match=r"^which split: .* split=None; give `split:`, one of NanoMSMARCO, NanoNQ$"):
+        load_judgements(mine(tmp_path / "nano"))
 
 
 BAD: dict[str, tuple[str, str, str]] = {
