@@ -214,6 +214,8 @@ def test_the_examples_of_the_tables_are_valid(heading: str, tmp_path: Path) -> N
         space |= {"set": given} if example.startswith("train.") else given
         if "cells" not in given:
             space.setdefault("space", {"method.dup_rate": {"grid": [0.16, 0.32]}})
+        if "forgotten" in given:
+            space["evaluate"] = list(given["forgotten"])
         if "trainer" in given:
             del space["method"]
             space["space"] = {"learning_rate": {"grid": [0.16, 0.32]}}
