@@ -87,8 +87,8 @@ def build_planned(
     idle = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
     forgotten = {baselines.name_change(column): column for column in resolved.space.forgotten}
-    spec = replace(spec, columns=[*spec.columns, *forgotten])
-    spec = replace(spec, scales=spec.scales | {name: spec.scales[column] for name, column in forgotten.items()})
+    scales = {name: spec.scales[column] for name, column in forgotten.items()}
+    spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
     made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
     return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
