@@ -7,6 +7,8 @@ from cse_train.results import Json, Settings
 
 FIRST_MINIATURES = {"small": "wiki_small", "tiny": "wiki_tiny"}
 """Shipped profiles by their names of before -> today's: what says no encoder was recorded under a name of before."""
+TURNED = "-"
+"""Stands before the name of an imported metric whose sign is turned."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,24 @@ class SweepSpec:
     def score(self) -> str:
         """Of imported runs: the metric that is their best score, with what was done to it."""
         return str(self.stored.get("score", ""))
+
+    @property
+    def trainer(self) -> Mapping[str, object]:
+        """The `trainer:` of its space; empty where methods of ours are trained."""
+        trainer = (self.yaml or {}).get("trainer")
+        return trainer if isinstance(trainer, Mapping) else {}
+
+    @property
+    def counts_parts(self) -> bool:
+        """Whether its runs count parts of the whole in place of examples: a program reports the share that is done."""
+        return bool(self.trainer) and not self.trainer.get("length")
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the ledger, whose higher score wins, has its runs' scores with their sign turned."""
+        declared = self.trainer.get("score")
+        is_least = isinstance(declared, Mapping) and declared.get("direction") == "min"
+        return is_least or self.score.startswith(TURNED)
 
     @property
     def says_better(self) -> bool:

@@ -15,6 +15,8 @@ BEST_FOLDER, LAST_FOLDER = "best", "last"
 """Of a run's folder: where the model to use lies, and the state to go on from; `checkpoint` writes both."""
 PROGRAM_MARK = "cse_run.json"
 """Beside the best model of a program of the user's own: which run it is of, the step and the score."""
+PROGRAM_POINTS = Path(LAST_FOLDER, "points.jsonl")
+"""Of the folder of a program's run: what it reported."""
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
 """This machine, in the names of files that are being written: other machines may share the folder."""
 
@@ -27,6 +29,16 @@ def cache_folder() -> Path:
 def holds_program_model(folder: Path) -> bool:
     """Whether a folder is the best model of a program's run, as its own library saved it."""
     return (folder / PROGRAM_MARK).is_file()
+
+
+def lacks_program_model(run_folder: Path) -> str | None:
+    """The line for a program's run that saved no model; None for any other folder."""
+    if not (run_folder / PROGRAM_POINTS).is_file() or holds_program_model(run_folder / BEST_FOLDER):
+        return None
+    return (
+        f"no model: run={run_folder}, its program saved none; save one into `best_dir`, "
+        "`trial.best_folder` or `cse.best_folder()` after a report that was the best"
+    )
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:

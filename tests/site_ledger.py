@@ -34,6 +34,7 @@ def train(
     overrides = dict(resolved.overrides)
     spec = {"title": resolved.space.title, "space": resolved.space.id, "file": str(resolved.space.file.resolve())}
     spec |= {"profile": resolved.profile.name, "encoder": str(resolved.profile.train["train.encoder"])}
+    spec |= {"yaml": dict(resolved.space.written)} if resolved.own_loop else {}
     ledger.record_sweep(name, SweepSpec(spec | {"set": overrides, "seeds": list(range(seeds))}))
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in space.runs])
     for run, value in runs:

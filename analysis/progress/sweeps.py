@@ -45,6 +45,8 @@ class SweepProgress:
     live: bool
     """Whether a driver holds one of its runs now."""
     best: float | None
+    """The higher one wins: of a score whose lower value is better the sign is turned."""
+    is_turned: bool
     best_run: str
     seconds_left: float | None
     """At the pace of the newest runs; None where nobody is training or nothing is known yet."""
@@ -155,6 +157,7 @@ def progress_of(
         share=sum(1.0 if row.state in FINAL else row.share for row in rows) / max(len(rows), at_most, 1),
         live=live,
         best=best.best if best else None,
+        is_turned=spec.is_turned,
         best_run=labels(sweep, rows, searched)[best.signature] if best else "",
         seconds_left=pace.seconds_left(connection, sweep, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),

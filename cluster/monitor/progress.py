@@ -70,7 +70,7 @@ class Progress:
         """An event in words, with where the sweep stands after it."""
         words: list[str] = [event.kind, self._labels.get(event.signature, event.signature)]
         if event.kind in (EventKind.DONE, EventKind.STOPPED) and event.best is not None:
-            words.append(f"best {event.best:.2f}")
+            words.append(f"best {event.best_reported:.2f}")
         if event.reason:
             words.append(event.reason)
         if event.log and event.kind in (EventKind.FAILED, EventKind.RETRIED):

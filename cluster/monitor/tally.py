@@ -23,6 +23,8 @@ class Tally:
     total_examples: dict[str, int] = field(default_factory=dict)
     """Signature -> examples of the whole run, for the share that is trained."""
     best: float | None = None
+    best_reported: float | None = None
+    """`best` with the sign that its run reports."""
     _counts: Counter[EventKind] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -44,7 +46,7 @@ class Tally:
             self.trained[event.signature] = event.examples
         is_news = event.best is not None and (self.best is None or event.best > self.best)
         if is_news and event.kind != EventKind.FAILED:
-            self.best = event.best
+            self.best, self.best_reported = event.best, event.best_reported
 
     def count(self, *kinds: EventKind) -> int:
         return sum(self._counts[kind] for kind in kinds)
@@ -84,8 +86,8 @@ class Tally:
         words = RunState.RUNNING, RunState.STOPPED, RunState.FAILED
         counts = zip(map(self.count, kinds), words, strict=True)
         parts += [f"{number} {word}" for number, word in counts if number]
-        if self.best is not None:
-            parts.append(f"best run {self.best:.2f}")
+        if self.best_reported is not None:
+            parts.append(f"best run {self.best_reported:.2f}")
         if left := self.seconds_left(now):
             parts.append(f"about {clock(left)} left")
         return ", ".join(parts)

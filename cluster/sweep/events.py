@@ -42,12 +42,19 @@ class SweepEvent:
     total_examples: int = 0
     """Examples of the whole run."""
     best: float | None = None
+    """The higher one wins: of a score whose lower value is better the sign is turned."""
+    is_turned: bool = False
     state: RunState | None = None
     """The run's state in the ledger after this event."""
     reason: str = ""
     """One line: why it failed, was retried, or is waited for."""
     log: str = ""
     """Folder of the run's log files, where it has one."""
+
+    @property
+    def best_reported(self) -> float | None:
+        """The best score with the sign that the run reports."""
+        return -self.best if self.is_turned and self.best is not None else self.best
 
 
 OnEvent = Callable[[SweepEvent], None]

@@ -178,6 +178,7 @@ class Recorder:
         if row:
             facts = {"state": row.state, "examples": row.examples or 0, "best": row.best, **facts}
         total = planned.examples or 0
+        facts["is_turned"] = planned.run.options.TURNED
         self.on_event(SweepEvent(kind=kind, signature=planned.signature, total_examples=total, **facts))
 
     def _record_result(self, claimed: ClaimedRun, state: RunState, result: SlotResult) -> None:

@@ -1,3 +1,3 @@
 """The training loop, its batches and its optimiser."""
 
-__all__ = ["contract", "finished", "fit", "loop", "saver"]
+__all__ = ["contract", "finished", "fit", "loop", "saver", "trainer"]

@@ -39,7 +39,7 @@ def _run(space: str, folder: Path) -> Outcome:
 
 
 def test_the_plan_counts_the_runs_and_knows_no_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [words[0] for words in COMMANDS] == ["plan", "run", "table", "compare", "export"]
+    assert [words[0] for words in COMMANDS] == ["plan", "doctor", "run", "table", "compare", "export"]
     assert main(COMMANDS[0]) == 0
     said = capsys.readouterr().out
     assert "4 cells x 3 seeds = 12 runs, 12 unique: 0 done, 12 to run" in said and "left: unknown" in said

@@ -10,7 +10,7 @@ from cse.cli import ledgers, options
 from cse.cli.loader import deferred
 from cse.tables.lookup import encoder_for, lineage_of
 from cse_train.fields import ConfigError
-from cse_train.files import holds_program_model
+from cse_train.files import holds_program_model, lacks_program_model
 
 with deferred(__name__):
     from cse_train.export import export as exporting
@@ -59,6 +59,8 @@ def export(
         exporting.copy_model(best, to.resolve())
         print(f"wrote {to.resolve()}, the model as the program saved it")
         return
+    if absent := lacks_program_model(folder):
+        raise ConfigError([absent])
     place = encoder_for(best, opened, encoder)
     agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage, encoder=place)
     print(f"wrote {to.resolve()} ({form})")

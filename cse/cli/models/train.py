@@ -34,6 +34,8 @@ with deferred(__name__):
 Method = Annotated[str, typer.Argument(metavar="METHOD", help="A method, such as simcse.")]
 Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).", show_default=False)]
 
+SPACE_ENDINGS = (".yaml", ".yml")
+
 
 def train(
     method: Method,
@@ -48,6 +50,9 @@ def train(
     to: Folder = None,
 ) -> None:
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
+    if method.endswith(SPACE_ENDINGS):
+        what = f"no method: method={method} is a space, of methods or of a trainer of your own"
+        raise ConfigError([f"{what}; cse run {method} trains its runs"])
     methods.require(method)
     given, files = read_settings(arguments.settings(settings), Path.cwd())
     paths = add_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, RunRow
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.data_sets import DATA_DIGITS
 from analysis.tables.labels import label, varying
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import Format, FormatOption, listing
 from cse.cli.options import sweep_named
+from cse_train.plugins.trainer import PARTS
 
 Sweep = Annotated[
     str | None,
@@ -35,10 +37,15 @@ def list_runs(
         sweep = sweep_named(sweep, opened)
     runs = opened.runs(sweep=sweep, states=state) if opened else []
     names = settings_of(opened, sweep) if opened and form == "text" else {}
+    specs = _specs_of(opened, sweep) if opened and form == "text" else {}
     versions = opened.versions() if opened else {}
     sources = {name: f"imported from {source.file}" for name, source in (opened.imports() if opened else {}).items()}
     row_of = _short if form == "text" else _whole
-    return [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
+    rows = [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
+    return [
+        row | _told(run, specs[run.signature]) if run.signature in specs else row
+        for run, row in zip(runs, rows, strict=True)
+    ]
 
 
 def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, object]:
@@ -56,6 +63,18 @@ def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
             axes = varying(keys, [axis for axis in dict.fromkeys(itertools.chain(*keys)) if axis != "method"])
             names = {link.signature: label(link.cell, axes) for link in links} | names
     return names
+
+
+def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, SweepSpec]:
+    """Signature -> the description of its sweep, where its numbers stand otherwise in the ledger than they are told."""
+    rows = [row for row in opened.sweeps() if sweep in (None, row.id) and (row.spec.counts_parts or row.spec.is_turned)]
+    return {signature: row.spec for row in rows for signature in opened.signatures(row.id)}
+
+
+def _told(run: RunRow, spec: SweepSpec) -> dict[str, object]:
+    """The score as it was reported, and the share of a run that counts parts."""
+    told: dict[str, object] = {"best": -run.best} if spec.is_turned and run.best is not None else {}
+    return told | ({"examples": f"{run.examples / PARTS:.0%}"} if spec.counts_parts and run.examples else {})
 
 
 def _short(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, object]:

@@ -26,6 +26,7 @@ with deferred(__name__):
     from cse.doctor import encoders as describing
     from cse.doctor import probe as probing
     from cse.doctor import repair as repairing
+    from cse.doctor import try_program as trying
     from cse_train import numerics
 
 Space = Annotated[
@@ -35,6 +36,12 @@ Probe = Annotated[
     bool,
     typer.Option(
         "--probe", help="Also train the space's largest cell for 200 steps and suggest how many runs fit at once."
+    ),
+]
+TryOption = Annotated[
+    bool,
+    typer.Option(
+        "--try", help="Also run a trainer's script shortly, twice by one seed: does it report, and set its seed?"
     ),
 ]
 
@@ -61,6 +68,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --repair: put it ri
 def doctor(
     space: Space = None,
     probe: Probe = False,
+    try_script: TryOption = False,
     form: FormatOption = "text",
     repair: RepairOption = False,
     yes: Yes = False,
@@ -75,14 +83,29 @@ def doctor(
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
     if encoder is not None and space is not None:
         raise ConfigError([f"two questions: --encoder={encoder} and {space}; give one, a space names its encoders"])
+    if try_script:
+        require_trainer(given, space)
     findings = examine(given, space) if encoder is None else describe(given, encoder)
     if probe and space is not None and not stops(findings):
         findings += run_probe(given, space)
+    if try_script and space is not None and not stops(findings):
+        resolved = _resolve(given, space)
+        findings += trying.try_program(resolved, _paths(given, resolved)[0])
     if form == "json":
         print(dump_json([dataclasses.asdict(finding) for finding in findings]))
     else:
         print(text(findings))
     return exit.MISTAKE if stops(findings) else exit.DONE
+
+
+def require_trainer(given: SweepArguments, space: str | None) -> None:
+    """ConfigError unless the space is of a program of the user's own, which would run here."""
+    if space is None or given.address is not None:
+        raise ConfigError(["nothing to try: --try runs a script here; give FILE, and leave --address out"])
+    if not _resolve(given, space).own_loop:
+        raise ConfigError(
+            [f"no trainer: --try runs a script of your own, and {space} names none; --probe trains a run"]
+        )
 
 
 def repair_ledger(given: SweepArguments, yes: bool) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
-from analysis.sweep_spec import SweepSpec
+from analysis.sweep_spec import TURNED, SweepSpec
 from analysis.tables.results import DEV
 from analysis.tables.spec import MetricScale, Sense
 from cse.tables.imported import IMPORTED
@@ -19,10 +19,6 @@ from cse_train.evaluate.metric_names import needs_direction, read_span
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Protocol
 from search_spaces.user_data.places import ENCODER
-
-TURNED = "-"
-"""Stands before the name of a metric whose sign is turned."""
-
 
 RULE = "rule"
 """The field of a protocol that says how a number was made."""
@@ -80,7 +76,7 @@ def spec_of_metric(metric: Metric) -> dict[str, Scalar]:
 
 def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
     """The metric of an imported sweep with these runs; none is better of a loss that was imported undeclared."""
-    name, turned = spec.score.removeprefix(TURNED), spec.score.startswith(TURNED)
+    name, turned = spec.score.removeprefix(TURNED), spec.is_turned
     better: Sense | None = "lower" if turned else "higher"
     if not spec.says_better and not turned and needs_direction(name):
         better = None

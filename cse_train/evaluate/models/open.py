@@ -28,7 +28,7 @@ from cse_train.evaluate.models.library_model import open_library_model
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.evaluate.models.word_vectors import open_word_vectors
 from cse_train.fields import ConfigError, nearest
-from cse_train.files import holds_program_model
+from cse_train.files import holds_program_model, lacks_program_model
 from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.modules.prompts import PromptedEncoder
@@ -93,6 +93,8 @@ def open_model(
         raise ConfigError([f"unknown pooler: pooler={pooler}; {nearest(pooler, POOLERS)}"])
     if (of_program := find_program_model(path)) is not None:
         path, encoder = of_program, None
+    if line := lacks_program_model(path):
+        raise ConfigError([line])
     if encoder is not None and not is_run(path):
         raise ConfigError([f"no run: encoder={encoder} of model={path}; leave it out, or give a run's folder"])
     if path.is_file():

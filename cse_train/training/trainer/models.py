@@ -13,7 +13,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, replace_file
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POINTS, replace_file
 from cse_train.results import Json, Point
 
 CHECKPOINT = "checkpoint-"
@@ -44,7 +44,7 @@ class TrialFolder:
 
     @property
     def points_file(self) -> Path:
-        return self.last / "points.jsonl"
+        return self.path / PROGRAM_POINTS
 
     @property
     def end_file(self) -> Path:

@@ -330,6 +330,27 @@ def test_data_that_a_space_names_travel_or_are_named_by_their_place(
     assert there.settings == here.settings and there.evaluate == here.evaluate
 
 
+@pytest.mark.parametrize("relative", ["script", "data"])
+def test_a_trainer_by_relative_paths_is_refused_in_one_line(
+    somewhere: Path, capsys: pytest.CaptureFixture[str], relative: str
+) -> None:
+    Path("train.py").write_text("print(1)\n", encoding="utf8")
+    Path("pairs.json").write_text("[]", encoding="utf8")
+    places = {"script": "train.py", "data": "pairs.json"}
+    places |= {name: str(somewhere / file) for name, file in places.items() if name != relative}
+    trainer = f"{{script: {places['script']}, data: [{places['data']}], score: {{name: acc}}}}"
+    Path("mine.yaml").write_text(f"version: 1\nid: mine\ntrainer: {trainer}\nspace: {{x: {{grid: [1]}}}}\n")
+    assert main(["launch", "slurm", "mine.yaml", "--dry-run"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "a trainer does not travel:" in line and "by relative paths; give absolute ones" in line
+    Path("mine.yaml").write_text(
+        Path("mine.yaml").read_text().replace(places[relative], str(somewhere / places[relative]))
+    )
+    registry.forget()
+    assert main(["launch", "slurm", "mine.yaml", "--dry-run"]) == 0
+    registry.forget()
+
+
 def test_too_much_to_bring_is_refused_in_one_line(own_files: None, capsys: pytest.CaptureFixture[str]) -> None:
     noise = base64.b64encode(random.Random(0).randbytes(200_000)).decode()
     Path("methods", "lab_of_mine", "margin.py").write_text(f"MARGIN = '{noise}'\n", encoding="utf8")

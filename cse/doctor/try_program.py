@@ -1,0 +1,52 @@
+"""One short run of a user's own program, twice by one seed: whether it reports, and whether it sets its seed."""
+
+import tempfile
+from pathlib import Path
+
+from cse.doctor.checks import Finding
+from cse_train.config import RunConfig
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from cse_train.reading import MachineFault
+from cse_train.results import Point
+from cse_train.training.trainer.run import ProgramFailed, train
+from search_spaces.cell_names import cell_name
+from search_spaces.cells import ResolvedSpace
+
+
+def try_program(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
+    """Two runs of the first cell's first seed, each ended by its first report; a stop where one fails."""
+    cell, seed = resolved.cells()[0], resolved.space.seeds[0]
+    try:
+        first, second = (_report_once(cell.run(seed), paths) for _ in range(2))
+    except ConfigError as error:
+        return [Finding("stop", "try", line) for line in error.problems]
+    except (ProgramFailed, MachineFault) as error:
+        return [Finding("stop", "try", f"{cell_name(cell.key, seed)}: {error}")]
+    name = cell.run(seed).train.dev
+    done = f"{first.examples / int(str(cell.run(seed).train.examples)):.0%} of the run"
+    told = (
+        f"{cell_name(cell.key, seed)}: {name}={_score(cell.run(seed), first):.6g} after {first.seconds:.0f} s, {done}"
+    )
+    if first.best == second.best:
+        return [Finding("fine", "try", f"{told}; the same seed twice gave one score")]
+    line = f"your script does not set its seed: the same seed gave {_score(cell.run(seed), second):.6g} the second time"
+    return [Finding("fine", "try", told), Finding("note", "try", f"{line}; call transformers.set_seed(seed) at first")]
+
+
+def _report_once(run: RunConfig, paths: DataPaths) -> Point:
+    """The first report of a run, which ends with it."""
+    points: list[Point] = []
+
+    def stop(point: Point) -> bool:
+        points.append(point)
+        return True
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(run, paths, Path(folder), stop)
+    return points[0]
+
+
+def _score(run: RunConfig, point: Point) -> float:
+    """As the program reports it, times its scale."""
+    return -point.best if run.options.TURNED else point.best
