@@ -25,13 +25,16 @@ def try_program(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
         return [Finding("stop", "try", f"{cell_name(cell.key, seed)}: {error}")]
     name = cell.run(seed).train.dev
     done = f"{first.examples / int(str(cell.run(seed).train.examples)):.0%} of the run"
-    told = (
+    summary = (
         f"{cell_name(cell.key, seed)}: {name}={_score(cell.run(seed), first):.6g} after {first.seconds:.0f} s, {done}"
     )
     if first.best == second.best:
-        return [Finding("fine", "try", f"{told}; the same seed twice gave one score")]
+        return [Finding("fine", "try", f"{summary}; the same seed twice gave one score")]
     line = f"your script does not set its seed: the same seed gave {_score(cell.run(seed), second):.6g} the second time"
-    return [Finding("fine", "try", told), Finding("note", "try", f"{line}; call transformers.set_seed(seed) at first")]
+    return [
+        Finding("fine", "try", summary),
+        Finding("note", "try", f"{line}; call transformers.set_seed(seed) at first"),
+    ]
 
 
 def _report_once(run: RunConfig, paths: DataPaths) -> Point:

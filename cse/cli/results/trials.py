@@ -73,8 +73,8 @@ def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, SweepSpec]:
 
 def _told(run: RunRow, spec: SweepSpec) -> dict[str, object]:
     """The score as it was reported, and the share of a run that counts parts."""
-    told: dict[str, object] = {"best": -run.best} if spec.is_turned and run.best is not None else {}
-    return told | ({"examples": f"{run.examples / PARTS:.0%}"} if spec.counts_parts and run.examples else {})
+    score: dict[str, object] = {"best": -run.best} if spec.is_turned and run.best is not None else {}
+    return score | ({"examples": f"{run.examples / PARTS:.0%}"} if spec.counts_parts and run.examples else {})
 
 
 def _short(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, object]:
