@@ -56,8 +56,8 @@ class ClusterConfig(Block):
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
-        if not CLUSTER_NAME.fullmatch(name):
-            raise ValueError(f"wrong name: name={name}; lower-case letters, digits and -, at most 40, a letter first")
+        if line := wrong_name(name):
+            raise ValueError(line)
         return name
 
     @field_validator("storage", "data", "ledger")
@@ -128,6 +128,13 @@ def not_absolute(key: str, path: str | None) -> str | None:
     if path is None or Path(path).is_absolute():
         return None
     return f"relative path: {key}={path}; give the absolute path on the cluster"
+
+
+def wrong_name(name: str) -> str | None:
+    """One line for what is no name of a job."""
+    if CLUSTER_NAME.fullmatch(name):
+        return None
+    return f"wrong name: name={name}; lower-case letters, digits and -, at most 40, a letter first"
 
 
 def wrong_ledger(ledger: str | None) -> str | None:

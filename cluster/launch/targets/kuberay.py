@@ -48,7 +48,7 @@ def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
 
 def render(job: LaunchJob, settings: Settings) -> str:
     """A RayJob; a RayCluster where no sweep is named."""
-    metadata = {"name": job.config.name, "namespace": settings.namespace}
+    metadata = {"name": job.name, "namespace": settings.namespace}
     kind, spec = ("RayJob", _job(job, settings)) if job.command else ("RayCluster", cluster_spec(job, settings))
     return yaml.safe_dump(
         {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": spec}, sort_keys=False, width=10_000

@@ -70,7 +70,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
                 entrypoint=entrypoint(job),
                 runtime_env={"working_dir": str(code)},
                 entrypoint_resources=json.loads(ON_HEAD),
-                metadata={"name": job.config.name},
+                metadata={"name": job.name},
             )
     except (RuntimeError, requests.RequestException) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0][:200]

@@ -34,7 +34,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
 def _options(job: LaunchJob, settings: Settings) -> list[str]:
     config = job.config
     options = {
-        "job-name": config.name,
+        "job-name": job.name,
         "nodes": config.nodes,
         "ntasks-per-node": 1,
         "cpus-per-task": config.cpus,
@@ -44,7 +44,7 @@ def _options(job: LaunchJob, settings: Settings) -> list[str]:
         "partition": settings.partition,
         "account": settings.account,
         "signal": "B:TERM@120",
-        "output": f"{config.name}-%j.out",
+        "output": f"{job.name}-%j.out",
     }
     return [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
 

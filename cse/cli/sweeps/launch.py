@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from cluster.launch import targets
-from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
+from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger, wrong_name
 from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
 from cluster.runtime.cards import check_cards
 from cluster.runtime.resources import Node, slots_that_fit
-from cluster.search.limits import parse_budgets
+from cluster.search.limits import Budget, parse_budgets
 from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.sweep_options import BudgetOption, PriceOption, SweepArguments
@@ -39,7 +39,11 @@ Ids = Annotated[
 ]
 Config = Annotated[Path, typer.Option(help="The cluster; cluster/launch/cluster.yaml is an example.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be submitted.")]
-STAYING = ("target", "ids", "config", "dry_run", "address", "plugins")
+Name = Annotated[
+    str | None,
+    typer.Option(metavar="cse-e7", help="Name of the job; by default of the cluster, the space and its options."),
+]
+STAYING = ("target", "ids", "config", "dry_run", "name", "address", "plugins")
 """Parameters that stay here; the others travel."""
 TRAVELLING_PATHS = ("storage", "data", "train_file", "senteval")
 
@@ -51,6 +55,7 @@ def launch(
     ids: Ids = None,
     config: Config = Path("cluster.yaml"),
     dry_run: DryRun = False,
+    name: Name = None,
     budget: BudgetOption = None,
     price: PriceOption = None,
     *,
@@ -59,7 +64,10 @@ def launch(
     """Run spaces on a cluster: as a Ray job, by KubeRay or Slurm. Options are those of cse run."""
     cluster = load(config)
     settings, module = settings_of(target, cluster), targets.load(target)
+    if name is not None and (line := wrong_name(name)):
+        raise ConfigError([line])
     job = _job(ctx, cluster, given, ids or [], target, budget or [], price or cluster.price)
+    job = dataclasses.replace(job, given_name=name)
     print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE
 
@@ -78,7 +86,7 @@ def _job(
         return LaunchJob(cluster)
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
-    _check(cluster, given, ids, budget, price)
+    budgets = _check(cluster, given, ids, budget, price)
     sent = bring_files(ids, given.profile, given.plugins or [])
     # The file says where storage, ledger and data are, unless this command line does.
     ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
@@ -92,11 +100,16 @@ def _job(
     verb = "run" if len(sent.ids) == 1 and sent.ids[0].lower() != ALL else "reproduce"
     pairs = ((name, value) for name, values in options.items() for value in values)
     words = [word for name, value in pairs for word in ([name] if value is None else [name, value])]
-    return LaunchJob(cluster, (verb, *sent.ids, *words, *sent.options), sent.files)
+    return LaunchJob(cluster, (verb, *sent.ids, *words, *sent.options), sent.files, limits=tuple(map(str, budgets)))
 
 
-def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget: list[str], price: str | None) -> None:
-    """ConfigError for spaces, settings, paths and budgets that cannot be, and where no run fits the file's nodes."""
+def _check(
+    cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget: list[str], price: str | None
+) -> tuple[Budget, ...]:
+    """The budgets.
+
+    ConfigError for spaces, settings, paths and budgets that cannot be, and where no run fits the file's nodes.
+    """
     problems = [
         line for name in TRAVELLING_PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))
     ]
@@ -116,11 +129,12 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget
     if budget and len(resolved) > 1:
         raise ConfigError([f"budget of several spaces: budget={', '.join(budget)}; launch each with its own"])
     gpus = given.workers * given.gpus_per_worker
-    parse_budgets(budget, [method for space in resolved for method in methods_of(space)], gpus, price)
+    budgets = parse_budgets(budget, [method for space in resolved for method in methods_of(space)], gpus, price)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     options = dataclasses.replace(given, storage=cluster.storage).unchecked_options()
     check_cards(options, ())
     slots_that_fit(options, [node] * cluster.nodes)
+    return budgets
 
 
 def _read_travelling(ctx: typer.Context) -> dict[str, list[str | None]]:

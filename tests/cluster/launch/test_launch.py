@@ -87,6 +87,19 @@ def test_a_budget_in_money_travels_with_the_file_s_price(capsys: pytest.CaptureF
     assert words[words.index("--price") + 1] == "3 EUR" and words.count("--price") == 1
 
 
+def test_a_job_is_named_after_its_sweep_and_what_travels(capsys: pytest.CaptureFixture[str]) -> None:
+    def name(*words: str) -> str:
+        assert main(["launch", "slurm", *words, "--dry-run"]) == 0
+        (made,) = re.findall("#SBATCH --job-name=(.*)", capsys.readouterr().out)
+        return str(made)
+
+    first = name("E7", "--seeds", "2")
+    assert re.fullmatch("cse-e7-[0-9a-f]{4}", first) and name("E7", "--seeds", "2") == first
+    assert name("E7", "--seeds", "3") != first and name("E7", "--seeds", "2", "--name", "mine") == "mine"
+    assert re.fullmatch("cse-d7-e7-[0-9a-f]{4}", name("D7", "E7"))
+    assert len(name(*(f"{letter}{number}" for letter in "DE" for number in range(1, 9)))) == 40
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -170,6 +183,7 @@ def test_an_unknown_target_is_refused_with_the_nearest(capsys: pytest.CaptureFix
         (("slurm", "E7", "--plugins", "absent.py"), "no such path: plugins=absent.py"),
         (("slurm", "E7", "--profile", "smal"), "unknown profile: profile=smal; did you mean small?"),
         (("slurm", "E7", "--disk-quota", "much"), "no size: disk_quota=much"),
+        (("slurm", "E7", "--name", "Mine_1"), "wrong name: name=Mine_1; lower-case letters, digits and -, at most 40"),
         (("slurm", "E7", "--address", "auto"), "address of a driver: address=auto"),
     ],
 )
