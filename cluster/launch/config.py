@@ -2,8 +2,9 @@
 
 import functools
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
@@ -110,8 +111,7 @@ def _line(problem: ErrorDetails) -> str:
     if place == (GONE,):
         return f"unknown key: {name}=; take it out: `ray up` is Ray's own command, and docs/cluster.md has its file"
     if problem["type"] == "extra_forbidden":
-        block = targets.load(targets.name(str(place[0]))).Settings if place[1:] else _make_model()
-        valid = [name.removesuffix(str(place[-1])) + key for key in block.model_fields]
+        valid = [name.removesuffix(str(place[-1])) + key for key in _keys(place[:-1])]
         return f"unknown key: {name}={value}; {nearest(name, valid)}"
     if problem["type"] == "line_break":
         return f"line break: {name}=; write one line"
@@ -121,6 +121,23 @@ def _line(problem: ErrorDetails) -> str:
     if context.keys() & {"ge", "gt", "le", "lt"}:
         return f"out of range: {name}={value}; {advice.replace('give', 'give a number')}"
     return f"wrong type: {name}={value!r} is a {type(value).__name__}; {advice}"
+
+
+def _keys(place: Sequence[int | str]) -> Iterable[str]:
+    """The keys that a block of the file may have."""
+    block: type[BaseModel] = _make_model()
+    for part in place:
+        if isinstance(part, str):
+            kinds = _classes(block.model_fields[part].annotation)
+            block = next(kind for kind in kinds if issubclass(kind, BaseModel))
+    return block.model_fields
+
+
+def _classes(annotation: Any) -> Iterator[type]:
+    """The classes that an annotation names, such as `list[Block] | None`."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    yield from (kind for part in get_args(annotation) for kind in _classes(part))
 
 
 def not_absolute(key: str, path: str | None) -> str | None:

@@ -1,22 +1,72 @@
 """KubeRay manifests: a RayJob that trains a sweep on a cluster of its own, or a RayCluster that stays."""
 
 import math
+import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from pydantic import Field, field_validator
 
 from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version, send
+from cluster.launch.pods import PodJson, merge_pod, patch_problems
 from cluster.runtime.resources import GROUP_GB
 
-Json = dict[str, Any]
 LEAST_GB, MOST_GB = 8, 64
 """RAM of a head. Slots live there where it has room for all, else on the nodes that train too."""
+LEAST_CPUS, MOST_CPUS, SLOTS_A_CPU = 2, 16, 16
+"""CPUs of a head: the driver and Ray's own processes take two, and so many slots share another one."""
 RAY_SHARE = 0.7
 """Part of a pod's memory that Ray offers."""
+JOB_LABEL = "cse-search/job"
+"""Of every pod: the name of its launch, by which a PodMonitor finds it."""
+OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+"""What Kubernetes takes as a name and as a label's value."""
+CONTAINERS = {"head": "ray-head", "workers": "ray-worker"}
+"""Names that KubeRay's examples use, by which a patch finds them."""
 STAYS = True
+
+
+class Toleration(Block):
+    """Of a node's taint, with Kubernetes' words."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+
+
+class Pods(Block):
+    """What the head or the nodes that train have of their own."""
+
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: list[Toleration] = Field(default_factory=list)
+    shm_gb: Annotated[int, Field(ge=1)] | None = None
+    """/dev/shm; None for KubeRay's own, as large as the pod's memory. What is written there counts as memory."""
+    ephemeral_gb: Annotated[int, Field(ge=1)] | None = None
+    """Disk of the node that the pod asks for and may fill."""
+    pod: dict[str, Any] = Field(default_factory=dict)
+    """A strategic merge patch of the pod."""
+
+
+class HeadPods(Pods):
+    """The head, which drives and does not train."""
+
+    cpus: Annotated[int, Field(ge=1)] | None = None
+    """None for as many as its slots take."""
+    memory_gb: Annotated[int, Field(ge=1)] | None = None
+
+
+class Redis(Block):
+    """Where the head's state lies, so that a new head pod finds it."""
+
+    address: str
+    """host:port."""
+    secret: str | None = None
+    """Secret whose key `password` is its password."""
 
 
 class Settings(Block):
@@ -28,31 +78,101 @@ class Settings(Block):
     """Persistent volume claim (ReadWriteMany) that every pod mounts."""
     mount: str = "/shared"
     """Where; storage, ledger and data lie under it."""
-    secret: str = "ray-token"
-    """Secret whose key `auth_token` is the cluster's token."""
+    secret: str | None = None
+    """Secret whose key `auth_token` is the cluster's token (KubeRay 1.6); None for a token that KubeRay makes."""
     ledger_secret: str | None = None
     """Secret whose key `password` is the ledger's PostgreSQL password."""
+    secrets: dict[str, str] = Field(default_factory=dict)
+    """Variable -> SECRET/KEY, such as a tracker's key."""
     namespace: str = "default"
+    image_pull_secrets: list[str] = Field(default_factory=list)
+    service_account: str | None = None
+    priority_class: str | None = None
+    """Of the pods."""
+    queue: str | None = None
+    """Kueue's local queue, which says when the pods start."""
+    queue_priority: str | None = None
+    """Kueue's workload priority class."""
+    suspend: bool = False
+    """Made without pods, until somebody sets it to false."""
+    redis: Redis | None = None
+    head: HeadPods = Field(default_factory=HeadPods)
+    workers: Pods = Field(default_factory=Pods)
+
+    @field_validator("queue", "queue_priority")
+    @classmethod
+    def _check_queue(cls, queue: str | None) -> str | None:
+        if queue is not None and not OBJECT_NAME.fullmatch(queue):
+            advice = "give lower-case letters, digits, - and ., at most 63"
+            raise ValueError(f"no name of a queue: kuberay.queue={queue}; {advice}")
+        return queue
+
+    @field_validator("secrets")
+    @classmethod
+    def _check_secrets(cls, secrets: dict[str, str]) -> dict[str, str]:
+        for name, place in secrets.items():
+            if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) or not re.fullmatch("[^/]+/[^/]+", place):
+                raise ValueError(f"no secret: kuberay.secrets.{name}={place}; write VARIABLE: SECRET/KEY")
+        return secrets
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
-    """A pod has a limit of memory and sees nothing but its volume."""
+    """A pod has a limit of memory, sees nothing but its volume, and keeps its container."""
     lines = [] if cluster.memory_gb else ["missing value: memory_gb=; KubeRay gives each pod so much"]
     paths = {"storage": cluster.storage, "data": cluster.data}
-    return lines + [
+    lines += [
         f"not on the volume: {name}={path}; pods share only kuberay.mount={settings.mount}"
         for name, path in paths.items()
         if path and not Path(path).is_relative_to(settings.mount)
     ]
+    for name, pods in (("head", settings.head), ("workers", settings.workers)):
+        lines += patch_problems(f"kuberay.{name}.pod", pods.pod)
+    return lines or _losses(cluster, settings)
+
+
+def _losses(cluster: ClusterConfig, settings: Settings) -> list[str]:
+    """What a patch takes from a pod that no job can run without."""
+    spec = cluster_spec(LaunchJob(cluster), settings)
+    groups = {"head": spec["headGroupSpec"], "workers": spec["workerGroupSpecs"][0]}
+    lines = []
+    for name, group in groups.items():
+        pod = group["template"].get("spec", {})
+        first = (pod.get("containers") or [{}])[0]
+        mounts = {mount["name"] for mount in first.get("volumeMounts", ())}
+        volumes = {volume["name"] for volume in pod.get("volumes", ())}
+        kept = {
+            f"the container {CONTAINERS[name]}": first.get("name") == CONTAINERS[name] and bool(first.get("image")),
+            "the volume shared": "shared" in mounts & volumes,
+        }
+        lost = [part for part, is_there in kept.items() if not is_there]
+        advice = "leave that out of the patch"
+        lines += [f"a pod without what it needs: kuberay.{name}.pod takes {part} away; {advice}" for part in lost[:1]]
+    return lines
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """A RayJob; a RayCluster where no sweep is named."""
-    metadata = {"name": job.name, "namespace": settings.namespace}
-    kind, spec = ("RayJob", _job(job, settings)) if job.command else ("RayCluster", cluster_spec(job, settings))
-    return yaml.safe_dump(
-        {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": spec}, sort_keys=False, width=10_000
-    )
+    """A RayJob; a RayCluster where no sweep is named. The first lines say what is asked of the cluster."""
+    labels = {"kueue.x-k8s.io/queue-name": settings.queue, "kueue.x-k8s.io/priority-class": settings.queue_priority}
+    metadata = {
+        "name": job.name,
+        "namespace": settings.namespace,
+        "labels": {JOB_LABEL: job.name} | {key: value for key, value in labels.items() if value},
+    }
+    cluster = cluster_spec(job, settings)
+    suspend = {"suspend": True} if settings.suspend else {}
+    kind, spec = ("RayJob", _job(job, cluster)) if job.command else ("RayCluster", cluster)
+    made = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": suspend | spec}
+    return _describe(job, settings) + yaml.safe_dump(made, sort_keys=False, width=10_000)
+
+
+def _describe(job: LaunchJob, settings: Settings) -> str:
+    config = job.config
+    cpus = config.nodes * config.cpus + head_cpus(config, settings)
+    memory = config.nodes * (config.memory_gb or 0) + head_gb(config, settings)
+    gpus = f"{config.nodes * config.gpus} GPUs, " if config.gpus else ""
+    asked = f"# {job.name} asks for {config.nodes + 1} pods with {gpus}{cpus} CPUs and {memory} GB of memory"
+    ends = f"; it ends after {' or '.join(job.limits)}" if job.limits else ""
+    return f"{asked}{ends}.\n"
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
@@ -61,7 +181,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
     return send(render(job, settings), apply, "install kubectl and choose a context")
 
 
-def _job(job: LaunchJob, settings: Settings) -> Json:
+def _job(job: LaunchJob, cluster: PodJson) -> PodJson:
     """A lost head is replaced once, and the same command resumes from the ledger."""
     return {
         "entrypoint": shlex.join(job.argv("python", "auto")),
@@ -71,26 +191,26 @@ def _job(job: LaunchJob, settings: Settings) -> Json:
         "backoffLimit": 1,
         "submissionMode": "K8sJobMode",
         "submitterConfig": {"backoffLimit": 0},
-        "rayClusterSpec": cluster_spec(job, settings),
+        "rayClusterSpec": cluster,
     }
 
 
-def cluster_spec(job: LaunchJob, settings: Settings) -> Json:
+def cluster_spec(job: LaunchJob, settings: Settings) -> PodJson:
     """A head that drives and does not train, and a group of nodes that do."""
     config = job.config
     group = "gpu" if config.gpus else "cpu"
     workers = {"cpu": str(config.cpus), "memory": f"{config.memory_gb}Gi"}
     if config.gpus:
         workers["nvidia.com/gpu"] = str(config.gpus)
-    head = {"cpu": "2", "memory": f"{head_gb(config)}Gi"}
+    head = {"cpu": str(head_cpus(config, settings)), "memory": f"{head_gb(config, settings)}Gi"}
     start = {"resources": shlex.quote(RESOURCES), "disable-usage-stats": "true"}
-    return {
+    spec: PodJson = {
         "rayVersion": ray_version(),
-        "authOptions": {"mode": "token", "secretName": settings.secret},
+        "authOptions": {"mode": "token"} | ({"secretName": settings.secret} if settings.secret else {}),
         "headGroupSpec": {
             "serviceType": "ClusterIP",
             "rayStartParams": {**start, "num-cpus": "0", "dashboard-host": "0.0.0.0"},
-            "template": _pod("ray-head", head, settings),
+            "template": _pod(job.name, "head", head, settings, settings.head),
         },
         "workerGroupSpecs": [
             {
@@ -99,41 +219,73 @@ def cluster_spec(job: LaunchJob, settings: Settings) -> Json:
                 "minReplicas": config.nodes,
                 "maxReplicas": config.nodes,
                 "rayStartParams": start,
-                "template": _pod("ray-worker", workers, settings),
+                "template": _pod(job.name, "workers", workers, settings, settings.workers),
             }
         ],
     }
+    if settings.redis:
+        password = {"redisPassword": {"valueFrom": _secret(settings.redis.secret, "password")}}
+        spec["gcsFaultToleranceOptions"] = {
+            "redisAddress": settings.redis.address,
+            **(password if settings.redis.secret else {}),
+        }
+    return spec
 
 
-def head_gb(config: ClusterConfig) -> int:
-    """RAM of the head for a slot on each card, or on each CPU where there are no cards."""
-    slots = config.nodes * (config.gpus or config.cpus)
-    return min(MOST_GB, max(LEAST_GB, math.ceil(2 + slots * GROUP_GB / RAY_SHARE)))
+def _slots(config: ClusterConfig) -> int:
+    """One on each card, or on each CPU where there are no cards."""
+    return config.nodes * (config.gpus or config.cpus)
 
 
-def _pod(name: str, resources: Json, settings: Settings) -> Json:
-    container = {
-        "name": name,
+def head_gb(config: ClusterConfig, settings: Settings) -> int:
+    """RAM of the head, with room for its slots."""
+    return settings.head.memory_gb or min(MOST_GB, max(LEAST_GB, math.ceil(2 + _slots(config) * GROUP_GB / RAY_SHARE)))
+
+
+def head_cpus(config: ClusterConfig, settings: Settings) -> int:
+    """CPUs of the head."""
+    return settings.head.cpus or min(MOST_CPUS, LEAST_CPUS + _slots(config) // SLOTS_A_CPU)
+
+
+def _pod(name: str, role: str, resources: Mapping[str, str], settings: Settings, pods: Pods) -> PodJson:
+    """A pod of the job `name`, with the user's own patch."""
+    asked = dict(resources) | ({"ephemeral-storage": f"{pods.ephemeral_gb}Gi"} if pods.ephemeral_gb else {})
+    container: PodJson = {
+        "name": CONTAINERS[role],
         "image": settings.image,
         "env": _environment(settings),
-        "resources": {"limits": resources, "requests": resources},
+        "resources": {"limits": asked, "requests": asked},
         "volumeMounts": [{"name": "shared", "mountPath": settings.mount}],
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    spec: Json = {
+    spec: PodJson = {
         "containers": [container],
         "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": settings.claim}}],
         "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "fsGroup": 1000},
     }
+    if pods.shm_gb:
+        container["volumeMounts"].append({"name": "shm", "mountPath": "/dev/shm"})
+        spec["volumes"].append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{pods.shm_gb}Gi"}})
+    tolerations = [each.model_dump(exclude_none=True) for each in pods.tolerations]
     if "nvidia.com/gpu" in resources:
-        spec["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-    return {"spec": spec}
+        tolerations.insert(0, {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"})
+    more = {
+        "tolerations": tolerations,
+        "nodeSelector": pods.node_selector,
+        "imagePullSecrets": [{"name": secret} for secret in settings.image_pull_secrets],
+        "serviceAccountName": settings.service_account,
+        "priorityClassName": settings.priority_class,
+    }
+    spec |= {key: value for key, value in more.items() if value}
+    return merge_pod({"metadata": {"labels": {JOB_LABEL: name}}, "spec": spec}, pods.pod)
 
 
-def _environment(settings: Settings) -> list[Json]:
-    secrets = [("RAY_AUTH_TOKEN", settings.secret, "auth_token")]
-    if settings.ledger_secret:
-        secrets.append(("PGPASSWORD", settings.ledger_secret, "password"))
-    return [{"name": "RAY_AUTH_MODE", "value": "token"}] + [
-        {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}} for name, secret, key in secrets
-    ]
+def _environment(settings: Settings) -> list[PodJson]:
+    """KubeRay itself adds the token."""
+    secrets = {"PGPASSWORD": f"{settings.ledger_secret}/password"} if settings.ledger_secret else {}
+    places = {name: place.split("/") for name, place in (secrets | settings.secrets).items()}
+    return [{"name": name, "valueFrom": _secret(*place)} for name, place in places.items()]
+
+
+def _secret(name: str | None, key: str) -> PodJson:
+    return {"secretKeyRef": {"name": name, "key": key}}

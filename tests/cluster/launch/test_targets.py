@@ -44,10 +44,14 @@ def closed(schema: Any) -> Any:
     return found
 
 
-@pytest.fixture(scope="module")
-def rayjob(data_dir: Path) -> jsonschema.Draft202012Validator:
+CRDS = sorted(Path(os.environ.get("KUBERAY_CRDS", "/nowhere")).glob("*.yaml"))
+"""RayJob definitions of further releases of KubeRay, where a folder of them is given."""
+
+
+@pytest.fixture(scope="module", params=["", *CRDS], ids=lambda path: Path(path).stem or "shared")
+def rayjob(data_dir: Path, request: pytest.FixtureRequest) -> jsonschema.Draft202012Validator:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with (data_dir / "kuberay_rayjob_crd.yaml").open(encoding="utf8") as stream:
+    with Path(request.param or data_dir / "kuberay_rayjob_crd.yaml").open(encoding="utf8") as stream:
         crd = yaml.load(stream, loader)
     (version,) = (one for one in crd["spec"]["versions"] if one["name"] == "v1")
     schema = closed(version["schema"]["openAPIV3Schema"])
@@ -64,6 +68,64 @@ def test_the_rayjob_fits_the_custom_resource(config: ClusterConfig, rayjob: json
     assert not rayjob.is_valid(made)
 
 
+EVERY_KEY: Any = {
+    "image": "cse",
+    "claim": "shared",
+    "ledger_secret": "ledger",
+    "secrets": {"WANDB_API_KEY": "wandb/key"},
+    "image_pull_secrets": ["registry"],
+    "service_account": "trainer",
+    "priority_class": "batch",
+    "queue": "nlp",
+    "queue_priority": "low",
+    "suspend": True,
+    "redis": {"address": "redis:6379", "secret": "redis"},
+    "head": {"cpus": 4, "memory_gb": 12, "node_selector": {"pool": "cpu"}, "pod": {"spec": {"hostNetwork": True}}},
+    "workers": {
+        "node_selector": {"pool": "gpu"},
+        "tolerations": [{"key": "team", "value": "nlp", "effect": "NoSchedule"}],
+        "shm_gb": 4,
+        "ephemeral_gb": 50,
+        "pod": {"spec": {"containers": [{"name": "ray-worker", "imagePullPolicy": "Always"}]}},
+    },
+}
+
+
+def test_every_key_of_kuberay_stands_in_the_manifest(
+    config: ClusterConfig, rayjob: jsonschema.Draft202012Validator
+) -> None:
+    settings = kuberay.Settings.model_validate(EVERY_KEY)
+    made = yaml.safe_load(kuberay.render(LaunchJob(config, COMMAND), settings))
+    rayjob.validate(made)
+    assert set(kuberay.Settings.model_fields) - set(EVERY_KEY) == {"mount", "secret", "namespace"}
+    labels, spec = made["metadata"]["labels"], made["spec"]["rayClusterSpec"]
+    assert labels["kueue.x-k8s.io/queue-name"] == "nlp" and labels["kueue.x-k8s.io/priority-class"] == "low"
+    assert made["spec"]["suspend"] is True
+    secret = {"secretKeyRef": {"name": "redis", "key": "password"}}
+    ft = {"redisAddress": "redis:6379", "redisPassword": {"valueFrom": secret}}
+    assert spec["gcsFaultToleranceOptions"] == ft
+    head, worker = (group["template"]["spec"] for group in (spec["headGroupSpec"], spec["workerGroupSpecs"][0]))
+    for pod in (head, worker):
+        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        assert pod["serviceAccountName"] == "trainer" and pod["priorityClassName"] == "batch"
+        named = {each["name"]: each["valueFrom"]["secretKeyRef"] for each in pod["containers"][0]["env"]}
+        assert named == {
+            "PGPASSWORD": {"name": "ledger", "key": "password"},
+            "WANDB_API_KEY": {"name": "wandb", "key": "key"},
+        }
+    assert head["nodeSelector"] == {"pool": "cpu"} and head["hostNetwork"] is True
+    assert head["containers"][0]["resources"]["limits"] == {"cpu": "4", "memory": "12Gi"}
+    assert worker["nodeSelector"] == {"pool": "gpu"} and [each["key"] for each in worker["tolerations"]] == [
+        "nvidia.com/gpu",
+        "team",
+    ]
+    (container,) = worker["containers"]
+    assert container["imagePullPolicy"] == "Always" and container["image"] == "cse"
+    assert container["resources"]["requests"]["ephemeral-storage"] == "50Gi"
+    assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}} in worker["volumes"]
+
+
 def test_a_cluster_without_a_sweep_is_a_raycluster(
     config: ClusterConfig, rayjob: jsonschema.Draft202012Validator
 ) -> None:
@@ -73,12 +135,15 @@ def test_a_cluster_without_a_sweep_is_a_raycluster(
 
 
 def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
-    spec = kuberay.cluster_spec(LaunchJob(config), settings_of("kuberay", config))
+    settings = settings_of("kuberay", config)
+    spec = kuberay.cluster_spec(LaunchJob(config), settings)
+    assert spec["authOptions"] == {"mode": "token"}, "KubeRay 1.5 has no secretName"
+    own = kuberay.cluster_spec(LaunchJob(config), settings.model_copy(update={"secret": "ray-token"}))
+    assert own["authOptions"] == {"mode": "token", "secretName": "ray-token"}
     (group,) = spec["workerGroupSpecs"]
     for template in (spec["headGroupSpec"]["template"], group["template"]):
         (container,) = template["spec"]["containers"]
-        tokens = [one for one in container["env"] if one["name"] == "RAY_AUTH_TOKEN"]
-        assert [one["valueFrom"]["secretKeyRef"]["key"] for one in tokens] == ["auth_token"]
+        assert [each["name"] for each in container["env"]] == ["PGPASSWORD"], "KubeRay adds the token"
         assert container["volumeMounts"] == [{"name": "shared", "mountPath": "/shared"}]
     assert group["groupName"] == "gpu" and group["replicas"] == 2
     assert group["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
