@@ -74,7 +74,6 @@ REASONS = {
     "cp cluster/launch/cluster.yaml .": "the folder below has this file",
     "ray start": "starts a cluster that outlives the test; tests/cluster_real/test_ray_job.py starts one",
     "cse data get": "needs a network; tests/cse/downloads/test_data.py fetches from a publisher on this machine",
-    "head -c 32": "needs Kubernetes",
     "python -m benchmarks.": "minutes to hours of a quiet machine; tests/benchmarks covers the parts",
 }
 """Beginning of a command -> why no test runs it as it stands."""
