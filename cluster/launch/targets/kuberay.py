@@ -11,7 +11,8 @@ import yaml
 from pydantic import Field, field_validator
 
 from cluster.launch.config import Block, ClusterConfig
-from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version, send
+from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, login_name, ray_version
+from cluster.launch.kubectl import OWNER, check_queue, submit_manifest
 from cluster.launch.pods import PodJson, merge_pod, patch_problems
 from cluster.runtime.resources import GROUP_GB
 
@@ -157,6 +158,7 @@ def render(job: LaunchJob, settings: Settings) -> str:
         "name": job.name,
         "namespace": settings.namespace,
         "labels": {JOB_LABEL: job.name} | {key: value for key, value in labels.items() if value},
+        "annotations": {OWNER: login_name()},
     }
     cluster = cluster_spec(job, settings)
     suspend = {"suspend": True} if settings.suspend else {}
@@ -177,8 +179,11 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
 
 def submit(job: LaunchJob, settings: Settings) -> str:
     """Through kubectl, to the cluster of its context."""
-    apply = ["kubectl", "apply", "--filename", "-"]
-    return send(render(job, settings), apply, "install kubectl and choose a context")
+    text = render(job, settings)
+    if settings.queue:
+        check_queue(settings.queue, settings.namespace)
+    kind = "rayjob" if job.command else "raycluster"
+    return submit_manifest(text, kind, job.name, settings.namespace)
 
 
 def _job(job: LaunchJob, cluster: PodJson) -> PodJson:

@@ -1,0 +1,64 @@
+"""A RayJob or RayCluster that carries its owner's name, made, replaced or left alone through kubectl."""
+
+import json
+import subprocess
+
+from cluster.launch.job import CLIENT_LIMIT_S, login_name, send
+from cluster.launch.pods import PodJson
+from cse_train.fields import ConfigError
+
+OWNER = "cse-search/owner"
+"""Annotation: the user who launched it."""
+ENDED_JOBS = ("Complete", "Failed", "ValidationFailed")
+"""Of KubeRay's JobDeploymentStatus: nothing of the RayJob runs, or will."""
+ADVICE = "install kubectl and choose a context"
+
+
+def submit_manifest(text: str, kind: str, name: str, namespace: str) -> str:
+    """Make it where there is none, replace it where it ended, and say how it stands where it runs.
+
+    ConfigError where another user has one of this name: it is never touched.
+    """
+    place = ["--namespace", namespace]
+    answer = send("", ["kubectl", "get", kind, name, *place, "--ignore-not-found", "--output", "json"], ADVICE)
+    if not answer:
+        return _say(send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE), kind, name, place)
+    there = json.loads(answer)
+    owner = there["metadata"].get("annotations", {}).get(OWNER)
+    if owner != login_name():
+        whose = f"of {owner}" if owner else "that cse launch did not make"
+        raise ConfigError([f"another user's {kind}: name={name} {whose}; give a name of your own, --name"])
+    if kind == "raycluster":
+        return _say(send(text, ["kubectl", "apply", "--filename", "-"], ADVICE), kind, name, place)
+    state = there.get("status", {}).get("jobDeploymentStatus") or "New"
+    if state not in ENDED_JOBS and "deletionTimestamp" not in there["metadata"]:
+        return _say(f"{name} is there already: {state}; nothing was changed", kind, name, place)
+    # The ledger has what the ended job trained; the same command goes on from there.
+    send("", ["kubectl", "delete", kind, name, *place, "--wait"], ADVICE)
+    made = send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE)
+    return _say(f"{made}; the one before ended: {state}", kind, name, place)
+
+
+def _say(line: str, kind: str, name: str, place: list[str]) -> str:
+    where = " ".join(place)
+    if kind == "raycluster":
+        return f"{line}; kubectl get raycluster {name} {where}"
+    return f"{line}; its log: kubectl logs --follow job/{name} {where}; its end: kubectl delete rayjob {name} {where}"
+
+
+def check_queue(queue: str, namespace: str) -> None:
+    """ConfigError for a queue that is not in the namespace; who may not list queues learns it from Kueue."""
+    words = ["kubectl", "get", "localqueues.kueue.x-k8s.io", "--namespace", namespace, "--output", "json"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=CLIENT_LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    if done.returncode and "the server doesn't have a resource type" in done.stderr:
+        raise ConfigError([f"no Kueue: kuberay.queue={queue}; the cluster has no local queues: leave queue out"])
+    if done.returncode:
+        return
+    queues: list[PodJson] = json.loads(done.stdout)["items"]
+    names = sorted(each["metadata"]["name"] for each in queues)
+    if queue not in names:
+        others = f"its queues: {', '.join(names)}" if names else "it has none"
+        raise ConfigError([f"no such queue: kuberay.queue={queue} in namespace {namespace}; {others}"])
