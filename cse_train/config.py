@@ -15,10 +15,8 @@ from cse_train.plugins.options import Options
 from cse_train.text.vector_files import VECTORS_ADVICE, names_vectors
 
 ADDED = {
-    "adamw": Added("torch"),
-    "optimiser": Added("adamw"),
-    "decay_on": Added("matrices"),
-    "prompt": Added(None),
+    **{"adamw": Added("torch"), "optimiser": Added("adamw"), "decay_on": Added("matrices")},
+    **{"prompt": Added(None), "graph": Added("off")},
 }
 """Shared settings that came later (`cse_train.plugins.options` says it of a method's)."""
 FIRST_FIELDS = Path(__file__).with_name("first_fields.json")

@@ -124,7 +124,7 @@ def test_short_file_tells_which_and_both_counts(
 def test_missing_file_tells_which_and_how_many_lines(tmp_path: Path, small: DataPaths) -> None:
     path = tmp_path / "SST" / "binary" / "sentiment-dev"
     path.unlink()
-    with pytest.raises(ConfigError, match=f"missing data: sst2 needs {path} of 60 lines; fetch"):
+    with pytest.raises(ConfigError, match=f"missing data: sst2 needs {path} of 60 lines; cse data get"):
         load_task("sst2", small)
 
 
