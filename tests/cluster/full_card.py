@@ -39,9 +39,7 @@ class GlooGroup(worker_group.WorkerGroup):
         super().__init__(recycle_after, name)
 
 
-def train(
-    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
-) -> Outcome:
+def train(run: Any, paths: Any, folder: Path, *others: object, **further: object) -> Outcome:
     """Notes how much of which card the run has, and who else has a part of it."""
     place, seed = paths.train_file.parent, run.train.seed
     mine = place / f"on-card-{seed}"
@@ -49,9 +47,9 @@ def train(
     try:
         if seed == INNOCENT:
             _wait_for(place / f"try-{GREEDY}-0")
-        others = [file for file in place.glob("on-card-*") if file != mine]
+        beside = [file for file in place.glob("on-card-*") if file != mine]
         tries = len(list(place.glob(f"try-{seed}-*")))
-        (place / f"try-{seed}-{tries}").write_text(f"{os.environ['CUDA_VISIBLE_DEVICES']} {len(others)}")
+        (place / f"try-{seed}-{tries}").write_text(f"{os.environ['CUDA_VISIBLE_DEVICES']} {len(beside)}")
         if seed == GREEDY:
             _wait_for(place / f"try-{INNOCENT}-0", place / f"try-{LARGE}-0")
         if seed == LARGE or ((place / f"on-card-{GREEDY}").exists() and seed != GREEDY):
