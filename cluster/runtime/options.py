@@ -70,3 +70,8 @@ class SweepOptions:
     """`module:name` of what reads a finished run's checkpoints in the driver, which has no torch before that."""
     group: str = "cluster.slots.worker_group:WorkerGroup"
     """`module:name` of a slot's worker group (`cluster.slots.group_api`); a simulation puts a cheaper one here."""
+
+    @property
+    def gpus_per_run(self) -> float:
+        """GPUs that one run takes."""
+        return self.workers * self.gpus_per_worker

@@ -74,8 +74,8 @@ class Account:
     def line(self) -> str:
         """What each method has spent of its share."""
         spent = {method: sum(ended.values()) for method, ended in self._ended.items()}
-        write = self.budget.write
-        each = ", ".join(f"{method} {write(amount)} of {write(self.share)}" for method, amount in spent.items())
+        share = self.budget.write(self.share)
+        each = ", ".join(f"{method} {self.budget.write_number(amount)} of {share}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} spent"
 
     def _took(self, row: RunRow) -> float:

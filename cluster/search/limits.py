@@ -21,7 +21,7 @@ class Unit(StrEnum):
     EXAMPLES = "examples"
     RUN_HOURS = "run-hours"
     GPU_HOURS = "GPU-hours"
-    CLOCK = "s by the clock"
+    CLOCK = "time by the clock"
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,17 @@ class Budget:
         return self.amount // methods if self.is_whole else self.amount / methods
 
     def write(self, amount: float) -> str:
-        """So much of it, as a person gave it."""
+        """So much of it, with its unit."""
+        name = "min" if self.unit is Unit.CLOCK else self.price.currency if self.price else self.unit
+        return f"{self.write_number(amount)} {name}"
+
+    def write_number(self, amount: float) -> str:
+        """So much of it, in money or minutes where it is of these."""
         if self.price:
-            return f"{amount * self.price.amount:.6g} {self.price.currency}"
+            return f"{amount * self.price.amount:.6g}"
         if self.unit is Unit.CLOCK:
-            return f"{amount / 60:.3g} min"
-        return f"{amount:.15g} {self.unit}" if self.is_whole else f"{amount:.6g} {self.unit}"
+            return f"{round(amount / 60, 1):g}"
+        return f"{amount:.15g}" if self.is_whole else f"{amount:.6g}"
 
 
 def parse_price(text: str) -> Price:

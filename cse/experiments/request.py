@@ -192,8 +192,8 @@ def _list_written(resolved: ResolvedSpace) -> dict[str, object]:
 def set_budgets(request: Request, texts: Sequence[str] | str | None, price: str | None) -> Request:
     """The request with what `--budget` and `--price` say; ConfigError as `parse_budgets`."""
     given = [texts] if isinstance(texts, str) else texts or []
-    gpus = request.options.workers * request.options.gpus_per_worker
-    return dataclasses.replace(request, budgets=parse_budgets(given, methods_of(request.resolved), gpus, price))
+    budgets = parse_budgets(given, methods_of(request.resolved), request.options.gpus_per_run, price)
+    return dataclasses.replace(request, budgets=budgets)
 
 
 def methods_of(resolved: ResolvedSpace) -> list[str]:

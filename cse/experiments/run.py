@@ -125,8 +125,8 @@ def _source_of(
     if not request.budgets:
         return source
     methods, length = methods_of(resolved), functools.partial(whole_length, matcher)
-    gpus = request.options.workers * request.options.gpus_per_worker
-    accounts = [Account(b, methods, rows, length, gpus) for b in request.budgets if b.unit is not Unit.CLOCK]
+    gpus = request.options.gpus_per_run
+    accounts = [Account(limit, methods, rows, length, gpus) for limit in request.budgets if limit.unit != Unit.CLOCK]
     clocks = [Clock(budget, rows, request.begun) for budget in request.budgets if budget.unit is Unit.CLOCK]
     return BudgetSource(source, accounts, methods, Feed(ledger, matcher, at).rows, *clocks)
 

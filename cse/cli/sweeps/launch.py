@@ -128,10 +128,10 @@ def _check(
     resolved = [resolve(space, given.profile, overrides) for space in load_all(ids)]
     if budget and len(resolved) > 1:
         raise ConfigError([f"budget of several spaces: budget={', '.join(budget)}; launch each with its own"])
-    gpus = given.workers * given.gpus_per_worker
-    budgets = parse_budgets(budget, [method for space in resolved for method in methods_of(space)], gpus, price)
-    node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     options = dataclasses.replace(given, storage=cluster.storage).unchecked_options()
+    methods = [method for space in resolved for method in methods_of(space)]
+    budgets = parse_budgets(budget, methods, options.gpus_per_run, price)
+    node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     check_cards(options, ())
     slots_that_fit(options, [node] * cluster.nodes)
     return budgets

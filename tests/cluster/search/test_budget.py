@@ -48,7 +48,7 @@ def parse_budget(text: str, methods, **given) -> Budget:
         ("20minutes", 1200, Unit.CLOCK, "20 min"),
         ("2 h", 7200, Unit.CLOCK, "120 min"),
         ("90s", 90, Unit.CLOCK, "1.5 min"),
-        ("1 day", 86400, Unit.CLOCK, "1.44e+03 min"),
+        ("1 day", 86400, Unit.CLOCK, "1440 min"),
         ("40 EUR", 16, Unit.GPU_HOURS, "40 EUR"),
     ],
 )
@@ -108,7 +108,7 @@ def test_nonsense_is_refused_before_anything_starts(text, capsys):
         ),
         (["40 EUR"], "no price: budget=40 EUR; give that of an hour of one GPU, --price '2 EUR'"),
         (["3 runs", "4 runs"], "two limits of runs: budget=3 runs, 4 runs; give one"),
-        (["2h, 3 runs", "5 min"], "two limits of s by the clock: budget=2h, 3 runs, 5 min; give one"),
+        (["2h, 3 runs", "5 min"], "two limits of time by the clock: budget=2h, 3 runs, 5 min; give one"),
     ],
 )
 def test_what_cannot_be_counted_is_one_line(given, line, capsys):
@@ -154,7 +154,7 @@ def test_methods_share_equally_and_a_second_call_runs_nothing():
     ledger = {}
     source, account = source_of(runs, "5runs", ledger)
     assert drained(source, ledger) == ["s0", "s1", "e0", "e1"]
-    assert account.line() == "budget 5 runs: simcse 2 runs of 2 runs, esimcse 2 runs of 2 runs spent"
+    assert account.line() == "budget 5 runs: simcse 2 of 2 runs, esimcse 2 of 2 runs spent"
     again, _ = source_of(runs, "5runs", ledger)
     assert [name for name in drained(again, ledger) if name not in ("s0", "s1", "e0", "e1")] == []
     more, _ = source_of(runs, "7runs", ledger)
@@ -183,7 +183,7 @@ def test_what_another_driver_holds_is_set_aside_and_comes_back_when_it_dies(monk
     assert source.ask().signature == "s1"
     ledger |= {name: Row(name) for name in ("s0", "s1")}
     assert source.ask() is None and source.exhausted()
-    assert source.lines() == ["budget 2 runs: simcse 2 runs of 2 runs spent"]
+    assert source.lines() == ["budget 2 runs: simcse 2 of 2 runs spent"]
 
 
 def test_a_run_that_another_driver_holds_is_handed_out_to_wait_for(monkeypatch):
@@ -206,13 +206,13 @@ def test_gpu_hours_and_money_count_the_gpus_of_a_run():
         budget = parse_budget(text, ["simcse"], gpus=1.0, price="2.5 EUR")
         account = Account(budget, ["simcse"], list(ledger.values()), gpus=1.0)
         assert account.allows(planned("new")) is allowed, text
-    assert account.line() == "budget 10 EUR: simcse 7.5 EUR of 10 EUR spent"
+    assert account.line() == "budget 10 EUR: simcse 7.5 of 10 EUR spent"
 
 
 def test_a_part_of_a_gpu_is_a_part_of_its_hours():
     budget = parse_budget("8 GPU-hours", ["simcse"], gpus=0.25)
     account = Account(budget, ["simcse"], [Row("s0", seconds=7200)], gpus=0.25)
-    assert account.line() == "budget 8 GPU-hours: simcse 0.5 GPU-hours of 8 GPU-hours spent"
+    assert account.line() == "budget 8 GPU-hours: simcse 0.5 of 8 GPU-hours spent"
 
 
 def test_the_clock_lets_no_run_begin_that_would_end_late(monkeypatch):
@@ -246,7 +246,7 @@ def test_the_first_limit_that_is_spent_ends_the_sweep(monkeypatch):
             source.observe(run, RunState.DONE, 50.0, 640)
             done.append(run.signature)
         assert len(done) == count and source.exhausted()
-        assert source.lines()[1] == f"budget 10 min: {count * step / 60:.3g} min by the clock"
+        assert source.lines()[1] == f"budget 10 min: {count * step / 60:.1f} min by the clock"
 
 
 @pytest.mark.parametrize(
