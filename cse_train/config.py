@@ -2,26 +2,25 @@
 
 import dataclasses
 import functools
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar, Settings
+from cse_train.plugins.first_fields import find_later, note_first
 from cse_train.plugins.options import Options
 from cse_train.text.vector_files import VECTORS_ADVICE, names_vectors
 
 ADDED = {
-    **{"adamw": Added("torch"), "optimiser": Added("adamw"), "decay_on": Added("matrices")},
-    **{"prompt": Added(None), "graph": Added("off")},
+    "adamw": Added("torch"),
+    "optimiser": Added("adamw"),
+    "decay_on": Added("matrices"),
+    "prompt": Added(None),
+    "graph": Added("off"),
 }
 """Shared settings that came later (`cse_train.plugins.options` says it of a method's)."""
-FIRST_FIELDS = Path(__file__).with_name("first_fields.json")
-"""The fields that signatures have held from the first release on: those of `train`, and of each released method. Any
-other field of theirs came later; where no `ADDED` has it, runs of before did what its default says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +67,10 @@ class TrainConfig:
     """Denominator term."""
     adamw: Literal["transformers", "uncorrected", "uncorrected_bert", "torch"] = "transformers"
     """The releases' AdamW of transformers 4.2.1; the same without bias correction (DeCLUTR, SBERT and what grew out of
-    its release); BERT's own, without correction too (BERT-flow); or torch's, which adds epsilon after the correction.
-    Torch's and BERT's decay the weight before the update, the others after it."""
+    its release); BERT's own, without correction too (BERT-flow); or torch's.
+
+    Torch's adds epsilon after the bias correction. It and BERT's decay the weight before the update, the others after
+    it."""
     max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
     """Gradient norm is clipped to this; null for off."""
     dropout: Annotated[float, Range(low=0, below=1)] | None = None
@@ -161,29 +162,8 @@ def _find_added(flat: Settings) -> dict[str, Added]:
 @functools.cache
 def _dot_keys(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added], ...]) -> Mapping[str, Added]:
     """The later fields of a part by dotted keys, also in `within`."""
-    later = later_fields(part, config, dict(added))
+    later = find_later(part, config, dict(added))
     return {prefix + name: Added(field.before, field.within and prefix + field.within) for name, field in later.items()}
-
-
-def later_fields(part: str, config: type, added: Mapping[str, Added]) -> Mapping[str, Added]:
-    """The fields that came to `train` or to a method after its release: as `ADDED` says, else at their defaults."""
-    return {**_find_unnamed(part, config), **added}
-
-
-@functools.cache
-def _find_unnamed(part: str, config: Any) -> Mapping[str, Added]:
-    """Later fields by what their declaration says; none of a method that is not released, such as a user's."""
-    first = first_fields().get(part)
-    if first is None:
-        return {}
-    later: list[Any] = [field for field in dataclasses.fields(config) if field.name not in first]
-    return {field.name: Added(field.default) for field in later if field.default is not dataclasses.MISSING}
-
-
-@functools.cache
-def first_fields() -> Mapping[str, list[str]]:
-    """`train` or a released method -> its fields at its release, those of `ADDED` left out."""
-    return dict(json.loads(FIRST_FIELDS.read_text(encoding="utf8")))
 
 
 def note_first_fields() -> None:
@@ -192,11 +172,12 @@ def note_first_fields() -> None:
     for name in methods.list_methods():
         config = methods.config_class(name)
         parts[name] = config, config.ADDED
-    fresh = {
-        part: [field.name for field in dataclasses.fields(config) if field.name not in added]
-        for part, (config, added) in parts.items()
-    }
-    FIRST_FIELDS.write_text(json.dumps({**fresh, **first_fields()}, indent=1) + "\n", encoding="utf8")
+    note_first(
+        {
+            part: [field.name for field in dataclasses.fields(config) if field.name not in added]
+            for part, (config, added) in parts.items()
+        }
+    )
 
 
 def run_problems(flat: Mapping[str, object]) -> list[str]:

@@ -15,14 +15,16 @@ import pytest
 from cluster.plan.signature import describe_signature, signature
 from cse.cli.app import main
 from cse_train import config, methods
-from cse_train.config import complete, effective, first_fields, parse_run
+from cse_train.config import complete, effective, parse_run
 from cse_train.fields import Added
+from cse_train.plugins import first_fields
+from cse_train.plugins.first_fields import read_first
 from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
 TABLES = [name for name, file in sorted(catalog().items()) if file.parent.name == "papers"]
-PARTS = ("train", *first_fields())
+PARTS = ("train", *read_first())
 OLD = Path(__file__).parents[2] / "ledger_0_1_0" / "demo.db.gz"
 
 
@@ -115,23 +117,23 @@ def test_every_field_that_came_later_is_declared(part: str) -> None:
     shape = config.TrainConfig if part == "train" else methods.config_class(part)
     added = config.ADDED if part == "train" else methods.config_class(part).ADDED
     names = {field.name for field in dataclasses.fields(shape)}
-    assert set(first_fields()[part]) <= names, "a field that a signature holds was renamed or removed"
-    assert names - set(first_fields()[part]) == set(added)
+    assert set(read_first()[part]) <= names, "a field that a signature holds was renamed or removed"
+    assert names - set(read_first()[part]) == set(added)
 
 
 def test_a_method_of_a_users_own_is_signed_by_all_its_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its code's digest tells its versions apart."""
-    listed = {part: names for part, names in first_fields().items() if part != "simcse"}
+    listed = {part: names for part, names in read_first().items() if part != "simcse"}
     (tmp_path / "fields.json").write_text(json.dumps(listed), encoding="utf8")
     before = signature(parse_run({"method": "simcse"}), INPUTS)
-    monkeypatch.setattr(config, "FIRST_FIELDS", tmp_path / "fields.json")
+    monkeypatch.setattr(first_fields, "FIRST_FIELDS", tmp_path / "fields.json")
     module = sys.modules[methods.config_class("simcse").__module__]
     monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
-    for cached in (config.first_fields, config._find_unnamed):
+    for cached in (first_fields.read_first, first_fields._find_unnamed):
         cached.cache_clear()
     assert signature(parse_run({"method": "simcse"}), INPUTS) != before
     config.note_first_fields()
-    config.first_fields.cache_clear()
-    assert "later_option" in first_fields()["simcse"] and first_fields()["esimcse"] == listed["esimcse"]
-    for cached in (config.first_fields, config._find_unnamed):
+    read_first.cache_clear()
+    assert "later_option" in read_first()["simcse"] and read_first()["esimcse"] == listed["esimcse"]
+    for cached in (first_fields.read_first, first_fields._find_unnamed):
         cached.cache_clear()
