@@ -37,7 +37,7 @@ __all__ = [
     "write_report",
 ]
 COMMANDS = {
-    **dict.fromkeys(("load_model", "plan", "reproduce", "run", "table"), "cse.cli.notebook"),
+    **dict.fromkeys(("load_model", "plan", "reproduce", "run", "table"), "cse.cli.python.notebook"),
     **dict.fromkeys(
         ("ablate", "best", "explain", "export", "ls", "status", "trials", "write_report"), "cse.cli.python.answers"
     ),

@@ -12,11 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import Ledger, sweeps_named
-from analysis.run_folder import RunFolder
 from analysis.statistics.looks import LOOKS, looks_until
-from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
-from cse_train.backbone.folders import list_encoders
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.files import cache_folder
@@ -31,8 +28,6 @@ from search_spaces.user_data.references import ROLES
 
 with deferred(__name__):
     from analysis.tables import directions
-    from cse.tables import lookup
-    from cse_train import checkpoint
 
 PLUGINS_VARIABLE = "CSE_PLUGINS"
 """Environment variable with what --plugins gives, a colon between two."""
@@ -245,7 +240,8 @@ def data_paths(
     if absent:
         raise ConfigError([f"no such path: {name}={path}; give one that exists" for name, path in absent.items()])
     paths = DataPaths.from_folder(data) if data is not None else DataPaths()
-    inputs, files = {"senteval": senteval, "train_file": train_file}, list[UserFile]()
+    inputs = {"senteval": senteval, "train_file": train_file}
+    files = list[UserFile]()
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
         file = UserFile(name="file", file=str(train_file.resolve()), role="corpus", columns=_columns(train_columns))
         named = reads_by_name(file)
@@ -287,44 +283,3 @@ def sweeps_of(name: str, ledger: Ledger | None) -> list[str]:
         raise ConfigError([f"no runs yet: sweep={name}; cse run {name} starts them"])
     hint = nearest(name, [*(sweep.id for sweep in sweeps), *catalog()])
     raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
-
-
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="PATH|RUN",
-        help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder; "
-        "a shipped encoder; a text file of word vectors.",
-    ),
-]
-Pooler = Annotated[
-    str | None,
-    typer.Option(help="cls, cls_no_mlp, mean, last, first_last ...: required for a plain encoder.", show_default=False),
-]
-Prompt = Annotated[
-    str | None,
-    typer.Option(help="A prompt of a sentence-transformers folder, or none (default: its own).", show_default=False),
-]
-Encoder = Annotated[str | None, typer.Option(help="Where a run's encoder is now, if it moved.", show_default=False)]
-MaxLength = Annotated[
-    int | None,
-    typer.Option("--max-length", min=1, help="Tokens kept of a text (default: the model's).", show_default=False),
-]
-
-
-def model_folder(name: str, ledger: str | None, storage: str | None = None) -> Path:
-    """The folder, the bare name of a shipped encoder, or a file. ConfigError where a run's name says nothing."""
-    if Path(name).is_file():
-        return Path(name).resolve()
-    if name in list_encoders() and not Path(name).is_dir():
-        return Path(name)
-    return run_folder(name, existing_ledger(ledger, storage))
-
-
-def run_folder(name: str, ledger: Ledger | None) -> Path:
-    """The folder that a run's name means. ConfigError for none, CorruptCheckpoint for one with another run's model."""
-    folder = lookup.run_folder(name, ledger)
-    row = lookup.row_of(RunFolder.around(folder).path, ledger) if ledger else None
-    if row is not None:
-        checkpoint.require_own(folder, row.signature)
-    return folder

@@ -9,8 +9,7 @@ from typing import Any
 
 import cse
 from analysis import frames
-from cse.cli import notebook
-from cse.cli.python import answers
+from cse.cli.python import answers, notebook
 from cse.compare.judged import GateVerdict
 from cse.compare.text import Comparison
 

@@ -9,7 +9,7 @@ import typer
 
 from cse.cli import ledgers, options
 from cse.cli.loader import deferred
-from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
+from cse.cli.model_options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
 from cse.tables.lookup import encoder_for
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 

@@ -15,7 +15,7 @@ from cluster.plan.user_files import add_user_files, describe_files
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import align_rows
 from cse.cli.loader import deferred
-from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
+from cse.cli.model_options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
 from cse.tables.lookup import encoder_for, row_of
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from analysis.run_folder import RunFolder
-from cse.cli import ledgers, options
+from cse.cli import ledgers, model_options, options
 from cse.cli.loader import deferred
 from cse.tables.lookup import encoder_for, lineage_of
 from cse_train.fields import ConfigError
@@ -39,11 +39,11 @@ def export(
     storage: options.Storage = None,
     push_to_hub: PushToHub = None,
     private: Private = False,
-    encoder: options.Encoder = None,
+    encoder: model_options.Encoder = None,
 ) -> None:
     """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
     opened = ledgers.existing_ledger(ledger, storage)
-    folder = options.run_folder(run, opened)
+    folder = model_options.run_folder(run, opened)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])
     if push_to_hub:

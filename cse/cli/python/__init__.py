@@ -1,3 +1,3 @@
-"""Commands that read or write results, as functions."""
+"""The commands as functions: those that train or plan, and those that read or write results."""
 
-__all__ = ("answers",)
+__all__ = ["answers", "notebook"]

@@ -18,7 +18,7 @@ from analysis.render.formats import render
 from cse.cli import ledgers, options
 from cse.cli.listing import listing
 from cse.cli.loader import deferred
-from cse.cli.notebook import PathLike, Settings, Shown, make_arguments
+from cse.cli.python.notebook import PathLike, Settings, Shown, make_arguments
 from cse.cli.results import best as bests
 from cse.cli.results import explain as cells
 from cse.cli.results import ls as sweeps

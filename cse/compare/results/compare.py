@@ -6,7 +6,7 @@ import typer
 
 from analysis.render.documents import dump_json
 from analysis.render.formats import render
-from cse.cli import ledgers, options, screen
+from cse.cli import ledgers, model_options, options, screen
 from cse.cli.table_text import TableFormat
 from cse.compare.compared import Scoring, compare_models
 from cse.compare.question import DifferenceOptions, ModelOptions, words
@@ -33,8 +33,8 @@ def compare(
     named: ModelOptions,
     data: options.Data = None,
     senteval: options.SentEval = None,
-    pooler: options.Pooler = None,
-    max_length: options.MaxLength = None,
+    pooler: model_options.Pooler = None,
+    max_length: model_options.MaxLength = None,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: TableFormat = None,

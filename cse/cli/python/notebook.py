@@ -19,7 +19,7 @@ from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from cluster.plan.planner import plan as planned
 from cluster.sweep.events import SweepOutcome
-from cse.cli import ledgers, options, plan_text
+from cse.cli import ledgers, model_options, options, plan_text
 from cse.cli.loader import deferred
 from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps import reproduce as pages
@@ -189,7 +189,7 @@ def load_model(
     `embed(texts)` gives float32 [len(texts), width] on the CPU, in order.
     """
     options.use_plugins(plugins)
-    folder = options.model_folder(str(name), ledger, storage)
+    folder = model_options.model_folder(str(name), ledger, storage)
     place = encoder_for(folder, ledgers.existing_ledger(ledger, storage), encoder)
     return models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
 

@@ -1,0 +1,56 @@
+"""How a command names one model, and how its texts are read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger
+from analysis.run_folder import RunFolder
+from cse.cli.ledgers import existing_ledger
+from cse.cli.loader import deferred
+from cse_train.backbone.folders import list_encoders
+
+with deferred(__name__):
+    from cse.tables import lookup
+    from cse_train import checkpoint
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH|RUN",
+        help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder; "
+        "a shipped encoder; a text file of word vectors.",
+    ),
+]
+Pooler = Annotated[
+    str | None,
+    typer.Option(help="cls, cls_no_mlp, mean, last, first_last ...: required for a plain encoder.", show_default=False),
+]
+Prompt = Annotated[
+    str | None,
+    typer.Option(help="A prompt of a sentence-transformers folder, or none (default: its own).", show_default=False),
+]
+Encoder = Annotated[str | None, typer.Option(help="Where a run's encoder is now, if it moved.", show_default=False)]
+MaxLength = Annotated[
+    int | None,
+    typer.Option("--max-length", min=1, help="Tokens kept of a text (default: the model's).", show_default=False),
+]
+
+
+def model_folder(name: str, ledger: str | None, storage: str | None = None) -> Path:
+    """The folder, the bare name of a shipped encoder, or a file. ConfigError where a run's name says nothing."""
+    if Path(name).is_file():
+        return Path(name).resolve()
+    if name in list_encoders() and not Path(name).is_dir():
+        return Path(name)
+    return run_folder(name, existing_ledger(ledger, storage))
+
+
+def run_folder(name: str, ledger: Ledger | None) -> Path:
+    """The folder that a run's name means. ConfigError for none, CorruptCheckpoint for one with another run's model."""
+    folder = lookup.run_folder(name, ledger)
+    row = lookup.row_of(RunFolder.around(folder).path, ledger) if ledger else None
+    if row is not None:
+        checkpoint.require_own(folder, row.signature)
+    return folder
