@@ -30,6 +30,7 @@ LOADERS = {
     "cse.cli.loader": "what commands name in `with deferred(__name__):`",
     "cse.experiments.tracking": "the side that has the trackers, where it is installed",
     "cse_train.api": "what a plug-in takes, when it is first taken",
+    "cse_train.encoder.card.short_attention": "the kernels, where there is Triton",
     "cse_train.plugins.registry": "the module of a method or a suite, ours or a user's, by its name",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.launch.targets": "the module of a launch target, by its name",

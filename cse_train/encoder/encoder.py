@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from cse_train import numerics
+from cse_train.encoder.card.fused_attention import Masks, attention_kernels, attention_masks
 from cse_train.encoder.dropout import dropout
-from cse_train.encoder.fused_attention import Masks, attention_kernels, attention_masks
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import Packed
 
@@ -176,7 +176,8 @@ class Encoder(nn.Module):
         device = packed.ids_T.device
         if not numerics.is_card(device):
             return None
-        return attention_masks(packed, views, prompts, numerics.cast_dtype(device) or self.position.weight.dtype)
+        dtype, heads = numerics.cast_dtype(device) or self.position.weight.dtype, self.config.num_attention_heads
+        return attention_masks(packed, views, prompts, dtype, heads, self.width // heads)
 
     def _check_length(self, packed: Packed, shift: int) -> None:
         longest, room = max(group.needed for group in packed.groups), self._room(shift)

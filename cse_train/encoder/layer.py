@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from cse_train import numerics
 from cse_train.encoder.attention import KeysValues, attend_packed
-from cse_train.encoder.cast_weights import Affine, cast_together
+from cse_train.encoder.card.cast_weights import Affine, cast_together
+from cse_train.encoder.card.fused_attention import Masks, attend_fused, attend_fused_cls
 from cse_train.encoder.cls_attention import cls_attention
 from cse_train.encoder.dropout import dropout_and_add
-from cse_train.encoder.fused_attention import Masks, attend_fused, attend_fused_cls
 from cse_train.encoder.linear import linear, linear_gelu
 from cse_train.encoder.packing import Packed
 

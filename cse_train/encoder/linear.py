@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.encoder.cast_weights import Affine
+from cse_train.encoder.card.cast_weights import Affine
 from cse_train.numerics import CAST, ROUNDED, TORCH, onednn_mode, product_path
 
 

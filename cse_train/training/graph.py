@@ -1,15 +1,13 @@
 """What `train.graph` comes to on a run's device."""
 
 import functools
-import importlib.util
 import logging
-import os
-import shutil
 
 import torch
 from torch import nn
 
 from cse_train import distributed
+from cse_train.encoder.card.compilers import find_lacking
 from cse_train.encoder.layer import compile_layers
 
 log = logging.getLogger(__name__)
@@ -22,19 +20,11 @@ def settle_graph(model: nn.Module, device: torch.device, asked: str) -> None:
     """
     if asked != "auto" or device.type != "cuda":
         return
-    if lacking := _find_lacking():
+    if lacking := find_lacking():
         if distributed.rank() == 0:
             _say_eager(lacking)
         return
     compile_layers(model)
-
-
-def _find_lacking() -> str:
-    """What torch.compile needs for a card and does not find; empty where all is there."""
-    if importlib.util.find_spec("triton") is None:
-        return "the package triton"
-    compilers = (os.environ.get("CC"), "cc", "gcc", "clang")
-    return "" if any(name and shutil.which(name) for name in compilers) else "a C compiler"
 
 
 @functools.cache

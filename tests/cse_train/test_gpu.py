@@ -1,4 +1,9 @@
-"""Every method on one card: `python -m pytest -m gpu -s tests/cse_train` (no ray, no optuna, text made on the spot)."""
+"""Every method on one card, with text made on the spot.
+
+    python -m pytest -m gpu -s --confcutdir tests/cse_train tests/cse_train/test_gpu.py
+
+needs no Ray, no Optuna and no SQLAlchemy: the conftest.py of `tests`, which does, is left out.
+"""
 
 import itertools
 import math

@@ -11,9 +11,9 @@ from cse_train import distributed, numerics
 from cse_train.backbone.transformers_io import encoder_from_transformers
 from cse_train.encoder import packing
 from cse_train.encoder.attention import attend_packed
-from cse_train.encoder.cast_weights import cast_together
+from cse_train.encoder.card.cast_weights import cast_together
+from cse_train.encoder.card.fused_attention import attend_fused, attention_masks
 from cse_train.encoder.encoder import Encoder, Hidden
-from cse_train.encoder.fused_attention import attend_fused, attention_masks
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import pack_lists
 from cse_train.modules.prompts import ContinuousPrompts
@@ -151,18 +151,20 @@ def test_a_width_rounded_beyond_the_positions_is_padding_alone(config_of):
 @pytest.mark.parametrize("width", [16, 13])
 def test_rows_of_a_mask_begin_where_the_kernels_want_them(prompts, width):
     packed = pack_lists([[5] * width, [5] * 4], groups=1)
-    (mask,) = attention_masks(packed, 2, prompts, torch.bfloat16)
+    (mask,) = attention_masks(packed, 2, prompts, torch.bfloat16, 2, 16).of_groups
     assert mask is not None and mask.shape == (4, 1, 1, prompts + width) and mask.dtype == torch.bfloat16
     assert all(stride % 8 == 0 for stride in mask.stride()[:-1]) and mask.stride(-1) == 1
     assert mask[..., :prompts].eq(0).all() and mask.isneginf().sum() == 2 * (width - 4)
-    assert attention_masks(pack_lists([[5] * width] * 2, groups=1), 2, prompts, torch.bfloat16) == [None]
+    assert attention_masks(pack_lists([[5] * width] * 2, groups=1), 2, prompts, torch.bfloat16, 2, 16).of_groups == [
+        None
+    ]
 
 
 def masters(layer: Layer, frozen: tuple[str, ...]) -> dict[str, Tensor]:
     """Gradients of a layer that computes under autocast on the way of a card."""
     packed = pack_lists([[5, 6, 7], [8, 9]], groups=1)
     x_TH = torch.randn(6, 32, generator=torch.Generator().manual_seed(1))
-    masks = attention_masks(packed, 1, 0, torch.bfloat16)
+    masks = attention_masks(packed, 1, 0, torch.bfloat16, 4, 8)
     layer.zero_grad()
     for name, parameter in layer.named_parameters():
         parameter.requires_grad_(name not in frozen)
@@ -216,7 +218,7 @@ def test_fused_attention_keeps_a_tenth_of_the_memory_at_512_tokens():
     rows, heads = 2, 12  # each row keeps as much as the other: 64 of them are 32 anchors in two views
     packed = pack_lists([list(range(512))] * rows, groups=1)
     slots = torch.randn(512 * rows, 3 * 64 * heads, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    masks = attention_masks(packed, 1, 0, slots.dtype)
+    masks = attention_masks(packed, 1, 0, slots.dtype, heads, 64)
     stored = kept_bytes(attend_packed, slots, packed, 1, heads, 0.0)
     fused = kept_bytes(attend_fused, slots, packed, 1, heads, 0.0, masks, None)
     assert stored > rows * heads * 512 * 512 * 4, "the scores of every head"

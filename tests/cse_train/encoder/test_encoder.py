@@ -8,9 +8,9 @@ import torch.nn.functional as F
 
 from cse_train.backbone.transformers_io import encoder_from_transformers, encoder_to_transformers
 from cse_train.encoder.attention import attend_packed
+from cse_train.encoder.card.fused_attention import Masks, attend_fused
 from cse_train.encoder.dropout import dropout
 from cse_train.encoder.encoder import Encoder, find_unsupported
-from cse_train.encoder.fused_attention import attend_fused
 from cse_train.encoder.packing import pack_lists
 
 
@@ -114,7 +114,7 @@ def test_attention_dropout_acts_on_the_probabilities(way):
     qkv = torch.cat([torch.zeros(8 * width, 2 * 4 * width), eye], 1)
     ways = {
         "CPU": lambda rate: attend_packed(qkv, packed, 1, 4, rate),
-        "card": lambda rate: attend_fused(qkv, packed, 1, 4, rate, [None], None),
+        "card": lambda rate: attend_fused(qkv, packed, 1, 4, rate, Masks([None]), None),
     }
     dropped, kept = ways[way](rate), ways[way](0.0)
     assert abs((dropped == 0).float().mean() - rate) < 0.01

@@ -4,8 +4,9 @@ Shape suffixes: N rows (sequences in all views, packed order), T packed slots, R
 slots of a row, A heads, H hidden size, D head size, P prompts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,16 +14,25 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from cse_train.encoder.attention import KeysValues
+from cse_train.encoder.card.short_attention import attend_short, find_block, locate_rows
 from cse_train.encoder.packing import Packed
 
 Parts = tuple[Tensor, ...]
 """Query [R, M, H], key and value [R, W, H] of a group."""
-Masks = Sequence[Tensor | None]
-"""What is added to the scores of each group, [R, 1, 1, P + W]; None where nothing is padded."""
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """cuDNN's is left out: it prepares itself for each new shape, and the shapes of batches differ."""
 MASK_ALIGNMENT = 8
 """The rows of a mask begin at multiples of so many numbers, else each call would copy it."""
+
+
+class Masks(NamedTuple):
+    """Which slots the attention of all layers reads, as its kernels want to be told."""
+
+    of_groups: list[Tensor | None]
+    """What is added to the scores of each group, [R, 1, 1, P + W]; None where nothing is padded."""
+    places_N5: Tensor | None = None
+    """Where each row lies (`locate_rows`), for the kernel of short rows; None where torch's are used."""
+    block: int = 0
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
@@ -30,7 +40,7 @@ def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
     return sdpa_kernel(KERNELS) if device.type == "cuda" else nullcontext()
 
 
-def attention_masks(packed: Packed, views: int, prompts: int, dtype: torch.dtype) -> list[Tensor | None]:
+def attention_masks(packed: Packed, views: int, prompts: int, dtype: torch.dtype, heads: int, size: int) -> Masks:
     """The masks of all layers, in the dtype in which attention is computed; prompts are never masked."""
     masks: list[Tensor | None] = []
     for group in packed.groups:
@@ -39,13 +49,16 @@ def attention_masks(packed: Packed, views: int, prompts: int, dtype: torch.dtype
             width = prompts + group.width
             bias = F.pad(bias, (prompts, -width % MASK_ALIGNMENT)).to(dtype)[..., :width]
         masks.append(bias)
-    return masks
+    block = 0 if prompts else find_block(packed, views * packed.rows * heads, size, dtype)
+    return Masks(masks, locate_rows(packed), block) if block else Masks(masks)
 
 
 def attend_fused(
     qkv_T3H: Tensor, packed: Packed, views: int, heads: int, rate: float, masks: Masks, prompts: KeysValues | None
 ) -> Tensor:
     """The mixed heads [T, H], as `attend_packed` gives them."""
+    if masks.places_N5 is not None:
+        return attend_short(qkv_T3H, masks.places_N5, views, heads, rate, masks.block)
     blocks = (block.unflatten(2, (3, -1)).unbind(2) for _, block in packed.split(qkv_T3H, views))
     return _joined(blocks, packed, views, heads, rate, masks, prompts)
 
@@ -77,7 +90,7 @@ def _joined(
     prompts: KeysValues | None,
 ) -> Tensor:
     """[all R * M, H]."""
-    groups = zip(blocks, masks, _by_group(prompts, packed, views), strict=True)
+    groups = zip(blocks, masks.of_groups, _by_group(prompts, packed, views), strict=True)
     mixed = [_attend(parts, heads, rate, mask, prefix) for parts, mask, prefix in groups]
     return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 

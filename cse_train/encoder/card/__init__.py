@@ -1,0 +1,3 @@
+"""What the encoder does on a card alone."""
+
+__all__ = ["cast_weights", "compilers", "fused_attention"]

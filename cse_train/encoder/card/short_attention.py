@@ -1,0 +1,116 @@
+"""Self-attention of short rows on a card, in bf16 or fp16: one kernel there and one back for all length groups.
+
+torch's fused kernels are made for long rows. Of 32 tokens they compute a tile of 64 or 128, need a call for each group
+and a mask where rows are padded. Shape suffixes: N packed rows, T packed slots, H hidden size.
+"""
+
+import functools
+import logging
+import pkgutil
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cse_train import distributed
+from cse_train.encoder.card.compilers import find_lacking
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.reading import first_line
+
+log = logging.getLogger(__name__)
+
+MOST_SLOTS = 64
+"""Slots of a row at most: a program holds all of its scores."""
+HEAD_SIZES = (16, 32, 64, 128)
+DTYPES = (torch.bfloat16, torch.float16)
+LARGEST_DIFFERENCE = 0.03
+"""Largest difference from torch's own, relative to the largest number, with which the kernels count as right."""
+DROPOUT_SEEDS = 2**31 - 1
+"""A number below it stands for the masks of dropout of one call."""
+MOST_NUMBERS = 2**31
+"""Of one call's scores, which dropout counts through."""
+
+
+def find_block(packed: Packed, rows: int, size: int, dtype: torch.dtype) -> int:
+    """What `attend_short` takes for `block` of so many rows, all heads counted; 0 where it is not to be used."""
+    device, widest = packed.ids_T.device, max(group.width for group in packed.groups)
+    block = max(16, 1 << (widest - 1).bit_length())
+    fits = widest <= MOST_SLOTS and rows * block**2 < MOST_NUMBERS and size in HEAD_SIZES and dtype in DTYPES
+    return block if fits and device.type == "cuda" and is_right(device, dtype, size, block) else 0
+
+
+@functools.cache
+def is_right(device: torch.device, dtype: torch.dtype, size: int, block: int) -> bool:
+    """Whether this machine makes the kernels, and they compute what torch's do: looked at once in a process."""
+    if find_lacking():
+        return False
+    try:
+        with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+            return _is_near(device, dtype, size, block)
+    except Exception as error:  # of a compiler or a card that nobody has tried
+        log.warning("slow attention: the kernels for short rows cannot be used here: %s", first_line(error))
+        return False
+
+
+def _is_near(device: torch.device, dtype: torch.dtype, size: int, block: int) -> bool:
+    """Two rows of as many tokens as fit, in two heads, there and back."""
+    packed = pack_lists([[0] * block] * 2, groups=1).to(device)
+    values = torch.linspace(-3, 3, 2 * block * 6 * size, device=device).cos().view(2 * block, 6 * size).to(dtype)
+    ours, theirs = (values.clone().requires_grad_() for _ in range(2))
+    mixed = attend_short(ours, locate_rows(packed), 1, 2, 0.0, block)
+    parts = theirs.float().view(2, block, 3, 2, size).permute(2, 0, 3, 1, 4)
+    wanted = F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2).flatten(0, 1)
+    for result in (mixed, wanted):
+        result.backward(torch.ones_like(result) * torch.arange(2 * size, device=device).to(result.dtype).sin())
+    assert ours.grad is not None and theirs.grad is not None
+    pairs = ((mixed, wanted), (ours.grad, theirs.grad))
+    return all(((a - b).abs().max() <= LARGEST_DIFFERENCE * b.abs().max()).item() for a, b in pairs)
+
+
+def locate_rows(packed: Packed) -> Tensor:
+    """Int32 [N, 5], on the device: of each packed row its group's first slot in one view, its place in the group, the
+    group's rows, and its width and length."""
+    rows = np.array([group.rows for group in packed.groups])
+    widths = np.array([group.width for group in packed.groups])
+    first_slots, first_rows = np.cumsum(rows * widths) - rows * widths, np.cumsum(rows) - rows
+    of_groups = np.stack([first_slots, -first_rows, rows, widths], 1).repeat(rows, 0)
+    of_groups[:, 1] += np.arange(len(of_groups))
+    places = np.concatenate([of_groups, packed.host_lengths_N.numpy()[:, None]], 1)
+    return distributed.copy_to(torch.from_numpy(places.astype(np.int32)), packed.ids_T.device)
+
+
+def attend_short(qkv_T3H: Tensor, places_N5: Tensor, views: int, heads: int, rate: float, block: int) -> Tensor:
+    """The mixed heads [T, H], as `attend_packed` gives them; `block`, a power of two, is at least the widest row."""
+    mixed: Tensor = ShortAttention.apply(qkv_T3H, places_N5, views, heads, rate, block)
+    return mixed
+
+
+class ShortAttention(torch.autograd.Function):
+    """What `attend_short` applies."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, qkv_T3H: Tensor, places_N5: Tensor, views: int, heads: int, rate: float, block: int
+    ) -> Tensor:
+        seed = int(torch.randint(DROPOUT_SEEDS, ()).item()) if rate else 0  # the host's own generator: no wait
+        mixed_TH = qkv_T3H.new_empty(len(qkv_T3H), qkv_T3H.shape[1] // 3)
+        size = mixed_TH.shape[1] // heads
+        ctx.numbers = (len(places_N5), seed, rate, size**-0.5, heads, views, size, block, rate > 0)
+        ctx.save_for_backward(qkv_T3H, places_N5)
+        _run("mix", [qkv_T3H, mixed_TH, places_N5], ctx.numbers)
+        return mixed_TH
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        qkv_T3H, places_N5 = ctx.saved_tensors
+        by_qkv = torch.empty_like(qkv_T3H)
+        _run("mix_back", [qkv_T3H, grads[0].contiguous(), by_qkv, places_N5], ctx.numbers)
+        return by_qkv, None, None, None, None, None
+
+
+def _run(name: str, tensors: list[Tensor], numbers: tuple[Any, ...]) -> None:
+    kernel = pkgutil.resolve_name(f"cse_train.encoder.card.short_kernels:{name}")
+    rows, heads, views, block = numbers[0], numbers[4], numbers[5], numbers[7]
+    kernel[(rows * views * heads,)](*tensors, *numbers, num_warps=2 if block <= 32 else 4)
