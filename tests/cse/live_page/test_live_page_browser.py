@@ -100,7 +100,7 @@ def test_a_filter_that_names_no_column_is_told_beside_it(browser: Any, address: 
 
 def test_two_runs_stand_side_by_side_with_what_differs(browser: Any, address: str) -> None:
     action_chains = pytest.importorskip("selenium.webdriver.common.action_chains")
-    opened(browser, address, "sweep=E7")
+    opened(browser, address, "sweep=E7@wiki_small")
     for place in (0, 5):
         browser.execute_script(f"document.querySelectorAll('#runs .pick')[{place}].click()")
         time.sleep(1)
@@ -121,13 +121,13 @@ def test_two_runs_stand_side_by_side_with_what_differs(browser: Any, address: st
 
 
 def test_what_is_undecided_comes_with_the_command_that_adds_seeds(browser: Any, address: str) -> None:
-    opened(browser, address, "sweep=E7")
+    opened(browser, address, "sweep=E7@wiki_small")
     wait_for(lambda: browser.find_element("id", "verdicts").is_displayed(), 60)
     unfold(browser)
     text = browser.execute_script(TEXT, "verdicts")
     head = r"E7: 7 undecided \(6 of them by at most \d+ more seeds, [\d.]+ h\); not the paper's scale"
     assert re.match(head, text), text[:200]
-    assert "cse reproduce E7 --profile small --seeds 9" in text and text.count("more seeds would decide it") == 7
+    assert "cse reproduce E7 --profile wiki_small --seeds 9" in text and text.count("more seeds would decide it") == 7
 
 
 def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any, address: str) -> None:
@@ -151,7 +151,7 @@ def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any,
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize(
-    "where", ["sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7"]
+    "where", ["sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7@wiki_small"]
 )
 def test_every_text_is_readable(browser: Any, address: str, where: str, screen: str) -> None:
     browser.get_log("browser")
@@ -163,7 +163,7 @@ def test_every_text_is_readable(browser: Any, address: str, where: str, screen: 
 
 
 @pytest.mark.parametrize("screen", ["desk", "dark phone"])
-@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=rows&figure=map", "sweep=E7"])
+@pytest.mark.parametrize("where", ["sweep=rows&fold=1", "sweep=rows&figure=map", "sweep=E7@wiki_small"])
 def test_axe_has_no_finding(browser: Any, address: str, axe: str, where: str, screen: str) -> None:
     opened(browser, address, where, screen)
     time.sleep(1)
