@@ -1,4 +1,4 @@
-"""The results in the navigation: every page is there, and a folder of tables needs no entry of its own."""
+"""The results in the navigation: every page is there, and a folder of tables needs a title alone."""
 
 import re
 from pathlib import Path
@@ -8,20 +8,21 @@ DOCS = Path(__file__).resolve().parents[1]
 FOLDER = "results/"
 BUNDLES = "bundles"
 FIRST = {scale: f"Tables at profile wiki_{scale}" for scale in ("small", "tiny")}
-TITLES = {"reproduced": "Reproduced tables", BUNDLES: "Runs as bundles", **FIRST}
-"""Of folders that are no profile by its name of today."""
+TODAY = {"words": "Tables of today's encoders", "card": "Tables from a card"}
+TITLES = {"reproduced": "Reproduced tables", **FIRST, **TODAY, BUNDLES: "Runs as bundles"}
+"""Folder -> its group's title, in their order."""
 
 
 def nav() -> list[Any]:
     """The pages that the index lists, the others, and a group for each folder, the bundles last."""
     listed = re.findall(rf"\]\(({FOLDER}[\w/]+\.md)\)", (DOCS / "index.md").read_text(encoding="utf8"))
     folders = sorted(path for path in (DOCS / FOLDER).iterdir() if path.is_dir() and any(path.glob("*.md")))
-    folders.sort(key=lambda folder: folder.name == BUNDLES)
+    folders.sort(key=lambda folder: list(TITLES).index(folder.name))
     return [*dict.fromkeys([*listed, *_pages(DOCS / FOLDER)]), *map(_group, folders)]
 
 
 def _group(folder: Path) -> dict[str, Any]:
-    title, pages = TITLES.get(folder.name, f"Tables at profile {folder.name}"), _pages(folder)
+    title, pages = TITLES[folder.name], _pages(folder)
     return {title: [{Path(page).stem: page} for page in pages] if len(pages) > 1 else pages[0]}
 
 
