@@ -2,22 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from analysis.ledger import Ledger
-from cse.cli import screen
+from cse.cli import exit, screen
 from cse.cli.loader import deferred
 from cse.compare.by_pairs import PairComparison, compare_by_pairs
 from cse.compare.by_seeds import compare_by_seeds
 from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import Comparison
+from cse.tables.lookup import spaces_of_run
 from cse.tables.models import Model
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.fields import ConfigError
+from cse_train.user_files import map_files
 
 with deferred(__name__):
+    from cluster.plan import user_files as user_files
     from cse.compare import scoring as scoring
+    from search_spaces.user_data import references as references
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,28 @@ class Scoring:
     max_length: int | None = None
     """Tokens."""
 
+    @classmethod
+    def of(
+        cls, suites: Sequence[str] | None, paths: DataPaths, pooler: str | None, max_length: int | None
+    ) -> "Scoring":
+        """Of suites by name or by their files, as `cse eval` takes them; a line says what each file holds.
+
+        ConfigError for a file that cannot be read.
+        """
+        if not suites:
+            return cls(None, paths, pooler, max_length)
+        names, files = references.read_suites(list(suites), Path.cwd())
+        paths = user_files.add_user_files(paths, files)
+        exit.say(user_files.describe_files(paths))
+        return cls(list(dict.fromkeys(names)), paths, pooler, max_length)
+
+    def with_sets_of(self, models: Sequence[Model], ledger: Ledger | None) -> "Scoring":
+        """With the user's own sets that the models' sweeps name, but for names that are given already."""
+        runs = [model.runs[0] for model in models if model.runs]
+        spaces = [space for run in runs for space in spaces_of_run(run.signature, ledger)] if ledger else []
+        files = map_files([*(file for space in spaces for file in space.files), *self.paths.files])
+        return replace(self, paths=replace(self.paths, files=tuple(files.values())))
+
 
 def compare_models(
     a: str,
@@ -45,6 +72,7 @@ def compare_models(
     """A against B; `top`: sentence pairs that are listed. ConfigError for models that have nothing in common."""
     terms, columns = difference.terms(), difference.columns()
     models = named.read_two(a, b, ledger)
+    how = how.with_sets_of(models, ledger)
     left, right = (_score(model, other, columns, ledger, how) for model, other in (models, models[::-1]))
     common = gather(left, right, ledger, columns, spans=difference.spans())
     pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
@@ -55,7 +83,7 @@ def compare_models(
 def _score(model: Model, other: Model, columns: Sequence[str] | None, ledger: Ledger | None, how: Scoring) -> Model:
     """The model with the scores that the comparison needs: those of a folder, and of runs those that are asked for."""
     if model.folder is not None:
-        names = how.suites or columns or suites_to_score(other, ledger)
+        names = how.suites or columns or suites_to_score(other, ledger, how.paths)
         screen.note(f"scoring {model.name}")
         scores = scoring.score_folder(model.folder, names, how.paths, how.pooler, how.max_length)
         return replace(model, scores=scores)

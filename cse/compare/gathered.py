@@ -18,6 +18,7 @@ from cse.tables import baselines
 from cse.tables.build import scale_of
 from cse.tables.imported.metric import metric_of_runs, scale_of_protocols
 from cse.tables.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
@@ -246,8 +247,13 @@ def _add_folder(kept: ColumnCosines | None, row: int, score: ModelScore | None) 
     return replace(kept, rows={**kept.rows, row: [score.cosines]}, problems=())
 
 
-def suites_to_score(other: Model, ledger: Ledger | None) -> list[str]:
-    """What a folder is scored on where nobody says: the sets and tasks that the other model has scores of."""
+def suites_to_score(other: Model, ledger: Ledger | None, paths: DataPaths) -> list[str]:
+    """What a folder is scored on where nobody says: the sets and tasks that the other model has scores of, or the dev
+    set by which it was picked. ConfigError for one of the user's own that no space of today names."""
     signatures = [run.signature for run in other.runs]
     stored = dict.fromkeys(score.suite for score in ledger.scores(signatures)) if ledger else {}
-    return [name for name in stored if is_known(name)] or [other.dev or "sts_dev"]
+    names = [name for name in stored if is_known(name) or paths.data_set(name)]
+    if not names and other.dev and not is_known(other.dev) and paths.data_set(other.dev) is None:
+        line = f"no set to score: {other.name} was picked on {other.dev}, whose file no space of its sweeps names"
+        raise ConfigError([f"{line}; give --suite FILE"])
+    return names or [other.dev or "sts_dev"]

@@ -38,7 +38,7 @@ def compare(
     """Two models side by side, as `cse compare` has them; differences are A minus B in a column's own units.
 
     `margin` is in points, of which a metric's range has a hundred; `scale`: column -> how wide its range is, "" for all
-    columns.
+    columns; `suite`: names or files of your own, on which what lacks them is scored first.
     """
     paths = options.data_paths(_path(data), None, _path(senteval))
     return compare_models(
@@ -47,7 +47,7 @@ def compare(
         ledgers.existing_ledger(ledger, storage),
         _difference(column, margin, scale, level),
         _named(profile, set, data_hash),
-        Scoring(suite, paths, pooler, max_length),
+        Scoring.of([suite] if isinstance(suite, str) else suite, paths, pooler, max_length),
         top,
     )
 

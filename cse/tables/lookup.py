@@ -106,9 +106,8 @@ def encoder_of(row: RunRow, ledger: Ledger) -> str | None:
     old = str(row.config.get(ENCODER, ""))
     if not Path(old).is_absolute() or "encoder" not in row.identity or holds_encoder(old, row.identity):
         return None
-    linked = _links(row.signature, ledger)
-    spaces = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.id in linked]
-    names = dict.fromkeys(str(each.get(ENCODER)) for space in spaces if space for each in setups(space))
+    spaces = spaces_of_run(row.signature, ledger)
+    names = dict.fromkeys(str(each.get(ENCODER)) for space in spaces for each in setups(space))
     now = next((name for name in names if name != old and holds_encoder(name, row.identity)), None)
     if now is None:
         held = "holds another" if Path(old).exists() else "is gone"
@@ -116,6 +115,13 @@ def encoder_of(row: RunRow, ledger: Ledger) -> str | None:
         how = "cse run SPACE with its path of today (0 run), or give --encoder to cse eval, embed or export"
         raise ConfigError([f"moved encoder: {what}; {how}"])
     return now
+
+
+def spaces_of_run(signature: str, ledger: Ledger) -> list[ResolvedSpace]:
+    """The spaces of the sweeps that have the run, oldest first, without those whose file is gone."""
+    linked = _links(signature, ledger)
+    spaces = (space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.id in linked)
+    return [space for space in spaces if space]
 
 
 def _spaces_of(signature: str, ledger: Ledger) -> list[str]:

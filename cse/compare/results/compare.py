@@ -9,7 +9,7 @@ from analysis.render.formats import render
 from cse.cli import ledgers, model_options, options, screen
 from cse.cli.table_text import TableFormat
 from cse.compare.compared import Scoring, compare_models
-from cse.compare.question import DifferenceOptions, ModelOptions, words
+from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import table, text
 
 NAME_HELP = "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, several with commas, a model's folder"
@@ -18,7 +18,12 @@ Second = Annotated[str, typer.Argument(metavar="B", help="The model that A is co
 Top = Annotated[int, typer.Option(min=0, help="Sentence pairs to list that A and B rank most differently.")]
 Suites = Annotated[
     list[str] | None,
-    typer.Option("--suite", help="First score what lacks these suites; comma-separated.", show_default=False),
+    typer.Option(
+        "--suite",
+        help="First score what lacks these suites, by name or by a file of your own (docs/your_data.md); "
+        "comma-separated, repeatable.",
+        show_default=False,
+    ),
 ]
 
 
@@ -41,7 +46,7 @@ def compare(
 ) -> None:
     """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
     paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
-    how = Scoring(words(suite), paths, pooler, max_length)
+    how = Scoring.of(suite, paths, pooler, max_length)
     made = compare_models(a, b, opened, difference, named, how, top)
     if form == "json":
         print(dump_json(made.as_dict()))
