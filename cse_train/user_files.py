@@ -22,7 +22,7 @@ Role = Literal["corpus", "dev", "test"]
 """Training text; the set that picks the checkpoint; a set that scores it."""
 Kind = Literal["ratings", "labels", "retrieval"]
 """What a set has: rated pairs, labelled sentences, or documents judged for queries."""
-Metric = Literal["ndcg@10", "mrr@10", "recall@1"]
+Metric = Literal["ndcg@10", "mrr@10", "recall@1", "recall@10", "map@100"]
 OnEmpty = Literal["skip", "refuse"]
 """What becomes of the rows of training text that have no word."""
 

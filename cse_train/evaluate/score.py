@@ -13,6 +13,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import TextModel, open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, require
+from cse_train.evaluate.user_sets.kept_queries import save_queries
 from cse_train.files import replace_file
 from cse_train.results import CosinesFile, Score
 from cse_train.soundness import CorruptCheckpoint
@@ -54,7 +55,10 @@ def _score(model: TextModel, suites: Sequence[str], paths: DataPaths, out: Path)
 
 
 def keep_cosines(score: Score, out: Path) -> Score:
-    """The score with its per-pair cosines in a file of `out` alone, where it has any."""
+    """The score with its per-pair cosines, or what its queries gave, in a file of `out` alone, where it has any."""
+    if score.queries is not None:
+        save_queries(out, score.column, score.queries, score.protocol.data_hash)
+        return replace(score, queries=None)
     if score.cosines is None:
         return score
     path = out / f"cosines-{re.sub('[^A-Za-z0-9_]+', '-', score.suite)}.npz"

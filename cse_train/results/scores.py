@@ -113,6 +113,9 @@ class Score:
     """Of graded sets alone, until they are kept in a file."""
     file: CosinesFile | None = None
     """Of graded sets, where they are kept."""
+    queries: "np.ndarray | None" = field(default=None, compare=False)
+    """float64 [queries], in the order of the set: what each gave, times 100, whose mean is the value. Of a user's
+    retrieval set alone, until they are kept in a file."""
     unscored: str = ""
     """Why there is no value, which is NaN then."""
     headline: bool = False

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Json
@@ -35,7 +35,7 @@ class FileShape:
     """What is wanted -> the file's name of it."""
     split: Text | None = None
     quotes: Annotated[bool, Give("give true, or false where quotes are text")] = True
-    metric: Annotated[Literal["ndcg@10", "mrr@10", "recall@1"], Give("give ndcg@10, mrr@10 or recall@1")] = "ndcg@10"
+    metric: Annotated[Metric, Give(f"give one of {', '.join(get_args(Metric))}")] = "ndcg@10"
     on_empty: Annotated[Literal["skip", "refuse"] | None, Give("give skip or refuse")] = None
     """Of training text: what becomes of rows without words."""
     deduplicate: Annotated[bool, Give("give true, or false")] = False
@@ -62,11 +62,10 @@ def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFil
         problems.append(f"wrong key: {where}.{given} of a set; leave it out, a set is scored as it stands")
     place = shape.file if shape.file.startswith(HUB_PREFIX) else str((folder / Path(shape.file).expanduser()).resolve())
     kind: Kind | None = shape.kind
-    metric: Metric = shape.metric
     columns = tuple(sorted(shape.columns.items()))
     made = UserFile(
         name=name, file=place, role=role, kind=kind, columns=columns, split=shape.split, quotes=shape.quotes,
-        metric=metric, on_empty=shape.on_empty, deduplicate=shape.deduplicate,
+        metric=shape.metric, on_empty=shape.on_empty, deduplicate=shape.deduplicate,
     )  # fmt: skip
     return made, problems
 

@@ -1,10 +1,14 @@
 """Documents judged for queries, in a file of the user's own: how high an encoder ranks those that answer.
 
 For each query all documents of the file are ranked by their cosine with it, but for one of the query's own text (in
-three files: of its ID) that does not answer it; of documents equally near those that answer come last. `ndcg@10`: gains
-are the judgements, discounted by log2(1 + rank), over those of the best order; `mrr@10`: 1 / rank of the first document
-that answers, 0 beyond rank 10; `recall@1`: whether the nearest one answers. Each is the mean over queries, times 100.
-Shape suffixes: Q queries, C documents, D embedding size.
+three files: of its ID) that does not answer it; of documents equally near those that answer come last. Each number is
+the mean over queries, times 100, of
+- `ndcg@10`: gains are the judgements, discounted by log2(1 + rank), over those of the best order;
+- `mrr@10`: 1 / rank of the first document that answers, 0 beyond rank 10;
+- `recall@1`: whether the nearest one answers;
+- `recall@10`: the share of those that answer which are among the ten nearest;
+- `map@100`: the precision at each that answers among the hundred nearest, summed, over as many as answer, 100 at most.
+Shape suffixes: Q queries, C documents, D embedding size, M metrics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +32,7 @@ from cse_train.user_files import Metric, UserFile
 
 NAME = "judgements"
 RANK_METRICS: tuple[Metric, ...] = get_args(Metric)
-DEPTH = 10
+DEPTH, MAP_DEPTH = 10, 100
 QUERIES_AT_ONCE = 256
 COSINES_AT_ONCE = 2**25
 """Cosines of queries with all documents that are held at once, and the most queries."""
@@ -117,6 +121,12 @@ def _hash(metric: Metric, queries: _Texts, documents: _Texts, answers: Sequence[
 
 def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.ndarray) -> dict[Metric, float]:
     """Each metric, times 100, of rows in the set's order."""
+    means = 100.0 * np.mean(score_queries(judgements, queries_QD, documents_CD), axis=0)
+    return dict(zip(RANK_METRICS, map(float, means), strict=True))
+
+
+def score_queries(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.ndarray) -> np.ndarray:
+    """What each query gives by each metric of RANK_METRICS, 0 to 1, as float64 [Q, M]."""
     unit_QD, unit_CD = unit(queries_QD), unit(documents_CD)
     each = []
     at_once = max(1, min(QUERIES_AT_ONCE, COSINES_AT_ONCE // len(unit_CD)))
@@ -124,25 +134,32 @@ def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.n
         cosines = round_cosines(unit_QD[first : first + at_once] @ unit_CD.T)
         for query, row in enumerate(cosines, start=first):
             each.append(_score_query(row, judgements.judged[query], judgements.itself[query]))
-    means = 100.0 * np.mean(each, axis=0)
-    return dict(zip(RANK_METRICS, map(float, means), strict=True))
+    return np.array(each)
 
 
-def _score_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None) -> tuple[float, float, float]:
-    """ndcg@10, mrr@10 and recall@1 of one query."""
+def _score_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None) -> tuple[float, ...]:
+    """The metrics of one query, in the order of RANK_METRICS."""
     gains = np.zeros(len(cosines_C))
     gains[list(answers)] = list(answers.values())
     order = np.lexsort((gains, -cosines_C))
-    ranked = gains[order[order != left_out] if left_out is not None else order][:DEPTH]
+    every = gains[order[order != left_out] if left_out is not None else order]
+    ranked = every[:DEPTH]
     best = np.sort(gains)[::-1][:DEPTH]
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
     ndcg = (ranked @ discounts[: len(ranked)]) / (best @ discounts[: len(best)])
-    hits = np.flatnonzero(ranked > 0)
-    return float(ndcg), 1.0 / (1 + hits[0]) if len(hits) else 0.0, float(len(hits) > 0 and hits[0] == 0)
+    hits, deep = np.flatnonzero(ranked > 0), np.flatnonzero(every[:MAP_DEPTH] > 0)
+    precisions = np.arange(1, len(deep) + 1) / (1 + deep)
+    return (
+        float(ndcg),
+        1.0 / (1 + hits[0]) if len(hits) else 0.0,
+        float(len(hits) > 0 and hits[0] == 0),
+        len(hits) / len(answers),
+        float(precisions.sum()) / min(len(answers), MAP_DEPTH),
+    )
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
-    """The three metrics of each set, the one that stands under its name first. Raises as `load_judgements`."""
+    """The metrics of each set, the one that stands under its name first. Raises as `load_judgements`."""
     files = [paths.data_set(name) for name in members]
     loaded = [load_judgements(file) for file in files if file is not None]
     return [score for judgements in loaded for score in _scores(model, judgements)]
@@ -166,14 +183,15 @@ def _embed(model: TextModel, judgements: Judgements, prompts: Mapping[str, str])
 
 def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
     prompts = find_prompts(model)
-    values = scores_of(judgements, *_embed(model, judgements, prompts))
+    each_QM = score_queries(judgements, *_embed(model, judgements, prompts))
+    values = dict(zip(RANK_METRICS, 100.0 * np.mean(each_QM, axis=0), strict=True))
     about = {"queries": len(judgements.queries), "documents": len(judgements.documents)}
     first = [judgements.metric, *(metric for metric in RANK_METRICS if metric != judgements.metric)]
     return [
         Score(
             suite=judgements.name,
             metric=metric,
-            value=values[metric],
+            value=float(values[metric]),
             protocol=Protocol(
                 suite=judgements.name,
                 pooler=model.pooler,
@@ -185,6 +203,7 @@ def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
                 data_hash=judgements.content_hash,
             ),
             details=about,
+            queries=100.0 * each_QM[:, RANK_METRICS.index(metric)],
             headline=metric == judgements.metric,
         )
         for metric in first

@@ -16,7 +16,7 @@ import yaml
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate
-from cse_train.evaluate.user_sets.judgements import load_judgements
+from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements
 from cse_train.fields import ConfigError
 from cse_train.user_files import UserFile
 from search_spaces.user_data.references import read_suites
@@ -117,7 +117,7 @@ PROMPTS: list[dict[str, Any]] = [
 def test_scores_are_those_of_sentence_transformers_evaluator(
     given: dict[str, Any], folder: Path, tmp_path: Path
 ) -> None:
-    """InformationRetrievalEvaluator, on the folder of that library that we open: nDCG, MRR, and its accuracy@1."""
+    """InformationRetrievalEvaluator, on the folder of that library that we open, for all queries and for each alone."""
     library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
@@ -125,17 +125,23 @@ def test_scores_are_those_of_sentence_transformers_evaluator(
     bare = write_encoder(tmp_path / "bare", "bert", tokenizer_of("[CLS]", "[SEP]"))
     parts = [modules.Transformer(str(bare)), modules.Pooling(32, "mean")]
     library.SentenceTransformer(modules=parts, **given).save(str(tmp_path / "st"))
-    judge = InformationRetrievalEvaluator(
-        {key: text for key, text in QUERIES.items() if key in JUDGED},
-        {key: f"{title} {text}" for key, (title, text) in DOCUMENTS.items()},
-        {query: set(keys) for query, keys in JUDGED.items()},
-    )
-    theirs = judge(library.SentenceTransformer(str(tmp_path / "st")))
+    documents = {key: f"{title} {text}" for key, (title, text) in DOCUMENTS.items()}
+    loaded = library.SentenceTransformer(str(tmp_path / "st"))
+
+    def judge(*queries: str) -> dict[str, float]:
+        asked, answers = {key: QUERIES[key] for key in queries}, {key: set(JUDGED[key]) for key in queries}
+        return dict(InformationRetrievalEvaluator(asked, documents, answers)(loaded))
+
+    theirs = judge(*JUDGED)
     model = open_model(tmp_path / "st")
     ours = {s.metric: s for s in evaluate(model, DataPaths(files=(mine(folder, split="test"),)), ["faq"], {})}
-    names = {"ndcg@10": "cosine_ndcg@10", "mrr@10": "cosine_mrr@10", "recall@1": "cosine_accuracy@1"}
-    for metric, name in names.items():
+    each = [judge(query) for query in JUDGED] if not given else []
+    for metric in RANK_METRICS:
+        name = f"cosine_{'accuracy@1' if metric == 'recall@1' else metric}"
         assert ours[metric].value == pytest.approx(100 * theirs[name], abs=1e-6), metric
+        alone = ours[metric].queries
+        assert alone is not None and alone.mean() == pytest.approx(ours[metric].value, abs=1e-9)
+        assert not each or alone == pytest.approx([100 * one[name] for one in each], abs=1e-6), metric
     assert 5 < ours["ndcg@10"].value < 95
     prompts = given.get("prompts", {})
     said = f"query: {prompts.get('query', '')}, document: {prompts.get('document', '')}" if prompts else ""

@@ -19,7 +19,7 @@ from cse_train.evaluate.run_suites import evaluate, options
 from cse_train.evaluate.score import keep_cosines
 from cse_train.evaluate.suites import registry
 from cse_train.evaluate.transfer.loaders import load_task
-from cse_train.evaluate.user_sets.judgements import load_judgements, scores_of
+from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements, scores_of
 from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.modules.pooling import make_pooled
@@ -125,6 +125,7 @@ def test_retrieval_follows_its_protocol(judged: UserFile) -> None:
     values = scores_of(loaded, *rows)
     assert values["ndcg@10"] == pytest.approx(50 * (first + second))
     assert values["mrr@10"] == pytest.approx(50 * (1 + 1 / 3)) and values["recall@1"] == 50.0
+    assert values["recall@10"] == 100.0 and values["map@100"] == pytest.approx(50 * (1 + 1 / 3))
 
 
 def test_equal_documents_rank_those_that_answer_last(judged: UserFile) -> None:
@@ -133,16 +134,14 @@ def test_equal_documents_rank_those_that_answer_last(judged: UserFile) -> None:
     assert values["recall@1"] == 0.0 and values["mrr@10"] == pytest.approx(50 * (1 / 3 + 1 / 3))
 
 
-@pytest.mark.parametrize("metric", ["ndcg@10", "mrr@10", "recall@1"])
+@pytest.mark.parametrize("metric", RANK_METRICS)
 def test_the_metric_that_is_asked_for_stands_under_the_name(metric: str, judged: UserFile) -> None:
     paths = paths_of(mine(Path(judged.file), metric=metric))
     scores = evaluate(MODEL, paths, ["faq"], CHOSEN)
     assert [score.metric for score in scores if score.column == "faq"] == [metric]
-    assert {score.column for score in scores} - {"faq"} == {f"faq:{m}" for m in ("ndcg@10", "mrr@10", "recall@1")} - {
-        f"faq:{metric}"
-    }
-    others = [paths_of(mine(Path(judged.file), metric=other)) for other in ("ndcg@10", "mrr@10", "recall@1")]
-    assert len({registry.set_hash("faq", other) for other in others}) == 3
+    assert {score.column for score in scores} - {"faq"} == {f"faq:{m}" for m in RANK_METRICS} - {f"faq:{metric}"}
+    others = [paths_of(mine(Path(judged.file), metric=other)) for other in RANK_METRICS]
+    assert len({registry.set_hash("faq", other) for other in others}) == 5
 
 
 def test_kinds_are_told_by_columns_and_by_kind(tmp_path: Path) -> None:
