@@ -6,7 +6,7 @@ Shape suffixes: P pairs, D draws.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -22,6 +22,8 @@ from cse.compare.by_seeds import Sides, Word, word_of
 LEAST_RESAMPLES = 1000
 """Resamples, at least; so many more that `TAIL` of them lie beyond each end of an interval."""
 TAIL = 10
+Resampled = tuple[Word, Interval, float]
+"""A word, the interval that decided it, and how often that may miss."""
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
 
@@ -81,26 +83,37 @@ def compare_by_pairs(
     default as many as in `kept`. `top`: disagreements that are listed. Each column's generator has this seed.
     """
     share = terms.family / (columns or max(1, len(kept)))
-    made = [
-        _compare(column, cosines, terms.margin, share, top, np.random.default_rng(seed))
+    return [
+        _compare(column, cosines, terms.margin, share, sides.get(column), top, np.random.default_rng(seed))
         for column, cosines in kept.items()
         if cosines.rows.keys() >= {0, 1}
     ]
-    return [
-        replace(pairs, word="no signal")
-        if pairs.column in sides and sides[pairs.column].lacking_signal(pairs.word)
-        else pairs
-        for pairs in made
-    ]
+
+
+def draws_for(share: float) -> int:
+    """Resamples for an interval that may miss this often."""
+    return max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
+
+
+def judge_resampled(differences_D: Array, margin: float, share: float, sides: Sides | None) -> Resampled:
+    """Word, interval and its level for differences A minus B of resamples; idle runs behind `sides` have no word."""
+    low, high, *of_tie = map(float, np.quantile(differences_D, (share / 2, 1 - share / 2, share, 1 - share)))
+    word = word_of((low, high), (of_tie[0], of_tie[1]), margin, "higher")
+    interval, level = ((of_tie[0], of_tie[1]), 2 * share) if word == "tie" else ((low, high), share)
+    return ("no signal" if sides and sides.lacking_signal(word) else word), interval, level
 
 
 def _compare(
-    column: str, kept: ColumnCosines, margin: float, share: float, top: int, generator: np.random.Generator
+    column: str,
+    kept: ColumnCosines,
+    margin: float,
+    share: float,
+    sides: Sides | None,
+    top: int,
+    generator: np.random.Generator,
 ) -> PairComparison:
-    draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
-    left_D, right_D = resample_pairs([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
-    low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
-    word = word_of((low, high), (of_tie[0], of_tie[1]), margin, "higher")
+    left_D, right_D = resample_pairs([kept.rows[0], kept.rows[1]], kept.gold, draws_for(share), generator)
+    word, interval, level = judge_resampled(left_D - right_D, margin, share, sides)
     return PairComparison(
         column=column,
         pairs=len(kept.gold),
@@ -108,8 +121,8 @@ def _compare(
         left=kept.means[0],
         right=kept.means[1],
         word=word,
-        interval=(of_tie[0], of_tie[1]) if word == "tie" else (low, high),
-        level=2 * share if word == "tie" else share,
+        interval=interval,
+        level=level,
         disagreements=tuple(disagreements(kept.rows[0], kept.rows[1], kept.gold, top)),
     )
 

@@ -1,5 +1,6 @@
 """Two models by their names: scored where scores are lacking, and compared."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from analysis.ledger import Ledger
 from cse.cli import exit, screen
 from cse.cli.loader import deferred
 from cse.compare.by_pairs import PairComparison, compare_by_pairs
+from cse.compare.by_queries import QueryComparison, compare_by_queries
 from cse.compare.by_seeds import compare_by_seeds
 from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions
@@ -16,6 +18,7 @@ from cse.tables.lookup import spaces_of_run
 from cse.tables.models import Model
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.fields import ConfigError
 from cse_train.user_files import map_files
 
@@ -76,8 +79,10 @@ def compare_models(
     left, right = (_score(model, other, columns, ledger, how) for model, other in (models, models[::-1]))
     common = gather(left, right, ledger, columns, spans=difference.spans())
     pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
-    texts = _texts(pairs, common, how.paths)
-    return Comparison(left, right, terms, common, compare_by_seeds(common.columns, terms), pairs, texts)
+    queries = compare_by_queries(common.queries, terms, common.columns, top=top)
+    texts, asked = _texts(pairs, common, how.paths), _query_texts(queries, common, how.paths)
+    by_seeds = compare_by_seeds(common.columns, terms)
+    return Comparison(left, right, terms, common, by_seeds, pairs, texts, queries, asked)
 
 
 def _score(model: Model, other: Model, columns: Sequence[str] | None, ledger: Ledger | None, how: Scoring) -> Model:
@@ -103,4 +108,15 @@ def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) 
             continue
         if loaded.content_hash == common.data.get(column):
             texts[column] = loaded
+    return texts
+
+
+def _query_texts(queries: Sequence[QueryComparison], common: Gathered, paths: DataPaths) -> dict[str, Sequence[str]]:
+    """The queries of the sets whose differences are listed, as `_texts`."""
+    texts = dict[str, Sequence[str]]()
+    for column in (entry.column for entry in queries if entry.apart):
+        file = paths.data_set(column.partition(":")[0])
+        with contextlib.suppress(ConfigError):
+            if file is not None and (loaded := load_judgements(file)).content_hash == common.data.get(column):
+                texts[column] = loaded.queries
     return texts

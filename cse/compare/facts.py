@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cse.compare.by_pairs import PairComparison
+from cse.compare.by_queries import QueryComparison
 from cse.compare.by_seeds import ColumnComparison
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
@@ -45,6 +46,11 @@ def column_dict(column: ColumnComparison) -> dict[str, object]:
         for name, entry, fallen in zip("AB", (column.left, column.right), column.collapsed, strict=True)
     }
     return {**facts, **sides}
+
+
+def queries_dict(queries: QueryComparison, texts: Sequence[str] | None) -> dict[str, object]:
+    listed = [asdict(query) | ({"text": texts[query.index]} if texts else {}) for query in queries.apart]
+    return asdict(queries) | {"difference": queries.difference, "apart": listed}
 
 
 def pairs_dict(pairs: PairComparison, texts: Pairs | None) -> dict[str, object]:

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from analysis.ledger import Ledger
+from analysis.run_folder import RunFolder
 from analysis.tables.columns import entry_of
 from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
 from analysis.tables.untrained import field_text
+from cse.compare.by_queries import QueryValues
 from cse.compare.by_seeds import Sides
 from cse.tables import baselines
 from cse.tables.build import scale_of
@@ -20,6 +23,7 @@ from cse.tables.imported.metric import metric_of_runs, scale_of_protocols
 from cse.tables.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import is_known, sense
+from cse_train.evaluate.user_sets.kept_queries import read_queries
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
 
@@ -29,6 +33,8 @@ COMPUTED_IN = "computed in"
 OF_MODEL = ("pooler", "max_length", COMPUTED_IN)
 """Protocol fields that belong to a model: two models may differ in them, and a line says so."""
 NO_SPANS: Mapping[str, float] = MappingProxyType({})
+KEPT_TOLERANCE = 1e-6
+"""Points between a score and the mean of its kept queries: the same numbers, summed in another order."""
 FOLDER_SEEDS = {"A": -1, "B": -2}
 """Stands for the seed of a folder, which is none, and none in common."""
 
@@ -40,6 +46,8 @@ class Gathered:
     columns: Mapping[str, Sides]
     cosines: Mapping[str, ColumnCosines]
     """Columns of graded sets with kept cosines; row 0 is A, row 1 is B."""
+    queries: Mapping[str, QueryValues]
+    """Columns of retrieval sets of which both sides have kept what each query gave."""
     data: Mapping[str, str]
     """Column -> hash of the texts and grades that were scored."""
     notes: Sequence[str]
@@ -104,7 +112,10 @@ def gather(
     lacking = [f"{column}: {line}" for column, sides in kept.items() for line in sides.problems]
     pairs = {column: sides for column, sides in kept.items() if sides.rows.keys() >= {0, 1}}
     chosen_columns = {column: columns[column] for column in chosen}
-    return Gathered(chosen_columns, pairs, data, list(dict.fromkeys(notes)), lacking, find_unasked(left, right))
+    queries, silent = _queries(chosen, values, left, right) if cosines else ({}, [])
+    return Gathered(
+        chosen_columns, pairs, queries, data, list(dict.fromkeys(notes)), [*lacking, *silent], find_unasked(left, right)
+    )
 
 
 def _read_imported_scales(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
@@ -245,6 +256,39 @@ def _add_folder(kept: ColumnCosines | None, row: int, score: ModelScore | None) 
     if not np.array_equal(kept.gold, score.gold):
         return kept
     return replace(kept, rows={**kept.rows, row: [score.cosines]}, problems=())
+
+
+def _queries(
+    columns: Sequence[str], values: Mapping[str, Mapping[str, Mapping[int, Value]]], left: Model, right: Model
+) -> tuple[dict[str, QueryValues], list[str]]:
+    """What each query gave on both sides, and a line on each column of which one side alone has it."""
+    made, lacking = dict[str, QueryValues](), []
+    for column in columns:
+        a, b = (
+            _kept_queries(model, column, values[name][column])
+            for name, model in zip(SIDE_NAMES, (left, right), strict=True)
+        )
+        if a and b:
+            made[column] = a, b
+        elif a or b:
+            name = (right if a else left).name
+            lacking.append(f"{column} by its queries: {name} has not kept them; cse eval scores it again")
+    return made, lacking
+
+
+def _kept_queries(model: Model, column: str, scored: Mapping[int, Value]) -> list[np.ndarray]:
+    """Of a folder, or of each run whose file says what its score says; runs that are without are left out."""
+    if model.folder is not None:
+        score = model.scores.get(column)
+        return [score.queries] if score is not None and score.queries is not None else []
+    kept = []
+    for run in model.runs:
+        value, protocol = scored.get(run.seed, (np.nan, NOTHING_KNOWN))
+        if run.folder is not None and protocol.data_hash:
+            values_Q = read_queries(RunFolder(Path(run.folder)).scores, column, protocol.data_hash)
+            if values_Q is not None and np.isclose(values_Q.mean(), value, rtol=0.0, atol=KEPT_TOLERANCE):
+                kept.append(values_Q)
+    return kept
 
 
 def suites_to_score(other: Model, ledger: Ledger | None, paths: DataPaths) -> list[str]:

@@ -38,6 +38,7 @@ def _score(
             score.protocol,
             score.cosines.cosines if score.cosines else None,
             score.cosines.gold if score.cosines else None,
+            score.queries,
         )
         for score in evaluate(model, paths, suites, {})
         if not math.isnan(score.value)

@@ -1,7 +1,7 @@
 """Two models side by side in words: for a terminal, as Markdown, and as a table of the registry's formats."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis.render.formats import render
@@ -17,8 +17,9 @@ from analysis.tables.directions import Terms
 from analysis.tables.spec import TableSpec
 from cse.cli import screen
 from cse.compare.by_pairs import Disagreement, PairComparison
+from cse.compare.by_queries import QueryComparison, QueryDifference
 from cse.compare.by_seeds import ColumnComparison
-from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict
+from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict, queries_dict
 from cse.compare.gathered import Gathered
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
@@ -30,7 +31,8 @@ WIDE_TERMINAL = 100
 """Columns of a terminal that has room for the last column."""
 TEXT = 160
 """Characters shown of a text."""
-SEEDS_ALONE = "One seed on a side: only the bootstrap over sentence pairs speaks, and it does not cover other seeds."
+SEEDS_ALONE = "One seed on a side: only the bootstrap over {} speaks, and it does not cover other seeds."
+NOTHING_SPEAKS = SEEDS_ALONE.format("sentence pairs").replace("only", "no cosines are kept, so not even")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Comparison:
     pairs: Sequence[PairComparison]
     texts: Mapping[str, Pairs]
     """Column -> the set's texts, where they are at hand."""
+    queries: Sequence[QueryComparison] = ()
+    asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Column -> the set's queries, where they are at hand."""
 
     def notes(self) -> list[str]:
         """What holds for all numbers, for people."""
@@ -54,10 +59,13 @@ class Comparison:
         shared = ", which the columns share" if len(self.columns) > 1 else ""
         lines = [f"{sure}; any word is wrong at most {100 * self.terms.family:.4g}% of the time{shared}"]
         if min(entry.n for column in self.columns for entry in (column.left, column.right)) < 2:
-            lines.append(SEEDS_ALONE if self.pairs else SEEDS_ALONE.replace("only", "no cosines are kept, so not even"))
+            what = " and ".join(["sentence pairs"] * bool(self.pairs) + ["queries"] * bool(self.queries))
+            lines.append(SEEDS_ALONE.format(what) if what else NOTHING_SPEAKS)
         unread = self.gathered.unread
         more = f"; and {len(unread) - LACKING_SHOWN} more like these" if len(unread) > LACKING_SHOWN else ""
-        aside = [f"not compared by sentence pairs: {'; '.join(unread[:LACKING_SHOWN])}{more}"] if unread else []
+        aside = (
+            [f"not compared by sentence pairs or queries: {'; '.join(unread[:LACKING_SHOWN])}{more}"] if unread else []
+        )
         return [*lines, *no_ties(self.columns), *self.gathered.notes, *aside]
 
     def as_dict(self) -> dict[str, object]:
@@ -72,6 +80,7 @@ class Comparison:
             "columns": [column_dict(column) for column in self.columns],
             "settings": [asdict(setting) for setting in self.gathered.differing],
             "pairs": [pairs_dict(pairs, self.texts.get(pairs.column)) for pairs in self.pairs],
+            "queries": [queries_dict(queries, self.asked.get(queries.column)) for queries in self.queries],
             "notes": [*self.gathered.notes, *self.gathered.unread],
         }
 
@@ -117,15 +126,22 @@ def text(made: Comparison, width: int | None) -> str:
         )
     )
     if made.pairs:
-        head = ["set", "pairs", "A", "B", "A - B", "interval", "A is"]
-        body = [_pair_row(pairs) for pairs in made.pairs]
         parts.append(bold("Sentence pairs: these runs on other sentences"))
-        parts.append(_part(head, body, [i in (1, 2, 3, 4) for i in range(len(head))], width))
+        parts.append(_resampled("pairs", [(pairs, pairs.pairs) for pairs in made.pairs], width))
     for pairs in made.pairs:
         if pairs.disagreements:
             parts.append(bold(f"Ranked most differently in {pairs.column} (of {pairs.pairs}; 1 is least similar)"))
             texts = made.texts.get(pairs.column)
             parts.append(_bullets([_disagreement(pair, texts) for pair in pairs.disagreements], width))
+    if made.queries:
+        parts.append(bold("Queries: these runs on other queries"))
+        parts.append(_resampled("queries", [(each, each.queries) for each in made.queries], width))
+    first = {each.column.partition(":")[0]: each for each in reversed(made.queries)}
+    for each in reversed(first.values()):  # the other metrics of a set list much the same queries
+        if each.apart:
+            parts.append(bold(f"Queries of {each.column} on which they differ most (of {each.queries})"))
+            asked = made.asked.get(each.column)
+            parts.append(_bullets([_tell_query(query, asked) for query in each.apart], width))
     lacking = [p.column for p in made.pairs if p.disagreements and p.column not in made.texts]
     more = [f"texts of {', '.join(lacking)} are not at hand: give --data"] if lacking else []
     return "\n\n".join([*parts, _bullets([*made.notes(), *more], width)])
@@ -175,14 +191,14 @@ def needs_text(column: ColumnComparison) -> str:
     return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST_SEEDS_NEEDED} seeds"
 
 
-def _pair_row(pairs: PairComparison) -> list[str]:
-    numbers = [
-        f"{pairs.left:.2f}",
-        f"{pairs.right:.2f}",
-        sign_number(pairs.difference, 2),
-        _sure_interval(pairs.interval, 2, pairs.level),
-    ]
-    return [pairs.column, str(pairs.pairs), *numbers, pairs.word]
+def _resampled(what: str, counted: Sequence[tuple[PairComparison | QueryComparison, int]], width: int | None) -> str:
+    """A line for each set with its number of pairs or queries."""
+    head = ["set", what, "A", "B", "A - B", "interval", "A is"]
+    rows = []
+    for made, count in counted:
+        numbers = [f"{made.left:.2f}", f"{made.right:.2f}", sign_number(made.difference, 2)]
+        rows.append([made.column, str(count), *numbers, _sure_interval(made.interval, 2, made.level), made.word])
+    return _part(head, rows, [i in (1, 2, 3, 4) for i in range(len(head))], width)
 
 
 def sign_number(value: float, digits: int) -> str:
@@ -208,6 +224,11 @@ def _disagreement(pair: Disagreement, texts: Pairs | None) -> str:
     return f"{said}: {_short(texts.left[pair.index])} | {_short(texts.right[pair.index])}"
 
 
+def _tell_query(query: QueryDifference, texts: Sequence[str] | None) -> str:
+    said = f"query {query.index}: A {query.left:.2f}, B {query.right:.2f}"
+    return said if texts is None else f"{said}: {_short(texts[query.index])}"
+
+
 def _short(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
 
@@ -223,6 +244,10 @@ def table(made: Comparison) -> Table:
     axes = list(rows[0].key)
     spec = TableSpec(id="comparison", title=f"{_who(made.left)} against {_who(made.right)}", axes=axes,
                      columns=["A", "B"], best="none")  # fmt: skip
-    words = [f"{p.column}: on resampled sentence pairs {p.word}, {sign_number(p.difference, 2)}, "
-             f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for p in made.pairs]  # fmt: skip
+    resampled: list[tuple[str, PairComparison | QueryComparison]] = [
+        *(("sentence pairs", pairs) for pairs in made.pairs),
+        *(("queries", each) for each in made.queries),
+    ]
+    words = [f"{p.column}: on resampled {what} {p.word}, {sign_number(p.difference, 2)}, "
+             f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for what, p in resampled]  # fmt: skip
     return Table(spec, rows, [], {}, [*words, *made.notes()], apart=made.gathered.difference_line())

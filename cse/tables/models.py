@@ -41,6 +41,8 @@ class ModelScore:
     cosines: np.ndarray | None = None
     """float64 [pairs], of graded sets alone."""
     gold: np.ndarray | None = None
+    queries: np.ndarray | None = None
+    """float64 [queries], times 100, of retrieval sets of one's own alone."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,130 @@
+"""Two models on the same judged queries: each query as peers have it, the bootstrap, runs that kept their queries."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.ledger import Ledger
+from analysis.tables.columns import entry_of
+from analysis.tables.directions import Terms
+from cse.cli import screen
+from cse.compare.by_queries import compare_by_queries
+from cse.compare.by_seeds import Sides
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.suites.registry import set_hash
+from cse_train.evaluate.user_sets.judgements import RANK_METRICS
+from cse_train.evaluate.user_sets.kept_queries import save_queries
+from cse_train.user_files import UserFile
+from tests.cse.compare import test_compare as compared
+from tests.cse.compare.test_compare import A, B, book, facts, printed
+from tests.cse_train.evaluate.user_sets.test_three_files import DOCUMENTS, JUDGED, QUERIES, beir
+from tests.documents import validated
+from tests.run_values import score_of
+
+ledger = compared.ledger
+SIDES = {"faq": Sides(entry_of({0: 1.0}), entry_of({0: 1.0}))}
+
+
+def drawn(sd: float, shift: float = 0.0, seed: int = 0, queries: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    right_Q = generator.uniform(0, 100, size=queries)
+    return right_Q + shift + sd * generator.normal(size=queries), right_Q
+
+
+def test_the_interval_is_that_of_a_plain_loop_and_the_columns_share_the_level() -> None:
+    left, right = drawn(20, 5)
+    (made,) = compare_by_queries({"faq": ([left - 1, left + 1], [right])}, Terms(), SIDES, top=2)
+    generator = np.random.default_rng(1)
+    means = [np.mean((left - right)[generator.integers(200, size=200)]) for _ in range(2000)]
+    assert made.interval == pytest.approx(np.quantile(means, (0.025, 0.975)), abs=0.5)
+    assert (made.word, made.seeds, made.queries) == ("better", (2, 1), 200)
+    assert made.difference == pytest.approx((left - right).mean())
+    first, second = (abs(query.left - query.right) for query in made.apart)
+    assert first == np.abs(left - right).max() >= second
+    (shared,) = compare_by_queries({"faq": ([left], [right])}, Terms(), SIDES | {"other": SIDES["faq"]})
+    assert shared.level == 0.025 and shared.interval[0] < made.interval[0]
+
+
+def test_equal_models_are_a_tie_and_equally_good_ones_are_rarely_told_apart() -> None:
+    _, right = drawn(1)
+    (same,) = compare_by_queries({"faq": ([right], [right])}, Terms(), SIDES, top=5)
+    assert (same.word, same.interval, same.apart) == ("tie", (0.0, 0.0), ())
+    made = [
+        compare_by_queries({"faq": ([a], [b])}, Terms(), SIDES)[0] for a, b in (drawn(20, 0, i) for i in range(200))
+    ]
+    wrong = np.mean([each.word in ("better", "worse") for each in made])
+    assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
+
+
+def test_each_query_of_two_folders_is_sentence_transformers_own(
+    capsys: pytest.CaptureFixture[str], somewhere: Path
+) -> None:
+    library: Any = pytest.importorskip(
+        "sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'"
+    )
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+    from tests.cse_train.encoders import tokenizer_of, write_encoder
+
+    beir(somewhere / "faq")
+    modules = library.sentence_transformer.modules
+    for name, pooler in (("a", "mean"), ("b", "max")):
+        write_encoder(somewhere / name, "bert", tokenizer_of("[CLS]", "[SEP]"))
+        parts = [modules.Transformer(str(somewhere / name)), modules.Pooling(32, pooler)]
+        library.SentenceTransformer(modules=parts).save(f"st-{name}")
+    documents = {key: f"{title} {text}" for key, (title, text) in DOCUMENTS.items()}
+    models = [library.SentenceTransformer(f"st-{name}") for name in "ab"]
+    theirs: list[list[dict[str, float]]] = []
+    for query, answers in JUDGED.items():
+        judge = InformationRetrievalEvaluator({query: QUERIES[query]}, documents, {query: set(answers)})
+        theirs.append([judge(model) for model in models])
+    argv = ("compare", "st-a", "st-b", "--suite", "{file: faq, split: test, name: faq}", "--top", "12")
+    said = validated("compare", printed(capsys, *argv, "--format", "json"))
+    assert [each["column"] for each in said["queries"]] == ["faq", *(f"faq:{m}" for m in RANK_METRICS[1:])]
+    for metric, each in zip(RANK_METRICS, said["queries"], strict=True):
+        name = f"cosine_{'accuracy@1' if metric == 'recall@1' else metric}"
+        pairs = [[100 * side[name] for side in sides] for sides in theirs]
+        assert [each["left"], each["right"]] == pytest.approx(np.mean(pairs, axis=0), abs=1e-6), metric
+        assert each["apart"], metric
+        for query in each["apart"]:
+            assert [query["left"], query["right"]] == pytest.approx(pairs[query["index"]], abs=1e-6), metric
+            assert query["text"] == QUERIES[list(JUDGED)[query["index"]]]
+    assert "only the bootstrap over queries speaks" in printed(capsys, *argv)
+
+
+def keep(ledger: Ledger, names: Sequence[str], values: np.ndarray, data_hash: str, off: float = 0.0) -> None:
+    for seed, name in enumerate(names):
+        each = values + seed
+        save_queries(Path("results/runs", name, "scores"), "faq", each, data_hash)
+        about = {"suite": "faq", "pooler": "cls", "max_length": 32, "precision": "fp32", "data_hash": data_hash}
+        ledger.add_score(name, score_of("faq", float(each.mean()) + off, about))
+
+
+def test_runs_keep_their_queries_and_a_line_says_who_has_not(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = book(ledger, 0.24, [62.0, 64.0]), book(ledger, 0.08, [60.0, 61.0])
+    beir(Path("faq"))
+    file = UserFile(name="faq", file=str(Path("faq").resolve()), role="test", split="test")
+    data_hash = set_hash("faq", DataPaths(files=(file,)))
+    values = np.linspace(0, 90, len(JUDGED))
+    keep(ledger, left, values + 3, data_hash)
+    keep(ledger, right, values, data_hash)
+    (queries,) = facts(capsys, "compare", A, B, "--column", "faq")["queries"]
+    assert (queries["queries"], queries["seeds"], queries["word"]) == (len(JUDGED), [2, 2], "better")
+    assert queries["interval"] == pytest.approx([3, 3]) and "text" not in queries["apart"][0]
+    monkeypatch.setattr(screen, "width", lambda: 80)
+    text = re.sub(r"\x1b\[[\d;]*m", "", printed(capsys, "compare", A, B))
+    assert max(map(len, text.split("\n"))) <= 80 and "Queries: these runs on other queries" in text
+    for form in ("tex", "html"):
+        assert "on resampled queries better" in printed(capsys, "compare", A, B, "--format", form), form
+    keep(ledger, right, values, data_hash, off=1.0)
+    said = facts(capsys, "compare", A, B, "--column", "faq")
+    assert (
+        said["queries"] == []
+        and f"faq by its queries: {B} has not kept them; cse eval scores it again" in said["notes"]
+    )
