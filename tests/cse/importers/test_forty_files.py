@@ -1,11 +1,12 @@
 """Forty files of seven kinds, each imported twice, reordered and with one more column: no run comes twice, and every
 name in a file is a setting or a metric of its runs, or is said.
 
-W&B's offline folders and MLflow's stores have their own tests, which need their packages.
+W&B's offline folders and MLflow's stores, which need their packages, are tried beside the forty.
 """
 
 import itertools
 import json
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -108,6 +109,48 @@ def as_results(folder: Path, more: bool, order: Sequence[int]) -> Path:
     return folder / "results"
 
 
+def as_offline(folder: Path, more: bool, order: Sequence[int]) -> Path:
+    """Folders that W&B itself writes. A run that says more is resumed, so that it lies in two folders."""
+    wandb: Any = pytest.importorskip("wandb", reason="pip install 'cse-search[wandb]'")
+    settings = wandb.Settings(silent=True, console="off", mode="offline", x_disable_stats=True)
+    place = folder / "wandb"
+    for number, row in enumerate(rows_of(named="none", more=more, order=range(RUNS))):
+        if place.exists() and len([*place.glob("offline-run-*")]) >= RUNS * (1 + more):
+            break
+        config = {name: row[name] for name in ("train.batch_size", "pooler", "rate", "late") if name in row}
+        about = {"config": config, "id": f"id{number}", "project": "p", "resume": "allow"}
+        run = wandb.init(dir=str(folder), reinit="create_new", settings=settings, **about)
+        run.log({name: row[name] for name in ("sts", "loss") if isinstance(row[name], float)})
+        run.finish()
+    return place
+
+
+def as_store(kind: str) -> Callable[[Path, bool, Sequence[int]], Path]:
+    """MLflow's folder or its database, which only grow."""
+
+    def write(folder: Path, more: bool, order: Sequence[int]) -> Path:
+        mlflow: Any = pytest.importorskip("mlflow", reason="pip install 'cse-search[mlflow]'")
+        os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+        place = folder / ("mlruns" if kind == "folder" else "mlflow.db")
+        client = mlflow.MlflowClient(tracking_uri=str(place) if kind == "folder" else f"sqlite:///{place}")
+        rows = rows_of(named="none", more=more, order=order)
+        if client.get_experiment_by_name("e") is None:
+            experiment = client.create_experiment("e", artifact_location=str(folder / "artifacts"))
+            for row in rows:
+                run = client.create_run(experiment).info.run_id
+                for name in ("train.batch_size", "pooler", "rate"):
+                    client.log_param(run, name, row[name])
+                for name in ("sts", "loss"):
+                    client.log_metric(run, name, float(row[name]))
+                client.set_terminated(run)
+        elif more:
+            for run in client.search_runs([client.get_experiment_by_name("e").experiment_id]):
+                client.log_param(run.info.run_id, "late", 1)
+        return place
+
+    return write
+
+
 NAMED = ("id", "seed", "none")
 CSV = itertools.product((",", ";", "\t", ", "), ("utf8", "utf-8-sig"), NAMED)
 PAGES = itertools.product((",", ";"), ("utf-8-sig",), NAMED)
@@ -122,16 +165,24 @@ CASES: list[tuple[str, str, Callable[[Path, bool, Sequence[int]], Path]]] = [
     ("trainer", "states", as_states),
     ("mteb", "results", as_results),
 ]
+PACKAGED: list[tuple[str, str, Callable[[Path, bool, Sequence[int]], Path]]] = [
+    ("wandb", "offline folder", as_offline),
+    ("mlflow", "folder", as_store("folder")),
+    ("mlflow", "database", as_store("database")),
+]
+"""Written by the tools themselves; skipped where these are absent."""
 TIMES = ((False, False), (False, False), (False, True), (True, True), (True, False))
 """With a column more or not, reordered or not."""
 SCORES = {"optuna": "value", "trainer": "eval_sts"}
 
 
 def test_there_are_forty() -> None:
-    assert len(CASES) == 40 and len({tool for tool, _, _ in CASES}) == 6
+    assert len(CASES) == 40 and len({tool for tool, _, _ in [*CASES, *PACKAGED]}) == 7
 
 
-@pytest.mark.parametrize(("tool", "name", "write"), CASES, ids=[f"{tool} {name}" for tool, name, _ in CASES])
+@pytest.mark.parametrize(
+    ("tool", "name", "write"), [*CASES, *PACKAGED], ids=[f"{tool} {name}" for tool, name, _ in [*CASES, *PACKAGED]]
+)
 def test_no_run_comes_twice_and_no_setting_is_lost_without_a_word(
     tool: str,
     name: str,
@@ -155,7 +206,7 @@ def test_no_run_comes_twice_and_no_setting_is_lost_without_a_word(
         assert len({(json.dumps(link.cell, sort_keys=True), link.seed) for link in ledger.cells("w")}) == RUNS
         details = [rows[-1].details for rows in ledger.provenance([run.signature for run in runs]).values()]
         ledger.close()
-    if source.suffix in (".csv", ".json"):
+    if source.suffix in (".csv", ".json") or (tool, name) in {case[:2] for case in PACKAGED}:
         kept = {key for run in runs for key in run.config} | {key for each in details for key in each["metrics"]}
         named = "seed" if "seed" in name else "none"
         names = {one for row in rows_of(named=named, more=True, order=order) for one in row}
