@@ -121,6 +121,8 @@ def _compare(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCom
     values, common = _values(left, right)
     fallen = find_collapsed(values[None], point)[0].sum(axis=1)
     ours, note = _difference(values, common, terms, share, point, margin), _tell_collapsed(fallen, values)
+    if ours is not None and (alone := side_with_seeds(left, right)):
+        ours = replace(ours, seeds=f"{ours.seeds} of {alone}, and {'B' if alone == 'A' else 'A'} has none")
     means = np.nanmean(values, axis=1)
     undecided = ColumnComparison(
         column, left, right, "undecided", float(means[0] - means[1]), None, share, common, "",
@@ -150,9 +152,22 @@ def _compare(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCom
     )
 
 
+def side_with_seeds(left: Entry, right: Entry) -> str:
+    """The side that has seeds where the other is a folder, which has none; empty for all other pairs."""
+    has = {name: min(entry.seeds, default=-1) >= 0 for name, entry in (("A", left), ("B", right))}
+    return next(name for name in has if has[name]) if sum(has.values()) == 1 else ""
+
+
 def _values(left: Entry, right: Entry) -> tuple[Array, int]:
-    """Values [2, S] on the common seeds and their number; on all seeds where none is common."""
+    """Values [2, S] on the common seeds and their number; on all seeds where none is common.
+
+    A folder is what it is whatever the seed: it has its value beside each seed of the other side.
+    """
     _, values = align_by_seed([left, right])
+    if alone := side_with_seeds(left, right):
+        most = np.array((left if alone == "A" else right).values)
+        fixed = np.full_like(most, (right if alone == "A" else left).values[0])
+        return np.stack([most, fixed] if alone == "A" else [fixed, most]), 0
     common = np.isfinite(values).all(axis=0)
     return (values[:, common] if common.any() else values), int(common.sum())
 

@@ -71,10 +71,22 @@ def compare_models(
     named: ModelOptions,
     how: Scoring,
     top: int = 5,
+    also: Sequence[str] = (),
 ) -> Comparison:
-    """A against B; `top`: sentence pairs that are listed. ConfigError for models that have nothing in common."""
+    """A against B, and against each of `also`, which share the level; `top`: sentence pairs and queries to list.
+
+    ConfigError for models that have nothing in common.
+    """
+    shared = replace(difference, level=difference.level / (1 + len(also)))
+    read = [named.read_two(a, other, ledger) for other in (b, *also)]  # all, before any is scored
+    first, *others = [_compare(models, ledger, shared, how, top) for models in read]
+    return replace(first, also=others)
+
+
+def _compare(
+    models: tuple[Model, Model], ledger: Ledger | None, difference: DifferenceOptions, how: Scoring, top: int
+) -> Comparison:
     terms, columns = difference.terms(), difference.columns()
-    models = named.read_two(a, b, ledger)
     how = how.with_sets_of(models, ledger)
     left, right = (_score(model, other, columns, ledger, how) for model, other in (models, models[::-1]))
     common = gather(left, right, ledger, columns, spans=difference.spans())
@@ -90,7 +102,8 @@ def _score(model: Model, other: Model, columns: Sequence[str] | None, ledger: Le
     if model.folder is not None:
         names = how.suites or columns or suites_to_score(other, ledger, how.paths)
         screen.note(f"scoring {model.name}")
-        scores = scoring.score_folder(model.folder, names, how.paths, how.pooler, how.max_length)
+        pooler, length = model.pooler or how.pooler, model.max_length or how.max_length
+        scores = scoring.score_folder(model.folder, names, how.paths, pooler, length)
         return replace(model, scores=scores)
     if how.suites and ledger is not None:
         screen.note(f"scoring {len(model.runs)} runs of {model.name}")

@@ -19,6 +19,7 @@ def compare(
     a: str,
     b: str,
     *,
+    also: Sequence[str] = (),
     column: Sequence[str] | None = None,
     margin: float = TIE_MARGIN,
     scale: Mapping[str, float] | None = None,
@@ -38,7 +39,8 @@ def compare(
     """Two models side by side, as `cse compare` has them; differences are A minus B in a column's own units.
 
     `margin` is in points, of which a metric's range has a hundred; `scale`: column -> how wide its range is, "" for all
-    columns; `suite`: names or files of your own, on which what lacks them is scored first.
+    columns; `also`: further models that A is compared with, all share the level; `suite`: names or files of your own,
+    on which what lacks them is scored first.
     """
     paths = options.data_paths(_path(data), None, _path(senteval))
     return compare_models(
@@ -49,6 +51,7 @@ def compare(
         _named(profile, set, data_hash),
         Scoring.of([suite] if isinstance(suite, str) else suite, paths, pooler, max_length),
         top,
+        also,
     )
 
 

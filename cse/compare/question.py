@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +11,14 @@ from analysis.ledger import Ledger
 from analysis.statistics.looks import FAMILY
 from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import options
+from cse.tables.baselines import START
+from cse.tables.lookup import encoder_of
 from cse.tables.models import Model, model_of, require_two
 from cse_train.backbone.folders import list_encoders
+from cse_train.config import complete
 from cse_train.fields import ConfigError
+from cse_train.text.vector_files import names_vectors
+from search_spaces.user_data.places import ENCODER
 
 Columns = Annotated[
     list[str] | None,
@@ -32,6 +38,11 @@ Spans = Annotated[
     ),
 ]
 Level = Annotated[float, typer.Option(help="How often any word may be wrong; all columns share it.")]
+
+
+UNTRAINED = "untrained"
+"""The name of the encoder that A's runs began with."""
+POOLER_KEY, LENGTH_KEY = "method.pooler", "train.dev_max_length"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +85,35 @@ class ModelOptions:
     def read_two(self, left: str, right: str, ledger: Ledger | None) -> tuple[Model, Model]:
         """The two models of these names. ConfigError as of `model_of` and `require_two`."""
         given, encoders = options.settings(self.settings), list_encoders()
-        a, b = (model_of(name, ledger, self.profile, given, self.data_hash, encoders) for name in (left, right))
+        a = model_of(left, ledger, self.profile, given, self.data_hash, encoders)
+        b = (
+            find_untrained(a, ledger)
+            if right == UNTRAINED
+            else model_of(right, ledger, self.profile, given, self.data_hash, encoders)
+        )
         require_two(a, b)
         return a, b
+
+
+def find_untrained(model: Model, ledger: Ledger | None) -> Model:
+    """The encoder that a model's runs began with, as it was: under their pooler, every [CLS] from the bare [CLS].
+
+    ConfigError for a model without a run of ours, and for runs on word vectors, which are no encoder before training.
+    """
+    settings = complete(model.runs[0].config) if model.runs else {}
+    moved = encoder_of(model.runs[0], ledger) if model.runs and ledger else None
+    start, encoder, length = (
+        START.get(str(settings.get(POOLER_KEY))),
+        moved or settings.get(ENCODER),
+        settings.get(LENGTH_KEY),
+    )
+    if start is None or encoder is None or names_vectors(str(encoder)):
+        line = f"no encoder to go back to: B={UNTRAINED} is that of runs with an encoder of ours, and A={model.name} is"
+        raise ConfigError([f"{line} none; name a folder in its place"])
+    pooler = "cls_no_mlp" if start == "cls" else start
+    label = f"{encoder} without training, pooler {pooler}"
+    kept = length if type(length) is int else None
+    return Model(UNTRAINED, label, folder=Path(str(encoder)), pooler=pooler, max_length=kept)
 
 
 def words(given: Sequence[str] | None) -> list[str] | None:

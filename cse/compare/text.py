@@ -18,7 +18,7 @@ from analysis.tables.spec import TableSpec
 from cse.cli import screen
 from cse.compare.by_pairs import Disagreement, PairComparison
 from cse.compare.by_queries import QueryComparison, QueryDifference
-from cse.compare.by_seeds import ColumnComparison
+from cse.compare.by_seeds import ColumnComparison, side_with_seeds
 from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict, queries_dict
 from cse.compare.gathered import Gathered
 from cse.tables.models import Model
@@ -50,6 +50,8 @@ class Comparison:
     queries: Sequence[QueryComparison] = ()
     asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Column -> the set's queries, where they are at hand."""
+    also: Sequence["Comparison"] = ()
+    """A against further models, at the same share of the level."""
 
     def notes(self) -> list[str]:
         """What holds for all numbers, for people."""
@@ -58,7 +60,9 @@ class Comparison:
         sure = f"{sureness(share)} intervals; {tie}"
         shared = ", which the columns share" if len(self.columns) > 1 else ""
         lines = [f"{sure}; any word is wrong at most {100 * self.terms.family:.4g}% of the time{shared}"]
-        if min(entry.n for column in self.columns for entry in (column.left, column.right)) < 2:
+        alone = {side_with_seeds(column.left, column.right) for column in self.columns if column.interval} - {""}
+        lines += [f"intervals over seeds are those of {side}'s; the other side is taken as it is" for side in alone]
+        if any(column.interval is None and min(column.left.n, column.right.n) < 2 for column in self.columns):
             what = " and ".join(["sentence pairs"] * bool(self.pairs) + ["queries"] * bool(self.queries))
             lines.append(SEEDS_ALONE.format(what) if what else NOTHING_SPEAKS)
         unread = self.gathered.unread
@@ -66,7 +70,11 @@ class Comparison:
         aside = (
             [f"not compared by sentence pairs or queries: {'; '.join(unread[:LACKING_SHOWN])}{more}"] if unread else []
         )
-        return [*lines, *no_ties(self.columns), *self.gathered.notes, *aside]
+        every = 100 * self.terms.family * (1 + len(self.also))
+        all_of = [
+            f"with {1 + len(self.also)} models compared, any word of all is wrong at most {every:.4g}% of the time"
+        ]
+        return [*lines, *all_of[: len(self.also)], *no_ties(self.columns), *self.gathered.notes, *aside]
 
     def as_dict(self) -> dict[str, object]:
         """What `cse compare --format json` prints."""
@@ -82,6 +90,7 @@ class Comparison:
             "pairs": [pairs_dict(pairs, self.texts.get(pairs.column)) for pairs in self.pairs],
             "queries": [queries_dict(queries, self.asked.get(queries.column)) for queries in self.queries],
             "notes": [*self.gathered.notes, *self.gathered.unread],
+            "also": [each.as_dict() for each in self.also],
         }
 
     def to_frame(self) -> "pd.DataFrame":
@@ -144,7 +153,7 @@ def text(made: Comparison, width: int | None) -> str:
             parts.append(_bullets([_tell_query(query, asked) for query in each.apart], width))
     lacking = [p.column for p in made.pairs if p.disagreements and p.column not in made.texts]
     more = [f"texts of {', '.join(lacking)} are not at hand: give --data"] if lacking else []
-    return "\n\n".join([*parts, _bullets([*made.notes(), *more], width)])
+    return "\n\n".join([*parts, _bullets([*made.notes(), *more], width), *(text(each, width) for each in made.also)])
 
 
 def _part(head: list[str], rows: list[list[str]], right: list[bool], width: int | None) -> str:
@@ -164,6 +173,8 @@ def _bullets(lines: Sequence[str], width: int | None) -> str:
 
 
 def _who(model: Model) -> str:
+    if model.pooler is not None:
+        return model.label
     if model.folder is not None:
         return f"{model.label} (a folder, no seeds)"
     seeds = f"seed{'s' * (len(model.seeds) > 1)} {', '.join(map(str, model.seeds))}"
@@ -233,21 +244,28 @@ def _short(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
 
 
-def table(made: Comparison) -> Table:
-    """As a table of the registry's formats: a row for each column, A and B beside each other."""
-    rows = []
-    others = made.gathered.others()
-    for column in made.columns:
-        shown = _row(column)
-        key = {"column": shown[0], "A - B": shown[3], "interval": shown[4], "A is": word_with_count(shown[6], others)}
-        rows.append(Row(key, {"A": column.left, "B": column.right}))
-    axes = list(rows[0].key)
-    spec = TableSpec(id="comparison", title=f"{_who(made.left)} against {_who(made.right)}", axes=axes,
+def table(first: Comparison) -> Table:
+    """As a table of the registry's formats: a row for each column, A and B beside each other; further models below."""
+    rows, words, every = list[Row](), list[str](), [first, *first.also]
+    for made in every:
+        others, right = made.gathered.others(), {"against": made.right.label} if first.also else {}
+        for column in made.columns:
+            shown = _row(column)
+            key = right | {"column": shown[0], "A - B": shown[3], "interval": shown[4]}
+            key |= {"A is": word_with_count(shown[6], others)}
+            rows.append(Row(key, {"A": column.left, "B": column.right}))
+        words += [*_resampled_words(made), *made.notes()]
+    against = " and ".join(_who(made.right) for made in every)
+    spec = TableSpec(id="comparison", title=f"{_who(first.left)} against {against}", axes=list(rows[0].key),
                      columns=["A", "B"], best="none")  # fmt: skip
+    apart = "; ".join(filter(None, (made.gathered.difference_line() for made in every)))
+    return Table(spec, rows, [], {}, list(dict.fromkeys(words)), apart=apart)
+
+
+def _resampled_words(made: Comparison) -> list[str]:
     resampled: list[tuple[str, PairComparison | QueryComparison]] = [
         *(("sentence pairs", pairs) for pairs in made.pairs),
         *(("queries", each) for each in made.queries),
     ]
-    words = [f"{p.column}: on resampled {what} {p.word}, {sign_number(p.difference, 2)}, "
-             f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for what, p in resampled]  # fmt: skip
-    return Table(spec, rows, [], {}, [*words, *made.notes()], apart=made.gathered.difference_line())
+    return [f"{p.column}: on resampled {what} {p.word}, {sign_number(p.difference, 2)}, "
+            f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for what, p in resampled]  # fmt: skip

@@ -59,6 +59,10 @@ class Model:
     """Of the space that names its cell: in these a comparison is meant to differ."""
     scores: Mapping[str, ModelScore] = field(default_factory=dict)
     """Of a folder."""
+    pooler: str | None = None
+    """By which a folder is read, where its name says it."""
+    max_length: int | None = None
+    """Tokens kept of a text, where its name says it."""
 
     @property
     def seeds(self) -> list[int]:

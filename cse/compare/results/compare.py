@@ -14,7 +14,20 @@ from cse.compare.text import table, text
 
 NAME_HELP = "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, several with commas, a model's folder"
 First = Annotated[str, typer.Argument(metavar="A", help=f"A model: {NAME_HELP}.")]
-Second = Annotated[str, typer.Argument(metavar="B", help="The model that A is compared with, named alike.")]
+Second = Annotated[
+    str,
+    typer.Argument(
+        metavar="B", help="The model that A is compared with, named alike, or untrained: the encoder that A began with."
+    ),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODEL",
+        help="A further model that A is compared with; repeatable, all share the level.",
+        show_default=False,
+    ),
+]
 Top = Annotated[int, typer.Option(min=0, help="Sentence pairs to list that A and B rank most differently.")]
 Suites = Annotated[
     list[str] | None,
@@ -32,6 +45,7 @@ def compare(
     a: First,
     b: Second,
     *,
+    also: Also = None,
     difference: DifferenceOptions,
     top: Top = 5,
     suite: Suites = None,
@@ -47,7 +61,7 @@ def compare(
     """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
     paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
     how = Scoring.of(suite, paths, pooler, max_length)
-    made = compare_models(a, b, opened, difference, named, how, top)
+    made = compare_models(a, b, opened, difference, named, how, top, also or ())
     if form == "json":
         print(dump_json(made.as_dict()))
     elif form in (None, "md"):

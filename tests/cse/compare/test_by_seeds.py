@@ -34,6 +34,26 @@ def test_better_by_hand() -> None:
     assert compare([60.0, 61.0, 62.0], [62.0, 64.0, 66.0]).word == "worse"
 
 
+@pytest.mark.parametrize("values", [[62.0, 63.0, 64.0], [60.1, 60.2, 60.3, 60.0], [58.0, 63.0]])
+def test_a_folder_is_taken_as_it_is_beside_the_seeds_of_the_other_side(values: list[float]) -> None:
+    """Student's interval of one sample, and the same the other way round; a folder's one value has no noise."""
+    folder = entry_of({-2: 60.0})
+    (made,) = compare_by_seeds({"a": Sides(entry_of(dict(enumerate(values))), folder)}, Terms())
+    above = scipy.stats.ttest_1samp(np.array(values) - 60.0, 0.0)
+    theirs = above.confidence_interval(0.9 if made.word == "tie" else 0.95)
+    assert made.interval == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    assert (made.word, made.common) == (("better", "tie", "undecided")[(3, 4, 2).index(len(values))], 0)
+    assert f"({len(values)} seeds of A, and B has none)" in made.reason
+    (other,) = compare_by_seeds({"a": Sides(folder, entry_of(dict(enumerate(values))))}, Terms())
+    assert other.difference == -made.difference and f"({len(values)} seeds of B, and A has none)" in other.reason
+
+
+def test_one_seed_beside_a_folder_and_two_folders_have_no_interval() -> None:
+    for left, right in (({0: 62.0}, {-2: 60.0}), ({-1: 62.0}, {-2: 60.0})):
+        (made,) = compare_by_seeds({"a": Sides(entry_of(left), entry_of(right))}, Terms())
+        assert (made.word, made.interval, made.difference) == ("undecided", None, 2.0)
+
+
 def test_what_is_surely_within_the_margin_is_a_tie_and_not_better() -> None:
     """Differences 0.19, 0.20, 0.21: half interval 0.0248, so that 0 and 0.5 both lie outside of it."""
     made = compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0])
