@@ -23,6 +23,7 @@ from analysis.study.rating_groups import rating_histogram, read_rated
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
+from analysis.tables.results import BEST_COLUMN
 from analysis.tables.spec import plain
 from analysis.tables.verdict import Verdicts
 
@@ -110,7 +111,7 @@ def make_report(
     sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
     cost = sum_cost(study)
     said = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
-    return Report(title, said, _summary(study), [*sections, Section("How to repeat it", code=study.command)])
+    return Report(title, said, _summary(study, table), [*sections, Section("How to repeat it", code=study.command)])
 
 
 def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
@@ -118,15 +119,17 @@ def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study],
     return lambda study: Section(heading, grids=[grid(study) for grid in grids])
 
 
-def _summary(study: Study) -> str:
+def _summary(study: Study, table: Table) -> str:
     best = study.ranked[0]
     values = [run.best for _, run in study.cells[best] if run.best is not None]
     mean, sd = mean_and_sd(values)
-    spread = "" if sd is None else f" ± {sd:.2f}"
+    column = next((name for name in table.spec.columns if name in (BEST_COLUMN, study.dev)), table.spec.columns[0])
+    digits = table.digits(column)
+    spread = "" if sd is None else f" ± {sd:.{digits}f}"
     methods = ", ".join(sorted({run.method for _, run in study.finished}))
     return (
         f"{methods}: {len(study.finished)} of {len(study.members)} runs finished, {len(study.cells)} cells. "
-        f"Best on {study.dev}: {best}, {mean:.2f}{spread} (n {len(values)}), picked as the highest of "
+        f"Best on {study.dev}: {best}, {mean:.{digits}f}{spread} (n {len(values)}), picked as the highest of "
         f"{len(study.cells)} means."
     )
 
@@ -147,10 +150,10 @@ def _axis_picture(table: Table, column: str) -> Picture:
     means = [row.entries[column].mean for row in table.rows]
     measured = [mean for mean in means if mean is not None]
     over = ", ".join(table.named) or "one cell"
-    published = any(row.entries[column].published is not None for row in table.rows)
+    published, digits = any(row.entries[column].published is not None for row in table.rows), table.digits(column)
     return Picture(
         f"axis-{facts.slug(column)}",
-        f"{column} over {over}: {len(measured)} means from {min(measured):.2f} to {max(measured):.2f}",
+        f"{column} over {over}: {len(measured)} means from {min(measured):.{digits}f} to {max(measured):.{digits}f}",
         "A ring per seed; a dot for the mean with its 95% interval, from the row's own seeds where it has three"
         + ("; squares for the published values, on a scale of their own with the same span." if published else "."),
         axis_plot(table, column),

@@ -15,6 +15,21 @@ Format = Literal["text", "json"]
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for programs.")]
 
 
+POINT_DIGITS = 2
+"""Decimals that count in points."""
+
+
+class Rounded(float):
+    """A number of a metric, told with the decimals that count on its scale: four of one from 0 to 1."""
+
+    digits: int
+
+    def __new__(cls, value: float, digits: int) -> "Rounded":
+        made = super().__new__(cls, value)
+        made.digits = digits
+        return made
+
+
 def listing(rows: Sequence[Mapping[str, object]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
     """Rows as a JSON object with `rows`, or as `align_rows` columns with a head; `empty` stands for no rows in text."""
     if form == "json":
@@ -44,6 +59,8 @@ def align_rows(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) 
 def _write_entry(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, Rounded) and value.digits != POINT_DIGITS:
+        return f"{value:.{value.digits}f}"
     return number(value) if isinstance(value, float) else str(value)
 
 

@@ -76,8 +76,9 @@ def _results(scale: Scale, index: int, row: Row) -> list[RowResult]:
         verdict = scale.verdicts.get((index, column))
         if entry.mean is None and verdict is None:
             continue
-        spread = "" if entry.sd is None else f" ± {entry.sd:.2f}"
-        ours = "no value" if entry.mean is None else f"{entry.mean:.2f}{spread}"
+        digits = scale.table.digits(column)
+        spread = "" if entry.sd is None else f" ± {entry.sd:.{digits}f}"
+        ours = "no value" if entry.mean is None else f"{entry.mean:.{digits}f}{spread}"
         judged = (sign_word(verdict.word), tone(verdict.word), verdict.reason) if verdict else ()
         results.append(RowResult(anchor(scale.name, index, column), column, ours, *judged))
     return results
@@ -86,11 +87,12 @@ def _results(scale: Scale, index: int, row: Row) -> list[RowResult]:
 def _seeds(scale: Scale, row: Row, members: Sequence[Member]) -> Grid:
     """The runs, a line each."""
     columns = [column for column, entry in row.entries.items() if entry.values]
+    digits = {column: scale.table.digits(column) for column in columns}
     of_seed = {c: dict(zip(row.entries[c].seeds, row.entries[c].values, strict=True)) for c in columns}
     header = ["seed", "state", *columns, "best at", "examples", "minutes", "commit", "run"]
     body = [
         [str(member.seed), member.state]
-        + [f"{of_seed[c][member.seed]:.2f}" if member.seed in of_seed[c] else DASH for c in columns]
+        + [f"{of_seed[c][member.seed]:.{digits[c]}f}" if member.seed in of_seed[c] else DASH for c in columns]
         + _facts(scale, member.run)
         for member in members
         if member.run is not None

@@ -15,7 +15,7 @@ from analysis.tables.labels import differing_line, label
 from cluster.plan.user_files import add_user_files
 from cse.cli import exit, options, screen
 from cse.cli.ledgers import LedgerUrl, existing_ledger
-from cse.cli.listing import FormatOption, listing
+from cse.cli.listing import POINT_DIGITS, FormatOption, Rounded, listing
 from cse.cli.loader import deferred
 from cse.cli.options import sweep_named
 from cse.tables import baselines
@@ -92,6 +92,8 @@ class Best:
     remarks: Sequence[str]
     """On the pick's runs."""
     scores: HeldOutScores | None
+    digits: int = POINT_DIGITS
+    """Decimals that count in the scores."""
 
     @property
     def rows(self) -> list[dict[str, object]]:
@@ -107,7 +109,8 @@ class Best:
     def text(self) -> str:
         """The same for people."""
         short = [
-            row | {"cell": label(cell.cell), "signature": str(row["signature"])[:NAME_DIGITS]}
+            {name: Rounded(value, self.digits) if isinstance(value, float) else value for name, value in row.items()}
+            | {"cell": label(cell.cell), "signature": str(row["signature"])[:NAME_DIGITS]}
             for row, cell in zip(self.rows, self.cells, strict=False)
         ]
         above = "".join(f"{screen.prose(line)}\n\n" for line in (self.apart, *self.signs) if line)
@@ -115,7 +118,9 @@ class Best:
         if not self.cells:
             return above + table
         remarks = [f"of the pick: {line}" for line in self.remarks]
-        return f"{above}{table}\n\n" + screen.prose("\n".join([*lines(self.cells, self.scores), *remarks]), indent="  ")
+        return f"{above}{table}\n\n" + screen.prose(
+            "\n".join([*lines(self.cells, self.scores, self.digits), *remarks]), indent="  "
+        )
 
 
 def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: HeldOutScores | None = None) -> Best:
@@ -125,7 +130,8 @@ def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: Held
     metric = metric_of_runs(opened, cells[0].runs) if cells else None
     signs = [f"scores are -{metric.name}: its lower value is the better one"] if metric and metric.turned else []
     remarks = baselines.idle(cells[0].runs, opened).lines() if cells else []
-    return Best(cells, top, apart, signs, remarks, scores)
+    digits = metric.scale.digits(score for cell in cells for score in cell.scores) if metric else POINT_DIGITS
+    return Best(cells, top, apart, signs, remarks, scores, digits)
 
 
 def row_of(cell: CellRuns) -> dict[str, object]:
@@ -164,21 +170,21 @@ def _checkpoint(chosen: CellRuns) -> str | None:
     return str(chosen.best_run.files.best) if chosen.best_run.files else None
 
 
-def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:
+def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None, digits: int) -> list[str]:
     """The pick in words: value, expected best of fewer cells, optimism, test scores."""
     chosen, worth = cells[0], guard(cells)
-    curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
+    curve = ", ".join(f"{value:.{digits}f} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
-        f"pick: {label(chosen.cell)} ({chosen.rule} of {worth.candidates} cells, {chosen.rank:.2f}); "
+        f"pick: {label(chosen.cell)} ({chosen.rule} of {worth.candidates} cells, {chosen.rank:.{digits}f}); "
         f"run {chosen.best_run.signature[:NAME_DIGITS]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:
-        sentences.append(
-            f"optimism of its best run: {worth.best_run:.2f} against {worth.other_seeds:.2f} of its other seeds"
-        )
+        others = f"{worth.other_seeds:.{digits}f} of its other seeds"
+        sentences.append(f"optimism of its best run: {worth.best_run:.{digits}f} against {others}")
     if worth.shrunken is not None:
-        sentences.append(f"optimism of its mean: {worth.value:.2f}, shrunk by the seeds' noise {worth.shrunken:.2f}")
+        means = f"{worth.value:.{digits}f}, shrunk by the seeds' noise {worth.shrunken:.{digits}f}"
+        sentences.append(f"optimism of its mean: {means}")
     else:
         sentences.append("optimism of its mean: not known, no two cells or no cell with two seeds")
     return sentences + (scores.lines() if scores else [])

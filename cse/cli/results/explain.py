@@ -13,7 +13,7 @@ from analysis.run_state import RunState
 from analysis.tables.labels import some
 from analysis.tables.provenance import SeedRun
 from cse.cli import ledgers, options, screen
-from cse.cli.listing import FormatOption, align_rows
+from cse.cli.listing import FormatOption, Rounded, align_rows
 from cse.tables.explain import Explained, candidates, explain_cell, explain_imported
 from cse.tables.imported.cells import choose_cell
 from cse.tables.lookup import find_foreign_sweep, space_or_sweep
@@ -105,7 +105,8 @@ def text(facts: Explained) -> str:
     """The same for people."""
     profile = f"  (profile {facts.profile})" if facts.profile else ""
     numbers = [
-        {"column": n, **{k: v for k, v in each.items() if k != "best_of"}} for n, each in _summary(facts).items()
+        {"column": name, **{part: _write(facts, name, value) for part, value in each.items() if part != "best_of"}}
+        for name, each in _summary(facts).items()
     ]
     repeat = f"to repeat: {facts.command}  (with the --data, --ledger and --storage of the first time)"
     blocks = [
@@ -116,6 +117,13 @@ def text(facts: Explained) -> str:
         [repeat] if facts.command else [],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _write(facts: Explained, column: str, value: object) -> object:
+    """A number of a column with its decimals."""
+    return (
+        Rounded(value, facts.scales[column].digits(facts.entry(column).values)) if isinstance(value, float) else value
+    )
 
 
 def _best_of_lines(facts: Explained) -> Iterator[str]:
@@ -164,7 +172,7 @@ def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
         "state": row.run.state,
         "attempts": row.run.attempt,
         "signature": row.run.signature[:NAME_DIGITS],
-        **{column: row.values[column] for column in facts.columns},
+        **{column: _write(facts, column, row.values[column]) for column in facts.columns},
         "best at": row.run.best_examples,
         "seconds": row.run.seconds,
         "checkpoint": where,

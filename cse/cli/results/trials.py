@@ -11,8 +11,9 @@ from analysis.sweep_spec import SweepSpec
 from analysis.tables.data_sets import DATA_DIGITS
 from analysis.tables.labels import label, varying
 from cse.cli.ledgers import LedgerUrl, existing_ledger
-from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.listing import POINT_DIGITS, Format, FormatOption, Rounded, listing
 from cse.cli.options import sweep_named
+from cse.tables.imported.metric import metric_of_spec
 from cse_train.plugins.trainer import PARTS
 
 Sweep = Annotated[
@@ -43,7 +44,7 @@ def list_runs(
     row_of = _short if form == "text" else _whole
     rows = [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
     return [
-        row | _told(run, specs[run.signature]) if run.signature in specs else row
+        row | _told(run, *specs[run.signature]) if run.signature in specs else row
         for run, row in zip(runs, rows, strict=True)
     ]
 
@@ -65,15 +66,24 @@ def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
     return names
 
 
-def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, SweepSpec]:
-    """Signature -> the description of its sweep, where its numbers stand otherwise in the ledger than they are told."""
-    rows = [row for row in opened.sweeps() if sweep in (None, row.id) and (row.spec.counts_parts or row.spec.is_turned)]
-    return {signature: row.spec for row in rows for signature in opened.signatures(row.id)}
+def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, tuple[SweepSpec, int]]:
+    """Signature -> the description of its sweep and the decimals of its scores, where these are not ours or its numbers
+    stand otherwise in the ledger than they are told."""
+    specs = dict[str, tuple[SweepSpec, int]]()
+    for row in opened.sweeps():
+        spec = row.spec
+        if sweep in (None, row.id) and (spec.counts_parts or spec.is_turned or spec.imported):
+            runs = opened.runs(sweep=row.id)
+            scores = [run.best for run in runs if run.best is not None]
+            digits = metric_of_spec(spec, runs).scale.digits(scores) if spec.imported else POINT_DIGITS
+            specs |= dict.fromkeys((run.signature for run in runs), (spec, digits))
+    return specs
 
 
-def _told(run: RunRow, spec: SweepSpec) -> dict[str, object]:
+def _told(run: RunRow, spec: SweepSpec, digits: int) -> dict[str, object]:
     """The score as it was reported, and the share of a run that counts parts."""
-    score: dict[str, object] = {"best": -run.best} if spec.is_turned and run.best is not None else {}
+    reported = -run.best if spec.is_turned and run.best is not None else run.best
+    score: dict[str, object] = {} if reported is None else {"best": Rounded(reported, digits)}
     return score | ({"examples": f"{run.examples / PARTS:.0%}"} if spec.counts_parts and run.examples else {})
 
 
