@@ -30,8 +30,11 @@ from cse_train.results import Protocol
 SIDE_NAMES = ("A", "B")
 COMPUTED_IN = "computed in"
 """Stands with the protocol of runs whose arithmetic their device decided."""
-OF_MODEL = ("pooler", "max_length", COMPUTED_IN)
+PROMPT = "prompt"
+OF_MODEL = ("pooler", "max_length", PROMPT, COMPUTED_IN)
 """Protocol fields that belong to a model: two models may differ in them, and a line says so."""
+PROMPT_SHOWN = 40
+"""Characters of a prompt."""
 NO_SPANS: Mapping[str, float] = MappingProxyType({})
 KEPT_TOLERANCE = 1e-6
 """Points between a score and the mean of its kept queries: the same numbers, summed in another order."""
@@ -215,12 +218,17 @@ def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Valu
     unlike, remarks = [], []
     said = [protocol.facts for protocols in sides.values() for protocol in protocols]
     for name in dict.fromkeys(name for facts in said for name in facts):
-        have = {side: sorted({field_text(p, name) for p in sides[side] if name in p.facts}) for side in SIDE_NAMES}
+        have = {
+            side: sorted({field_text(p, name) for p in sides[side] if name in p.facts or name == PROMPT})
+            for side in SIDE_NAMES
+        }
         together = {text for texts in have.values() for text in texts}
         if len(together) < 2:
             continue
+        most = PROMPT_SHOWN if name == PROMPT else NAME_DIGITS
         shown = " and ".join(
-            f"{side} {'/'.join(text.strip(chr(34))[:NAME_DIGITS] for text in have[side])}" for side in SIDE_NAMES
+            f"{side} {'/'.join(text.strip(chr(34))[:most].replace('null', 'none') for text in have[side])}"
+            for side in SIDE_NAMES
         )
         if name not in OF_MODEL or any(len(texts) > 1 for texts in have.values()):
             unlike.append(f"{name} ({shown})")

@@ -21,6 +21,7 @@ from cse_train.evaluate.user_sets.kept_queries import save_queries
 from cse_train.user_files import UserFile
 from tests.cse.compare import test_compare as compared
 from tests.cse.compare.test_compare import A, B, book, facts, printed
+from tests.cse_train.encoders import tokenizer_of, write_encoder
 from tests.cse_train.evaluate.user_sets.test_three_files import DOCUMENTS, JUDGED, QUERIES, beir
 from tests.documents import validated
 from tests.run_values import score_of
@@ -60,40 +61,82 @@ def test_equal_models_are_a_tie_and_equally_good_ones_are_rarely_told_apart() ->
     assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
 
 
-def test_each_query_of_two_folders_is_sentence_transformers_own(
-    capsys: pytest.CaptureFixture[str], somewhere: Path
+PROMPTS: dict[str, dict[str, Any]] = {
+    "sides": {"prompts": {"query": "town light ", "document": "old road "}},
+    "query": {"prompts": {"query": "search the field ", "STS": "house "}},
+    "default": {"prompts": {"document": "winter ", "query": ""}, "default_prompt_name": "document"},
+    "bare": {},
+}
+"""Folder -> its prompts."""
+
+
+@pytest.fixture(scope="module")
+def library() -> Any:
+    return pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
+
+
+@pytest.fixture
+def models(library: Any, somewhere: Path) -> list[Any]:
+    """Three models behind prompts and a bare one, saved as folders of their names; and BEIR's `faq`."""
+    beir(somewhere / "faq")
+    modules, saved = library.sentence_transformer.modules, []
+    for (name, given), pooler in zip(PROMPTS.items(), ("mean", "max", "mean", "cls"), strict=True):
+        write_encoder(somewhere / f"of-{name}", "bert", tokenizer_of("[CLS]", "[SEP]"))
+        parts = [modules.Transformer(f"of-{name}"), modules.Pooling(32, pooler)]
+        library.SentenceTransformer(modules=parts, **given).save(name)
+        saved.append(library.SentenceTransformer(name))
+    return saved
+
+
+FIRST, SECOND, *REST = PROMPTS
+AGAINST = ("compare", FIRST, SECOND, *(word for name in REST for word in ("--also", name)))
+
+
+def test_each_query_of_prompted_models_is_sentence_transformers_own(
+    capsys: pytest.CaptureFixture[str], models: list[Any]
 ) -> None:
-    library: Any = pytest.importorskip(
-        "sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'"
-    )
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
-    from tests.cse_train.encoders import tokenizer_of, write_encoder
-
-    beir(somewhere / "faq")
-    modules = library.sentence_transformer.modules
-    for name, pooler in (("a", "mean"), ("b", "max")):
-        write_encoder(somewhere / name, "bert", tokenizer_of("[CLS]", "[SEP]"))
-        parts = [modules.Transformer(str(somewhere / name)), modules.Pooling(32, pooler)]
-        library.SentenceTransformer(modules=parts).save(f"st-{name}")
     documents = {key: f"{title} {text}" for key, (title, text) in DOCUMENTS.items()}
-    models = [library.SentenceTransformer(f"st-{name}") for name in "ab"]
     theirs: list[list[dict[str, float]]] = []
     for query, answers in JUDGED.items():
         judge = InformationRetrievalEvaluator({query: QUERIES[query]}, documents, {query: set(answers)})
         theirs.append([judge(model) for model in models])
-    argv = ("compare", "st-a", "st-b", "--suite", "{file: faq, split: test, name: faq}", "--top", "12")
+    argv = (*AGAINST, "--suite", "{file: faq, split: test, name: faq}", "--top", "12")
     said = validated("compare", printed(capsys, *argv, "--format", "json"))
-    assert [each["column"] for each in said["queries"]] == ["faq", *(f"faq:{m}" for m in RANK_METRICS[1:])]
-    for metric, each in zip(RANK_METRICS, said["queries"], strict=True):
-        name = f"cosine_{'accuracy@1' if metric == 'recall@1' else metric}"
-        pairs = [[100 * side[name] for side in sides] for sides in theirs]
-        assert [each["left"], each["right"]] == pytest.approx(np.mean(pairs, axis=0), abs=1e-6), metric
-        assert each["apart"], metric
-        for query in each["apart"]:
-            assert [query["left"], query["right"]] == pytest.approx(pairs[query["index"]], abs=1e-6), metric
-            assert query["text"] == QUERIES[list(JUDGED)[query["index"]]]
+    for place, made in enumerate([said, *said["also"]], start=1):
+        assert [each["column"] for each in made["queries"]] == ["faq", *(f"faq:{m}" for m in RANK_METRICS[1:])]
+        for metric, each in zip(RANK_METRICS, made["queries"], strict=True):
+            name = f"cosine_{'accuracy@1' if metric == 'recall@1' else metric}"
+            pairs = [[100 * sides[side][name] for side in (0, place)] for sides in theirs]
+            assert [each["left"], each["right"]] == pytest.approx(np.mean(pairs, axis=0), abs=1e-6), metric
+            for query in each["apart"]:
+                assert [query["left"], query["right"]] == pytest.approx(pairs[query["index"]], abs=1e-6), metric
+                assert query["text"] == QUERIES[list(JUDGED)[query["index"]]]
+        assert made["queries"][0]["apart"]
+        (note,) = [
+            note for note in made["notes"] if note.startswith("prompt differs: A query: town light , document: ")
+        ]
+        assert note.endswith(" and B none") == (place == 3)
     assert "only the bootstrap over queries speaks" in printed(capsys, *argv)
+
+
+def test_a_dev_file_behind_prompts_is_sentence_transformers_own(
+    capsys: pytest.CaptureFixture[str], models: list[Any]
+) -> None:
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    draw = np.random.default_rng(0)
+    texts = [text for _, text in DOCUMENTS.values()]
+    left, right, gold = texts[:30], texts[30:], draw.uniform(0, 5, size=30).round(1)
+    lines = [f"{a}\t{b}\t{grade}" for a, b, grade in zip(left, right, gold, strict=True)]
+    Path("dev.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *lines]) + "\n", encoding="utf8")
+    judge = EmbeddingSimilarityEvaluator(left, right, gold.tolist(), main_similarity="cosine")
+    theirs = [100 * judge(model)["spearman_cosine"] for model in models]
+    said = facts(capsys, *AGAINST, "--suite", "dev.tsv")
+    for place, made in enumerate([said, *said["also"]], start=1):
+        (pairs,) = made["pairs"]
+        assert [pairs["left"], pairs["right"]] == pytest.approx([theirs[0], theirs[place]], abs=1e-6)
 
 
 def keep(ledger: Ledger, names: Sequence[str], values: np.ndarray, data_hash: str, off: float = 0.0) -> None:
