@@ -153,8 +153,8 @@ def _compare(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCom
 
 
 def side_with_seeds(left: Entry, right: Entry) -> str:
-    """The side that has seeds where the other is a folder, which has none; empty for all other pairs."""
-    has = {name: min(entry.seeds, default=-1) >= 0 for name, entry in (("A", left), ("B", right))}
+    """The side that has seeds where the other is one folder, which has none; empty for all other pairs."""
+    has = {name: entry.n != 1 or min(entry.seeds) >= 0 for name, entry in (("A", left), ("B", right))}
     return next(name for name in has if has[name]) if sum(has.values()) == 1 else ""
 
 

@@ -103,7 +103,7 @@ def _score(model: Model, other: Model, columns: Sequence[str] | None, ledger: Le
         names = how.suites or columns or suites_to_score(other, ledger, how.paths)
         screen.note(f"scoring {model.name}")
         pooler, length = model.pooler or how.pooler, model.max_length or how.max_length
-        scores = scoring.score_folder(model.folder, names, how.paths, pooler, length)
+        scores = [scoring.score_folder(folder, names, how.paths, pooler, length) for folder in model.folders]
         return replace(model, scores=scores)
     if how.suites and ledger is not None:
         screen.note(f"scoring {len(model.runs)} runs of {model.name}")

@@ -34,7 +34,9 @@ def frame_of(columns: Sequence[ColumnComparison]) -> "pd.DataFrame":
 
 def model_dict(model: Model) -> dict[str, object]:
     runs = [{"signature": run.signature, "seed": run.seed} for run in model.runs]
-    return {"name": model.name, "label": model.label, "folder": model.folder and str(model.folder), "runs": runs}
+    folders = [str(folder) for folder in model.folders]
+    first = folders[0] if folders else None
+    return {"name": model.name, "label": model.label, "folder": first, "folders": folders, "runs": runs}
 
 
 def column_dict(column: ColumnComparison) -> dict[str, object]:

@@ -39,7 +39,7 @@ NO_SPANS: Mapping[str, float] = MappingProxyType({})
 KEPT_TOLERANCE = 1e-6
 """Points between a score and the mean of its kept queries: the same numbers, summed in another order."""
 FOLDER_SEEDS = {"A": -1, "B": -2}
-"""Stands for the seed of a folder, which is none, and none in common."""
+"""Stands for the seed of a side's first folder, which is none, and none in common; each further one's is 2 below."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ def _columns_of(left: Model, right: Model, ledger: Ledger | None) -> dict[str, s
         scored.setdefault(score.suite, set()).add(score.signature)
     for model in (left, right):
         if model.folder is not None:
-            scored |= {column: scored.get(column, set()) | {model.name} for column in model.scores}
+            scored |= {column: scored.get(column, set()) | {model.name} for column in model.scores[0]}
     sides = [{model.name} if model.folder else {run.signature for run in model.runs} for model in (left, right)]
     columns = {column: column for column, have in scored.items() if all(have & side for side in sides)}
     devs = {str(run.config.get(DEV)) for run in runs}
     if len(devs) == 1 and not {run.signature for run in runs} <= scored.get(min(devs), set()):
         dev = devs.pop()
-        if all(model.folder is None or dev in model.scores for model in (left, right)):
+        if all(model.folder is None or model.scored(dev) for model in (left, right)):
             columns = {dev: BEST_COLUMN, **columns, **({dev: BEST_COLUMN} if dev in columns else {})}
     return {column: name for column, name in columns.items() if sense(column) is not None}
 
@@ -188,8 +188,15 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
     """Column -> seed -> value and protocol."""
     columns = list(names)
     if model.folder is not None:
-        scores = {column: model.scores[column] for column in columns if column in model.scores}
-        return {column: {FOLDER_SEEDS[side]: (score.value, score.protocol)} for column, score in scores.items()}
+        first, last = FOLDER_SEEDS[side], -2 * len(model.folders)
+        return {
+            column: {
+                seed: (score.value, score.protocol)
+                for seed, score in zip(range(first, last - 2, -2), scores, strict=False)
+            }
+            for column in columns
+            if (scores := model.scored(column))
+        }
     assert ledger is not None
     planned: list[Planned] = [({}, run.signature, run.seed) for run in model.runs]
     newest = {(s.signature, s.suite): s.protocol for s in ledger.scores([run.signature for run in model.runs])}
@@ -249,21 +256,23 @@ def _cosines(columns: Sequence[str], left: Model, right: Model, ledger: Ledger |
     for column in columns:
         kept = column_cosines(ledger, planned, keys, column) if ledger and planned else None
         for row, model in enumerate((left, right)):
-            kept = _add_folder(kept, row, model.scores.get(column))
+            kept = _add_folders(kept, row, model.scored(column))
         if kept is not None:
             made[column] = kept
     return made
 
 
-def _add_folder(kept: ColumnCosines | None, row: int, score: ModelScore | None) -> ColumnCosines | None:
-    """The cosines with those of a folder, where the grades are the same."""
-    if score is None or score.cosines is None or score.gold is None:
+def _add_folders(kept: ColumnCosines | None, row: int, scores: Sequence[ModelScore]) -> ColumnCosines | None:
+    """The cosines with those of a side's folders, where the grades are the same."""
+    cosines = [score.cosines for score in scores if score.cosines is not None]
+    gold = next((score.gold for score in scores if score.gold is not None), None)
+    if not cosines or gold is None:
         return kept
     if kept is None or not len(kept.gold):
-        return ColumnCosines(score.gold, {row: [score.cosines]})
-    if not np.array_equal(kept.gold, score.gold):
+        return ColumnCosines(gold, {row: cosines})
+    if not np.array_equal(kept.gold, gold):
         return kept
-    return replace(kept, rows={**kept.rows, row: [score.cosines]}, problems=())
+    return replace(kept, rows={**kept.rows, row: cosines}, problems=())
 
 
 def _queries(
@@ -285,10 +294,9 @@ def _queries(
 
 
 def _kept_queries(model: Model, column: str, scored: Mapping[int, Value]) -> list[np.ndarray]:
-    """Of a folder, or of each run whose file says what its score says; runs that are without are left out."""
+    """Of each folder, or of each run whose file says what its score says; runs that are without are left out."""
     if model.folder is not None:
-        score = model.scores.get(column)
-        return [score.queries] if score is not None and score.queries is not None else []
+        return [score.queries for score in model.scored(column) if score.queries is not None]
     kept = []
     for run in model.runs:
         value, protocol = scored.get(run.seed, (np.nan, NOTHING_KNOWN))

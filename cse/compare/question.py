@@ -113,7 +113,7 @@ def find_untrained(model: Model, ledger: Ledger | None) -> Model:
     pooler = "cls_no_mlp" if start == "cls" else start
     label = f"{encoder} without training, pooler {pooler}"
     kept = length if type(length) is int else None
-    return Model(UNTRAINED, label, folder=Path(str(encoder)), pooler=pooler, max_length=kept)
+    return Model(UNTRAINED, label, folders=(Path(str(encoder)),), pooler=pooler, max_length=kept)
 
 
 def words(given: Sequence[str] | None) -> list[str] | None:

@@ -175,6 +175,8 @@ def _bullets(lines: Sequence[str], width: int | None) -> str:
 def _who(model: Model) -> str:
     if model.pooler is not None:
         return model.label
+    if len(model.folders) > 1:
+        return f"{model.label} ({len(model.folders)} folders, each taken for a seed)"
     if model.folder is not None:
         return f"{model.label} (a folder, no seeds)"
     seeds = f"seed{'s' * (len(model.seeds) > 1)} {', '.join(map(str, model.seeds))}"
@@ -196,8 +198,9 @@ def _row(column: ColumnComparison) -> list[str]:
 
 
 def needs_text(column: ColumnComparison) -> str:
-    """Seeds of each side that would decide it; empty for what is decided, and for folders, which have none."""
-    if column.word != "undecided" or min(*column.left.seeds, *column.right.seeds) < 0:
+    """Seeds of each side that would decide it; empty for what is decided, and beside one folder, which has none."""
+    alone = any(side.n == 1 and side.seeds[0] < 0 for side in (column.left, column.right))
+    if column.word != "undecided" or alone:
         return ""
     return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST_SEEDS_NEEDED} seeds"
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,17 +52,28 @@ class Model:
     name: str
     label: str
     runs: Sequence[RunRow] = ()
-    folder: Path | None = None
+    folders: tuple[Path, ...] = ()
+    """Of models that are no runs of the ledger; of several each is one seed of one training."""
     notes: Sequence[str] = ()
     """Which of its runs are not compared."""
     axes: Sequence[str] = ()
     """Of the space that names its cell: in these a comparison is meant to differ."""
-    scores: Mapping[str, ModelScore] = field(default_factory=dict)
-    """Of a folder."""
+    scores: Sequence[Mapping[str, ModelScore]] = ()
+    """Of each folder: column -> score."""
     pooler: str | None = None
     """By which a folder is read, where its name says it."""
     max_length: int | None = None
     """Tokens kept of a text, where its name says it."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The first; None for runs of the ledger."""
+        return self.folders[0] if self.folders else None
+
+    def scored(self, column: str) -> list[ModelScore]:
+        """Each folder's score; empty where one has none."""
+        scores = [each[column] for each in self.scores if column in each]
+        return scores if len(scores) == len(self.folders) else []
 
     @property
     def seeds(self) -> list[int]:
@@ -82,7 +93,8 @@ def model_of(
     data_hash: str | None = None,
     encoders: Container[str] = (),
 ) -> Model:
-    """A run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of these with commas, or a model's folder.
+    """A run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of these with commas, or a model's folder, or
+    several of one training.
 
     Of a space or a sweep with one cell the cell may be left out; `encoders` are names that mean a model without a
     folder. ConfigError for a name that means nothing, runs of
@@ -90,14 +102,16 @@ def model_of(
     """
     parts = [part.strip() for part in name.split(",")]
     if name in encoders and not os.path.isdir(name):
-        return Model(name, name, folder=Path(name))
+        return Model(name, name, folders=(Path(name),))
     several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
     if several:
         models = [_single(part, ledger, profile, settings, data_hash) for part in parts]
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
-        if any(model.folder for model in models):
-            raise ConfigError([f"folders have no seeds: model={name}; name one folder, or runs of the ledger"])
-        model = Model(name, name, runs, notes=[note for model in models for note in model.notes])
+        folders = tuple(dict.fromkeys(folder for model in models for folder in model.folders))
+        if folders and (runs or len(folders) < len(models)):
+            what = "folders beside runs" if runs else "a folder stands twice"
+            raise ConfigError([f"no seeds of one training: model={name}: {what}; name each folder once, or runs alone"])
+        model = Model(name, name, runs, folders, [note for model in models for note in model.notes])
     else:
         model = _single(name, ledger, profile, settings, data_hash)
     _require_one_model(model)
@@ -111,7 +125,7 @@ def _single(
     if os.path.isdir(path) or (os.path.isfile(path) and path.suffix not in (".yaml", ".yml")):
         folder = path.resolve()
         row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
-        return _read_run(name, row) if row is not None else Model(name, name, folder=folder)
+        return _read_run(name, row) if row is not None else Model(name, name, folders=(folder,))
     row = find_run(name, ledger) if ledger else None
     if row is not None:
         return _read_run(name, row)
@@ -198,8 +212,9 @@ def differing_settings(runs: Sequence[RunRow]) -> list[str]:
 def require_two(left: Model, right: Model) -> None:
     """ConfigError where both names mean the same model, or share a run."""
     shared = {run.signature for run in left.runs} & {run.signature for run in right.runs}
-    if shared or (left.folder is not None and left.folder == right.folder):
-        what = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {left.folder}"
+    both = [str(folder) for folder in left.folders if folder in right.folders]
+    if shared or both:
+        what = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {both[0]}"
         raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
 
 

@@ -12,7 +12,10 @@ from cse.compare.compared import Scoring, compare_models
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import table, text
 
-NAME_HELP = "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, several with commas, a model's folder"
+NAME_HELP = (
+    "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, a model's folder, several runs or folders "
+    "with commas"
+)
 First = Annotated[str, typer.Argument(metavar="A", help=f"A model: {NAME_HELP}.")]
 Second = Annotated[
     str,
