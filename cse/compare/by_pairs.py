@@ -22,7 +22,7 @@ from cse.compare.by_seeds import Sides, Word, word_of
 LEAST_RESAMPLES = 1000
 """Resamples, at least; so many more that `TAIL` of them lie beyond each end of an interval."""
 TAIL = 10
-Resampled = tuple[Word, Interval, float]
+Judged = tuple[Word, Interval, float]
 """A word, the interval that decided it, and how often that may miss."""
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
@@ -90,17 +90,12 @@ def compare_by_pairs(
     ]
 
 
-def draws_for(share: float) -> int:
-    """Resamples for an interval that may miss this often."""
-    return max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
-
-
-def judge_resampled(differences_D: Array, margin: float, share: float, sides: Sides | None) -> Resampled:
-    """Word, interval and its level for differences A minus B of resamples; idle runs behind `sides` have no word."""
-    low, high, *of_tie = map(float, np.quantile(differences_D, (share / 2, 1 - share / 2, share, 1 - share)))
-    word = word_of((low, high), (of_tie[0], of_tie[1]), margin, "higher")
-    interval, level = ((of_tie[0], of_tie[1]), 2 * share) if word == "tie" else ((low, high), share)
-    return ("no signal" if sides and sides.lacking_signal(word) else word), interval, level
+def judge_items(interval: Interval, of_tie: Interval, margin: float, share: float, sides: Sides | None) -> Judged:
+    """Word, the interval that decides and its level, by two intervals of A minus B over a set's items; idle runs behind
+    `sides` have no word. `of_tie` is the shorter one, which misses twice as often as `share`."""
+    word = word_of(interval, of_tie, margin, "higher")
+    decides, level = (of_tie, 2 * share) if word == "tie" else (interval, share)
+    return ("no signal" if sides and sides.lacking_signal(word) else word), decides, level
 
 
 def _compare(
@@ -112,8 +107,10 @@ def _compare(
     top: int,
     generator: np.random.Generator,
 ) -> PairComparison:
-    left_D, right_D = resample_pairs([kept.rows[0], kept.rows[1]], kept.gold, draws_for(share), generator)
-    word, interval, level = judge_resampled(left_D - right_D, margin, share, sides)
+    draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
+    left_D, right_D = resample_pairs([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
+    low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
+    word, interval, level = judge_items((low, high), (of_tie[0], of_tie[1]), margin, share, sides)
     return PairComparison(
         column=column,
         pairs=len(kept.gold),

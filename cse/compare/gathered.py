@@ -285,7 +285,9 @@ def _queries(
             _kept_queries(model, column, values[name][column])
             for name, model in zip(SIDE_NAMES, (left, right), strict=True)
         )
-        if a and b:
+        if a and b and len(a[0]) < 2:
+            lacking.append(f"{column} by its queries: it has one")
+        elif a and b:
             made[column] = a, b
         elif a or b:
             name = (right if a else left).name

@@ -31,8 +31,8 @@ WIDE_TERMINAL = 100
 """Columns of a terminal that has room for the last column."""
 TEXT = 160
 """Characters shown of a text."""
-SEEDS_ALONE = "One seed on a side: only the bootstrap over {} speaks, and it does not cover other seeds."
-NOTHING_SPEAKS = SEEDS_ALONE.format("sentence pairs").replace("only", "no cosines are kept, so not even")
+SEEDS_ALONE = "One seed on a side: only the {} speaks, and it does not cover other seeds."
+NOTHING_SPEAKS = SEEDS_ALONE.format("bootstrap over sentence pairs").replace("only", "no cosines are kept, so not even")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Comparison:
         alone = {side_with_seeds(column.left, column.right) for column in self.columns if column.interval} - {""}
         lines += [f"intervals over seeds are those of {side}'s; the other side is taken as it is" for side in alone]
         if any(column.interval is None and min(column.left.n, column.right.n) < 2 for column in self.columns):
-            what = " and ".join(["sentence pairs"] * bool(self.pairs) + ["queries"] * bool(self.queries))
+            spoken = {"bootstrap over sentence pairs": self.pairs, "interval over queries": self.queries}
+            what = " and the ".join(name for name, made in spoken.items() if made)
             lines.append(SEEDS_ALONE.format(what) if what else NOTHING_SPEAKS)
         unread = self.gathered.unread
         more = f"; and {len(unread) - LACKING_SHOWN} more like these" if len(unread) > LACKING_SHOWN else ""
@@ -136,7 +137,7 @@ def text(made: Comparison, width: int | None) -> str:
     )
     if made.pairs:
         parts.append(bold("Sentence pairs: these runs on other sentences"))
-        parts.append(_resampled("pairs", [(pairs, pairs.pairs) for pairs in made.pairs], width))
+        parts.append(_items("pairs", [(pairs, pairs.pairs) for pairs in made.pairs], width))
     for pairs in made.pairs:
         if pairs.disagreements:
             parts.append(bold(f"Ranked most differently in {pairs.column} (of {pairs.pairs}; 1 is least similar)"))
@@ -144,7 +145,7 @@ def text(made: Comparison, width: int | None) -> str:
             parts.append(_bullets([_disagreement(pair, texts) for pair in pairs.disagreements], width))
     if made.queries:
         parts.append(bold("Queries: these runs on other queries"))
-        parts.append(_resampled("queries", [(each, each.queries) for each in made.queries], width))
+        parts.append(_items("queries", [(each, each.queries) for each in made.queries], width))
     first = {each.column.partition(":")[0]: each for each in reversed(made.queries)}
     for each in reversed(first.values()):  # the other metrics of a set list much the same queries
         if each.apart:
@@ -205,7 +206,7 @@ def needs_text(column: ColumnComparison) -> str:
     return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST_SEEDS_NEEDED} seeds"
 
 
-def _resampled(what: str, counted: Sequence[tuple[PairComparison | QueryComparison, int]], width: int | None) -> str:
+def _items(what: str, counted: Sequence[tuple[PairComparison | QueryComparison, int]], width: int | None) -> str:
     """A line for each set with its number of pairs or queries."""
     head = ["set", what, "A", "B", "A - B", "interval", "A is"]
     rows = []
@@ -257,7 +258,7 @@ def table(first: Comparison) -> Table:
             key = right | {"column": shown[0], "A - B": shown[3], "interval": shown[4]}
             key |= {"A is": word_with_count(shown[6], others)}
             rows.append(Row(key, {"A": column.left, "B": column.right}))
-        words += [*_resampled_words(made), *made.notes()]
+        words += [*_item_words(made), *made.notes()]
     against = " and ".join(_who(made.right) for made in every)
     spec = TableSpec(id="comparison", title=f"{_who(first.left)} against {against}", axes=list(rows[0].key),
                      columns=["A", "B"], best="none")  # fmt: skip
@@ -265,10 +266,10 @@ def table(first: Comparison) -> Table:
     return Table(spec, rows, [], {}, list(dict.fromkeys(words)), apart=apart)
 
 
-def _resampled_words(made: Comparison) -> list[str]:
-    resampled: list[tuple[str, PairComparison | QueryComparison]] = [
-        *(("sentence pairs", pairs) for pairs in made.pairs),
-        *(("queries", each) for each in made.queries),
+def _item_words(made: Comparison) -> list[str]:
+    items: list[tuple[str, PairComparison | QueryComparison]] = [
+        *(("on resampled sentence pairs", pairs) for pairs in made.pairs),
+        *(("over queries", each) for each in made.queries),
     ]
-    return [f"{p.column}: on resampled {what} {p.word}, {sign_number(p.difference, 2)}, "
-            f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for what, p in resampled]  # fmt: skip
+    return [f"{p.column}: {what} {p.word}, {sign_number(p.difference, 2)}, "
+            f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for what, p in items]  # fmt: skip

@@ -31,7 +31,7 @@ Also = Annotated[
         show_default=False,
     ),
 ]
-Top = Annotated[int, typer.Option(min=0, help="Sentence pairs to list that A and B rank most differently.")]
+Top = Annotated[int, typer.Option(min=0, help="Sentence pairs and queries to list in which A and B differ most.")]
 Suites = Annotated[
     list[str] | None,
     typer.Option(
@@ -61,7 +61,7 @@ def compare(
     storage: options.Storage = None,
     form: TableFormat = None,
 ) -> None:
-    """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
+    """Compare two models: differences with intervals over seeds, and over the sentence pairs or queries of a set."""
     paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
     how = Scoring.of(suite, paths, pooler, max_length)
     made = compare_models(a, b, opened, difference, named, how, top, also or ())
