@@ -1,8 +1,13 @@
-"""Work that goes on in a thread while a block runs."""
+"""What comes from beside a block while it runs: work in a thread, and signals that ask it to end."""
 
 import contextlib
+import signal
 import threading
 from collections.abc import Callable, Iterator
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+"""Of Ctrl-C; of `timeout`, systemd and schedulers; of a terminal that closes; of Ctrl-backslash; of Slurm before a time
+limit."""
 
 
 @contextlib.contextmanager
@@ -16,3 +21,21 @@ def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
     finally:
         done.set()
         thread.join(5)
+
+
+def ending_signals() -> list[signal.Signals]:
+    """Of `ENDING` those that may come here: only the main thread gets any, and `nohup` keeps one out."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [name for name in ENDING if name is not signal.SIGHUP or signal.getsignal(name) is not signal.SIG_IGN]
+
+
+@contextlib.contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Each of them raises KeyboardInterrupt inside, as Ctrl-C does."""
+    before = {name: signal.signal(name, signal.default_int_handler) for name in ending_signals()}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

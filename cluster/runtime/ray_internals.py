@@ -5,6 +5,8 @@ asks the installed one for each, by name.
 """
 
 import contextlib
+import functools
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ PRIVATE: Mapping[str, str] = {
     "ray._private.utils.set_sigterm_handler": f"ray.init takes SIGTERM from its program: {ISSUES}/17745",
     "ray._private.worker.print_to_stdstream": f"events of the autoscaler are printed whatever is asked: {ISSUES}/19636",
     "ray._private.ray_constants.ENABLE_RAY_CLUSTER": f"nothing else puts a head on 127.0.0.1: {ISSUES}/26293",
+    "ray._private.services.ConsolePopen": "Ray's processes are of its program's group, whose signals end them first",
     "ray._private.services.get_node_ip_address": f"what Ray puts in the place of 127.0.0.1: {ISSUES}/26293",
     "ray._private.auto_init_hook.enable_auto_connect": f"any call may start a Ray of its own: {ISSUES}/31060",
     "ray._private.worker.global_worker": "where the session's files and the dashboard are has no public name",
@@ -21,6 +24,7 @@ PRIVATE: Mapping[str, str] = {
     "ray.train.v2._internal.execution.callback.WorkerGroupCallback": f"see `LeftoverRoom`: {ISSUES}/58515",
     "ray.train.v2._internal.execution.callback.WorkerCallback": "see `SavesFirst`: the rank's main thread",
     "ray.train.v2._internal.exceptions.WorkerGroupStartupTimeoutError": "NO_ROOM: told apart from other failures",
+    "ray.tune.tune._setup_signal_catching": "Tune takes SIGUSR1, Slurm's signal before a time limit, whatever is asked",
     "ray.job_submission.JobSubmissionClient": "its _server_ray_version, which no call gives",
 }
 """Dotted name -> why it is used."""
@@ -43,7 +47,6 @@ RANK_VARIABLES: Mapping[str, str] = {
 """What Train reads in the processes of slots and ranks."""
 DRIVER_VARIABLES: Mapping[str, str] = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
     "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "600",
@@ -59,7 +62,6 @@ READ: Mapping[str, str] = {
     "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "ray.train.constants",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "ray._private.accelerators.accelerator",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "ray.tune.constants",
-    "TUNE_DISABLE_SIGINT_HANDLER": "ray.tune.constants",
     "TUNE_GLOBAL_CHECKPOINT_S": "ray.tune.constants",
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "ray.tune.constants",
     "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "ray.tune.constants",
@@ -108,6 +110,13 @@ def keep_sigterm() -> contextlib.AbstractContextManager[None]:
     return _set(utils, "set_sigterm_handler", lambda handler: None)
 
 
+def keep_signals() -> contextlib.AbstractContextManager[None]:
+    """A Tune that runs inside leaves SIGINT and SIGUSR1 to the program."""
+    from ray.tune import tune
+
+    return _set(tune, "_setup_signal_catching", threading.Event)
+
+
 def silent() -> contextlib.AbstractContextManager[None]:
     """What Ray prints of workers and of its autoscaler is not shown meanwhile."""
     from ray._private import worker
@@ -124,6 +133,17 @@ def bind_loopback() -> contextlib.AbstractContextManager[None]:
     from ray._private import ray_constants
 
     return _set(ray_constants, "ENABLE_RAY_CLUSTER", False)
+
+
+def own_groups() -> contextlib.AbstractContextManager[None]:
+    """A `ray.init` inside gives each process that it starts a process group of its own.
+
+    A signal to the driver's group, as of `timeout`, Ctrl-C or a terminal that closes, then reaches the driver alone,
+    which needs its Ray to end in order.
+    """
+    from ray._private import services
+
+    return _set(services, "ConsolePopen", functools.partial(services.ConsolePopen, process_group=0))
 
 
 def own_address() -> str:

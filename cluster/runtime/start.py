@@ -112,7 +112,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
     }
     require_token()
     keep_token_private()
-    with ray_internals.bind_loopback():
+    with ray_internals.bind_loopback(), ray_internals.own_groups():
         try:
             ray.init(**settings, **shared)
         except Exception:

@@ -18,7 +18,7 @@ from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource, RunSource
 from cluster.runtime import ray_internals
-from cluster.runtime.background import background
+from cluster.runtime.background import background, ending_signals
 from cluster.runtime.cards import check_cards, keep_kind
 from cluster.runtime.code_version import other_code
 from cluster.runtime.head_watch import cluster_watch
@@ -41,6 +41,9 @@ SWEEP_AGAIN_S = 1.0
 """Seconds between two tries of a heartbeat while the database is away."""
 PROMPT_S = 5.0
 """Seconds after a stop was requested in which runs may still report, before others may have them."""
+
+ONE_SIGNAL_S = 1.0
+"""Seconds in which signals are one: `timeout` sends its own to the program and to the group."""
 
 
 def run_sweep(
@@ -133,16 +136,16 @@ def _absolute_paths(paths: DataPaths) -> DataPaths:
 
 
 class _Signals:
-    """The first SIGINT or SIGTERM ends the sweep in order; the second does what it always does."""
+    """The first signal of `ENDING` ends the sweep in order; one that comes later does what it always does."""
 
     def __init__(self, over: threading.Event) -> None:
         self._over = over
         self._before: dict[signal.Signals, Any] = {}
         self.seen = False
+        self._first = 0.0
 
     def __enter__(self) -> "_Signals":
-        if threading.current_thread() is threading.main_thread():
-            self._before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {name: signal.getsignal(name) for name in ending_signals()}
         for name in self._before:
             signal.signal(name, self._end)
         return self
@@ -151,9 +154,12 @@ class _Signals:
         self._restore()
 
     def _end(self, number: int, frame: Any) -> None:
-        self.seen = True
-        self._over.set()
-        self._restore()
+        if not self.seen:
+            self.seen, self._first = True, time.monotonic()
+            self._over.set()
+        elif time.monotonic() - self._first > ONE_SIGNAL_S:
+            self._restore()
+            signal.raise_signal(number)
 
     def _restore(self) -> None:
         for name, handler in self._before.items():

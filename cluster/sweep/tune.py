@@ -14,6 +14,7 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from analysis.ledger import LostClaim
 from analysis.run_state import RunState
+from cluster.runtime import ray_internals
 from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
@@ -203,7 +204,8 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
         dispatcher.recorder.on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
 
     follow = functools.partial(follow_nodes, options, slots, resize)
-    with background(follow) if options.address is not None else contextlib.nullcontext():
+    following = background(follow) if options.address is not None else contextlib.nullcontext()
+    with following, ray_internals.keep_signals():
         tuner.fit()
     if guard.error is not None:
         raise guard.error

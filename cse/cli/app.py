@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 import cse
+from cluster.runtime.background import signals_interrupt
 from cse.cli import exit
 from cse.cli.loader import load
 from cse.cli.printing import plain_output
@@ -123,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS_A_COLLECTION, 20, 20)
-    with plain_output():
+    with plain_output(), signals_interrupt():
         return exit.run_to_end(lambda: _call(arguments), debug=len(arguments) < len(given))
 
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import shlex
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -63,7 +62,6 @@ def train(
     folder = (to or ledgers.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # saves what there is, as an interrupt does
     tell = functools.partial(_tell, dev=run.train.dev, total=run.train.examples)
     outcome = training.train(run, paths, folder, tell, save_minutes=save_minutes)
     state = RunState.STOPPED if outcome.stopped else RunState.DONE
