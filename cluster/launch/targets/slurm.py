@@ -1,39 +1,149 @@
 """The sbatch file: what one job is, above the script that is the same for all (slurm.sh)."""
 
 import importlib.resources
+import re
 import shlex
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from cluster.launch.config import Block
+from pydantic import Field, field_validator
+
+from cluster.launch.config import Block, ClusterConfig, not_absolute
 from cluster.launch.job import RESOURCES, LaunchJob, send
+from cse_train.fields import ConfigError
+
+SIGNAL_S = 120
+"""Seconds before the time limit at which a sweep is told to save its state."""
+LEAST_S = 300
+"""A job's least time: Ray's start on every node, the signal, and something between them."""
+TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?")
+"""Days, and one to three numbers."""
+OPTION = re.compile("[a-z][a-z-]+")
+FREE = {"gpus-per-node", "mem", "output"}
+"""What we write of sbatch's options, and a user's own may replace."""
+CLIENT_ADVICE = "run on a login node, or apt-get install slurm-client"
+
+
+class Container(Block):
+    """An image in which every node runs Python."""
+
+    runtime: Literal["pyxis", "apptainer"]
+    image: str
+    """As srun's --container-image or apptainer takes it."""
+    mounts: list[str] = Field(default_factory=list)
+    """Folders of the nodes, beside storage, data and /tmp, which are there."""
 
 
 class Settings(Block):
     """How a batch job is asked for."""
 
     python: str
-    """Python with cse-search installed, at the same path on every node."""
-    time: str = "24:00:00"
-    """Limit as Slurm writes it; a sweep that meets it saves its state, and the same command goes on."""
+    """Python with cse-search installed, at the same path on every node, or in the container."""
+    time: str | None = "24:00:00"
+    """Limit as Slurm writes it, None for the partition's; a sweep that meets it saves its state, and the same command
+    goes on."""
     partition: str | None = None
     account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    reservation: str | None = None
+    requeue: bool = False
+    """The job goes back into the queue at its time limit, and Slurm may put it there when a node fails or is taken."""
+    drivers: Annotated[int, Field(ge=1)] = 1
+    """Jobs of an array, each with its own nodes and driver, on one ledger."""
+    modules: list[str] = Field(default_factory=list)
+    """What `module load` gets before Python starts."""
+    container: Container | None = None
+    options: dict[str, str | int | bool | None] = Field(default_factory=dict)
+    """Any other option of sbatch; true for one without a value, None takes one of ours away."""
+
+    @field_validator("time")
+    @classmethod
+    def _check_time(cls, limit: str | None) -> str | None:
+        if limit is None:
+            return limit
+        if not (parts := TIME.fullmatch(limit)):
+            raise ValueError(f"no time limit: slurm.time={limit}; write minutes, 24:00:00 or 2-00:00:00")
+        if count_seconds(parts) < LEAST_S:
+            least = f"the sweep saves its state {SIGNAL_S} s before the end: give at least {LEAST_S // 60} minutes"
+            raise ValueError(f"too short: slurm.time={limit}; {least}")
+        return limit
+
+    @field_validator("modules")
+    @classmethod
+    def _check_modules(cls, modules: list[str]) -> list[str]:
+        for name in modules:
+            if not re.fullmatch(r"[^\s-]\S*", name):
+                raise ValueError(f"no module: slurm.modules={name!r}; list names such as cuda/12.4")
+        return modules
+
+
+def count_seconds(parts: re.Match[str]) -> int:
+    """Of Slurm's D-H, D-H:M, D-H:M:S, M, M:S and H:M:S."""
+    days, *rest = parts.groups()
+    numbers = [int(part) for part in rest if part is not None]
+    if days is None and len(numbers) < 3:
+        numbers.insert(0, 0)
+    hours, minutes, seconds = (*numbers, 0, 0)[:3]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
+    """What is no option of sbatch or has a key of its own, and a mount that is no place."""
+    taken = _make_options(LaunchJob(cluster), settings).keys() - FREE
+    lines = []
+    for name, value in settings.options.items():
+        given = f"slurm.options.{name}={value}"
+        if not OPTION.fullmatch(name) or "\n" in str(value):
+            lines.append(f"no option of sbatch: {given}; write its long name without -- and a value on one line")
+        elif name in taken:
+            lines.append(f"not here: {given}; it has a key of its own, or the script needs it as it is")
+    mounts = settings.container.mounts if settings.container else []
+    return lines + [line for mount in mounts if (line := not_absolute("slurm.container.mounts", mount))]
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """A file that sbatch takes."""
+    """A file that sbatch takes; ConfigError for several drivers of a ledger that is a file."""
+    ledger = _find_value(job, "--ledger")
+    if settings.drivers > 1 and not ledger.startswith("postgresql"):
+        line = f"a file for several hosts: slurm.drivers={settings.drivers}, ledger={ledger}"
+        raise ConfigError([f"{line}; drivers share a PostgreSQL ledger: give its URL, or drivers: 1"])
     body = importlib.resources.files("cluster.launch.targets").joinpath("slurm.sh").read_text(encoding="utf8")
     first, rest = body.split("\n", 1)
-    return "\n".join([first, *_options(job, settings), "", *_variables(job, settings), rest])
+    options = dict(_make_options(job, settings)) | settings.options
+    written = [_write_option(name, value) for name, value in options.items() if value not in (None, False)]
+    load = ["", f"module load {shlex.join(settings.modules)}"] if settings.modules else []
+    # Only a login shell knows `module` on every site.
+    shell = f"{first} -l" if load else first
+    return "\n".join([shell, _describe(job, settings), *written, *load, "", *_variables(job, settings), rest])
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Through sbatch."""
-    advice = "run on a login node, or apt-get install slurm-client"
-    return send(render(job, settings), ["sbatch"], advice)
+    """Through sbatch; a job of this name that waits or runs is reported instead."""
+    text = render(job, settings)
+    there = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
+    if there:
+        return f"{job.name} is there already: {', '.join(there.splitlines())}; nothing was changed"
+    return send(text, ["sbatch"], CLIENT_ADVICE)
 
 
-def _options(job: LaunchJob, settings: Settings) -> list[str]:
+def _describe(job: LaunchJob, settings: Settings) -> str:
     config = job.config
-    options = {
+    gpus = f"{config.nodes * config.gpus} GPUs, " if config.gpus else ""
+    memory = f" and {config.nodes * config.memory_gb} GB of memory" if config.memory_gb else ""
+    jobs = f"{settings.drivers} jobs, each" if settings.drivers > 1 else "a job"
+    nodes = f"{config.nodes} nodes" if config.nodes > 1 else "1 node"
+    asked = f"# {job.name} asks for {jobs} of {nodes} with {gpus}{config.nodes * config.cpus} CPUs{memory}"
+    limit = f", time limit {settings.time}" if settings.time else ""
+    again = ", requeued at the limit until the sweep is done" if settings.requeue else ""
+    ends = f"; it ends after {' or '.join(job.limits)}" if job.limits else ""
+    return f"{asked}{limit}{again}{ends}."
+
+
+def _make_options(job: LaunchJob, settings: Settings) -> Mapping[str, str | int | bool | None]:
+    config = job.config
+    array = settings.drivers > 1
+    return {
         "job-name": job.name,
         "nodes": config.nodes,
         "ntasks-per-node": 1,
@@ -43,10 +153,19 @@ def _options(job: LaunchJob, settings: Settings) -> list[str]:
         "time": settings.time,
         "partition": settings.partition,
         "account": settings.account,
-        "signal": "B:TERM@120",
-        "output": f"{job.name}-%j.out",
+        "qos": settings.qos,
+        "constraint": settings.constraint,
+        "reservation": settings.reservation,
+        "array": f"0-{settings.drivers - 1}" if array else None,
+        "requeue": settings.requeue,
+        "open-mode": "append" if settings.requeue else None,
+        "signal": f"B:USR1@{SIGNAL_S}",
+        "output": f"{job.name}-{'%A_%a' if array else '%j'}.out",
     }
-    return [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
+
+
+def _write_option(name: str, value: str | int | bool | None) -> str:
+    return f"#SBATCH --{name}" if value is True else f"#SBATCH --{name}={shlex.quote(str(value))}"
 
 
 def _variables(job: LaunchJob, settings: Settings) -> list[str]:
@@ -56,6 +175,30 @@ def _variables(job: LaunchJob, settings: Settings) -> list[str]:
         "cpus": str(job.config.cpus),
         "gpus": str(job.config.gpus),
         "resources": RESOURCES,
+        "requeue": "yes" if settings.requeue else "",
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    lines += _enter_container(job, settings.container)
     return [*lines, f"sweep=({shlex.join(job.argv(settings.python, 'auto')[:-2])})"]
+
+
+def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
+    """What srun gets (`step`), and what stands before Python (`inside`)."""
+    if container is None:
+        return ["step=()", "inside=()"]
+    # Ray's processes on a host meet in /tmp.
+    places = [job.config.storage, _find_value(job, "--data"), *container.mounts, "/tmp"]
+    mounts = ",".join(place if ":" in place else f"{place}:{place}" for place in dict.fromkeys(filter(None, places)))
+    image = shlex.quote(container.image)
+    if container.runtime == "pyxis":
+        asked = f'step=(--container-image={image} --container-mounts="$mounts")', "inside=()"
+    else:
+        nvidia = "--nv " if job.config.gpus else ""
+        asked = "step=()", f'inside=(apptainer exec {nvidia}--bind "$mounts" {image})'
+    return [f"mounts={shlex.quote(mounts)}", *asked]
+
+
+def _find_value(job: LaunchJob, option: str) -> str:
+    """What the sweep's command line gives it; empty where it does not."""
+    words = job.command
+    return words[words.index(option) + 1] if option in words else ""

@@ -15,55 +15,82 @@ head=${nodes[0]}
 free_ports='import socket
 open_ones = [socket.create_server(("", 0)) for _ in range(3)]
 print(*(each.getsockname()[1] for each in open_ones))'
-read -r port dashboard_port client_port < <("$python" -c "$free_ports")
+# With pyxis only srun enters the container.
+here=("${inside[@]}")
+if ((${#step[@]})); then
+    here=(srun --overlap --nodes=1 --ntasks=1 --nodelist="$head" "${step[@]}")
+fi
+read -r port dashboard_port client_port < <("${here[@]}" "$python" -c "$free_ports")
 scratch=/tmp/ray-$SLURM_JOB_ID-$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')
 ip=$(srun --overlap --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | awk '{print $1}')
 pids=()
 driver=
+ended=
+again=
 
 # shellcheck disable=SC2317 # the trap calls it
 clean_up() {
     local code=$?
     trap - EXIT TERM INT
+    trap '' USR1
     if ((${#pids[@]})); then
         kill "${pids[@]}" 2>/dev/null || true
         wait "${pids[@]}" 2>/dev/null || true
     fi
     # shellcheck disable=SC2016 # each node expands its own
     srun --overlap --ntasks-per-node=1 bash -c 'rm -rf "$1-$SLURM_PROCID"' clean "$scratch" || true
+    if [[ -n $again ]]; then
+        echo "cse: the time is over and the state is saved; job $SLURM_JOB_ID goes back into the queue"
+        scontrol requeue "$SLURM_JOB_ID"
+    fi
     exit "$code"
 }
+# shellcheck disable=SC2317 # the traps call it
+end_driver() { # why; USR1 is also what srun passes on, where TERM would kill its step at once
+    if [[ -z $ended ]]; then
+        ended=$1
+        [[ -z $driver ]] || kill -USR1 "$driver" 2>/dev/null || true
+    fi
+}
 trap clean_up EXIT
-trap '[[ -z $driver ]] || kill -TERM "$driver" 2>/dev/null || true' TERM INT
+trap 'end_driver limit' USR1
+trap 'end_driver cancelled' TERM INT
 
 ray_node() { # index, node, what makes it a head or a worker
     local index=$1 node=$2
     shift 2
     srun --overlap --nodes=1 --ntasks=1 --cpus-per-task="$cpus" --nodelist="$node" \
-        "$python" -m ray.scripts.scripts start "$@" --block --disable-usage-stats \
+        "${step[@]}" "${inside[@]}" "$python" -m ray.scripts.scripts start "$@" --block --disable-usage-stats \
         --num-cpus="$cpus" --num-gpus="$gpus" --resources="$resources" --object-store-memory=268435456 \
         --temp-dir="$scratch-$index" --min-worker-port=0 --max-worker-port=0 --dashboard-agent-listen-port=0 \
-        >"ray-$SLURM_JOB_ID-$node.log" 2>&1 &
+        >>"ray-$SLURM_JOB_ID-$node.log" 2>&1 &
     pids+=($!)
 }
 
 ray_node 0 "$head" --head --node-ip-address="$ip" --port="$port" \
     --dashboard-port="$dashboard_port" --ray-client-server-port="$client_port"
-"$python" -m cluster.launch.wait_for_nodes "$ip:$port" 1
+"${here[@]}" "$python" -m cluster.launch.wait_for_nodes "$ip:$port" 1
 index=0
 for node in "${nodes[@]:1}"; do
     index=$((index + 1))
     ray_node "$index" "$node" --address="$ip:$port"
 done
-"$python" -m cluster.launch.wait_for_nodes "$ip:$port" "${#nodes[@]}"
+"${here[@]}" "$python" -m cluster.launch.wait_for_nodes "$ip:$port" "${#nodes[@]}"
 
-# The driver stays on this host, the head. TERM, two minutes before the limit, lets it save its state.
-"${sweep[@]}" --address "$ip:$port" &
-driver=$!
-code=0
-wait "$driver" || code=$?
-while kill -0 "$driver" 2>/dev/null; do
+# The driver stays on this host, the head. A signal, two minutes before the limit, lets it save its state.
+code=130
+if [[ -z $ended ]]; then
+    "${here[@]}" "${sweep[@]}" --address "$ip:$port" &
+    driver=$!
     code=0
     wait "$driver" || code=$?
-done
+    while kill -0 "$driver" 2>/dev/null; do
+        code=0
+        wait "$driver" || code=$?
+    done
+fi
+# 130 says that the sweep was ended in order, and more than 128 that its driver was, before it knew of signals.
+if [[ -n $requeue && $ended == limit ]] && ((code > 128)); then
+    again=yes
+fi
 exit "$code"

@@ -208,7 +208,7 @@ def test_an_absent_client_is_named_with_the_way_round(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    for kind, client in (("slurm", "sbatch"), ("kuberay", "kubectl")):
+    for kind, client in (("slurm", "squeue"), ("kuberay", "kubectl")):
         (line,) = refused(capsys, kind, "E7")
         assert f"no client: {client} is not installed" in line and "--dry-run" in line
 

@@ -179,7 +179,7 @@ def test_a_batch_job_has_a_token_of_its_own_and_says_it_to_nobody(config: Cluste
     text = slurm.render(LaunchJob(config, COMMAND), settings_of("slurm", config))
     assert "/dev/urandom" in text and "RAY_AUTH_MODE=token" in text
     assert not re.search(r"(echo|printf).*RAY_AUTH_TOKEN", text)
-    assert "#SBATCH --signal=B:TERM@120" in text and "trap clean_up EXIT" in text
+    assert "#SBATCH --signal=B:USR1@120" in text and "trap clean_up EXIT" in text
     assert "'train.corpus=a b'" in text
 
 
