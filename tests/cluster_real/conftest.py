@@ -13,6 +13,7 @@ from tests.cluster_real.head import Head
 from tests.cluster_real.hosts import Hosts
 from tests.cluster_real.postgres import Postgres, programs
 from tests.cluster_real.processes import Processes
+from tests.cluster_real.slurm import Slurm
 
 SPACE = """version: 1
 id: tiny
@@ -110,3 +111,15 @@ def hosts(needs: Callable[..., None], processes: Processes) -> Iterator[Hosts]:
     finally:
         processes.end()
         made.remove()
+
+
+@pytest.fixture
+def slurm(needs: Callable[..., None], processes: Processes, free_port: Callable[[], int]) -> Iterator[Slurm]:
+    needs("slurmctld slurmd munge", "slurmctld", "slurmd", "munged", root=True)
+    needs("slurm-client", "sbatch", "squeue", "sinfo")
+    made = Slurm(processes, free_port)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

@@ -1,12 +1,11 @@
 """Slurm for real: the batch file of `cse launch slurm` forms a Ray cluster of two nodes and finishes two runs."""
 
 import sys
-from collections.abc import Callable, Iterator
 
 import pytest
 
 from analysis.ledger import Ledger
-from tests.cluster_real.processes import Processes, wait_until
+from tests.cluster_real.processes import wait_until
 from tests.cluster_real.slurm import Slurm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -20,18 +19,6 @@ gpus: 0
 slurm: {{python: {python}, time: "10"}}
 """
 TINY = ("method=simcse", "train.learning_rate=1e-4", "train.encoder=wiki-l1-h64", "train.examples=128")
-
-
-@pytest.fixture
-def slurm(needs: Callable[..., None], processes: Processes, free_port: Callable[[], int]) -> Iterator[Slurm]:
-    needs("slurmctld slurmd munge", "slurmctld", "slurmd", "munged", root=True)
-    needs("slurm-client", "sbatch", "squeue", "sinfo")
-    made = Slurm(processes, free_port)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
 
 
 def log_of(slurm: Slurm) -> str:

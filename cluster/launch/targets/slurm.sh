@@ -35,8 +35,10 @@ clean_up() {
     trap '' USR1
     if ((${#pids[@]})); then
         kill "${pids[@]}" 2>/dev/null || true
-        wait "${pids[@]}" 2>/dev/null || true
+        # srun waits for half a minute in a job that is cancelled, which gets no more steps either.
+        [[ $ended == cancelled ]] || wait "${pids[@]}" 2>/dev/null || true
     fi
+    rm -rf "$scratch-0"
     # shellcheck disable=SC2016 # each node expands its own
     srun --overlap --ntasks-per-node=1 bash -c 'rm -rf "$1-$SLURM_PROCID"' clean "$scratch" || true
     if [[ -n $again ]]; then
@@ -85,6 +87,11 @@ if [[ -z $ended ]]; then
     code=0
     wait "$driver" || code=$?
     while kill -0 "$driver" 2>/dev/null; do
+        # scancel and preemption end Ray too, and a driver would wait for it until Slurm kills this script.
+        if [[ $ended == cancelled ]]; then
+            for _ in {1..10}; do kill -0 "$driver" 2>/dev/null && sleep 1; done
+            (exec 3<>"/dev/tcp/$ip/$port") 2>/dev/null || kill -KILL "$driver" 2>/dev/null || true
+        fi
         code=0
         wait "$driver" || code=$?
     done
