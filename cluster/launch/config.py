@@ -144,6 +144,9 @@ def not_absolute(key: str, path: str | None) -> str | None:
     """One line for a relative path: the cluster has no folder of yours to start from."""
     if path is None or Path(path).is_absolute():
         return None
+    if re.match("[a-z0-9]+:/", path):
+        advice = "give a folder that every node sees at one path, of NFS, Lustre, EFS or Filestore"
+        return f"no folder: {key}={path}; {advice}"
     return f"relative path: {key}={path}; give the absolute path on the cluster"
 
 

@@ -88,6 +88,7 @@ def send(text: str, command: Sequence[str], advice: str) -> str:
         line = f"no answer: {command[0]} took longer than {CLIENT_LIMIT_S} s"
         raise ConfigError([f"{line}; see that the cluster answers, then give the same command"]) from None
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Try ")]
+        reason = "; ".join(lines[-2:]) or f"exit code {done.returncode}"  # sbatch names the value in the line before
         raise ConfigError([f"{command[0]} refused: {reason}; --dry-run prints what it was given"])
     return done.stdout.strip()

@@ -140,6 +140,7 @@ def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[st
         ("version: 1", "version: 3", "wrong version: version=3; write version: 1"),
         ("name: cse ", "name: C_S ", "wrong name: name=C_S"),
         ("storage: /shared", "storage: shared", "relative path: storage=shared/results"),
+        ("storage: /shared", "storage: s3://us", "no folder: storage=s3://us/results; give a folder that every node"),
         ("cse@database", "cse:hunter2@database", "password in a file: ledger=postgresql://cse:***@database/cse"),
     ],
 )
@@ -176,6 +177,10 @@ def test_an_unknown_target_is_refused_with_the_nearest(capsys: pytest.CaptureFix
         (("slurm", "E7", "--config", "absent.yaml"), "no such file: config=absent.yaml"),
         (("slurm", "E7", "--workers", "40"), "a run does not fit: workers=40"),
         (("slurm", "E7", "--data", "here"), "relative path: data=here"),
+        (
+            ("slurm", "E7", "--storage", "s3://us/results"),
+            "no folder: storage=s3://us/results; give a folder",
+        ),
         (("slurm", "E7", "--set", "train.dev=mine.tsv"), "relative path: --set train.dev=mine.tsv"),
         (("slurm", "E7", "--ledger", "postgresql://me:hunter2@x/y"), "password in a file"),
         (("slurm", "E7", "--set", "train.exampels=3"), "unknown key: train.exampels"),

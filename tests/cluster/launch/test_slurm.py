@@ -211,3 +211,31 @@ def test_a_job_that_waits_or_runs_is_reported(
     assert launch("mine") == "Submitted batch job 7\n"
     assert launch("mine") == "mine is there already: 7_[2-3] PENDING, 7_0 RUNNING; nothing was changed\n"
     assert launch("other") == "Submitted batch job 7\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (
+            "sbatch: unrecognized option '--foo=1'\nTry \"sbatch --help\"\n",
+            "sbatch: unrecognized option '--foo=1'; --dry",
+        ),
+        (
+            "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission failed\n",
+            "sbatch: error: invalid partition specified: x; sbatch: error: Batch job submission failed; --dry-run",
+        ),
+        ("", "exit code 1; --dry-run prints what it was given"),
+    ],
+)
+def test_what_sbatch_refuses_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, told: str
+) -> None:
+    (tmp_path / "answer").write_text(answer, encoding="utf8")
+    for name, text in (("sbatch", "cat answer >&2; exit 1"), ("squeue", "true")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    script(capsys)
+    assert main(["launch", "slurm", "E7"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cse: sbatch refused: {told}")
