@@ -82,16 +82,18 @@ def state_of(folder: Path) -> dict[str, Any]:
     return state["model"] | {f"{number} {name}": value for number, each in moments for name, value in each.items()}
 
 
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("tf32", marks=pytest.mark.slow), "bf16"])
 @pytest.mark.parametrize("case", [pytest.param(n, marks=() if n in SOON else pytest.mark.slow) for n in CASES])
 def test_a_killed_run_goes_on_at_the_next_step_and_ends_bit_equal(
     case: str,
+    precision: str,
     run_of: Callable[..., RunConfig],
     tiny_paths: Callable[[str], DataPaths],
     tmp_path: Path,
     updates: list[int],
 ) -> None:
     method, changes = CASES[case]
-    run, paths = run_of(method, **changes), tiny_paths(method)
+    run, paths = run_of(method, train_precision=precision, **changes), tiny_paths(method)
     on_cpu = train(run, paths, tmp_path / "cpu", lambda point: False)
     card = PretendCard()
 
