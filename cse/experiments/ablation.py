@@ -119,7 +119,7 @@ ABLATION_SEEDS = 3
 
 
 @dataclass(frozen=True)
-class ComponentLosses:
+class ComponentWorth:
     """What each component of a configuration is worth, by one column."""
 
     column: str
@@ -128,7 +128,7 @@ class ComponentLosses:
     values: Mapping[str, Mapping[int, float]]
     """Label of a configuration without a component -> seed -> value."""
     components: Sequence[Without]
-    """The greatest loss first."""
+    """The one that is worth most first."""
 
     def as_dict(self) -> dict[str, object]:
         """For programs: the full configuration, and a row for each component."""
@@ -143,8 +143,8 @@ def is_ablation(space: Space) -> bool:
     return labels[:1] == [FULL_LABEL] and all(label.startswith(WITHOUT) for label in labels[1:])
 
 
-def losses(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> ComponentLosses:
-    """Each component's loss on the first column of the space's table."""
+def compare_components(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> ComponentWorth:
+    """What each component is worth on the first column of the space's table."""
     column = columns_of(resolved)[0]
     labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
     matches = match(resolved, ledger.runs(), seeds)
@@ -154,7 +154,7 @@ def losses(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> Com
         if not math.isnan(result.value):
             values[str(result.key["label"])][result.seed] = result.value
     full = values.pop(FULL_LABEL)
-    return ComponentLosses(column, full, values, leave_one_out(full, values))
+    return ComponentWorth(column, full, values, leave_one_out(full, values))
 
 
 def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:

@@ -31,7 +31,7 @@ from cse_train.fields import ConfigError, Json
 
 with deferred(__name__):
     from cse.cli.models import export as exports
-    from cse.experiments import ablation as losses
+    from cse.experiments import ablation
     from cse.experiments import request as sweeping
     from cse.experiments import run as experiments
 
@@ -148,10 +148,10 @@ def ablate(what: PathLike, *, set: Settings | None = None, **given: Any) -> Comm
         if outcome.failures:
             raise ConfigError([f"failed: {failure.reason}" for failure in outcome.failures])
     space = request.resolved.space
-    worth = losses.losses(request.resolved, opened, request.seeds)
-    html = render(ablations.losses_table(worth, space), "html")
+    worth = ablation.compare_components(request.resolved, opened, request.seeds)
+    html = render(ablations.worth_table(worth, space), "html")
     data = document({"id": space.id, **worth.as_dict()})
-    return CommandAnswer(ablations.losses_text(worth), html, data, _rows(data, "rows"))
+    return CommandAnswer(ablations.worth_text(worth), html, data, _rows(data, "rows"))
 
 
 def export(

@@ -36,7 +36,7 @@ with deferred(__name__):
     from cse.experiments import ablation as ablations
 
 ABLATIONS_FOLDER = "ablations"
-LOSS_KEYS = ("configuration", "difference", "95% interval", "by")
+WORTH_KEYS = ("configuration", "difference", "95% interval", "by")
 What = Annotated[
     str,
     typer.Argument(
@@ -51,7 +51,7 @@ PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Print the plan and 
 def ablate(
     what: What, yes: Yes = False, plan_only: PlanOnly = False, form: TableFormat = None, *, given: SweepArguments
 ) -> int:
-    """Train the full configuration and one without each component (its method's YAML lists them); print the losses.
+    """Train the full configuration and one without each component (its method's YAML lists them); print their worth.
 
     With --format all else goes to stderr. The name or the file of an ablation goes on with it.
     """
@@ -64,8 +64,8 @@ def ablate(
         file = made.write() if made else request.resolved.space.file
         code = run_grid(request, opened, yes)
     if code not in (None, exit.INTERRUPTED):
-        worth = ablations.losses(request.resolved, opened, request.seeds)
-        print(show_losses(worth, request.resolved.space, form), end="")
+        worth = ablations.compare_components(request.resolved, opened, request.seeds)
+        print(show_worth(worth, request.resolved.space, form), end="")
         if form is None:
             print(f"\nthe table: cse table {file}")
     return code or exit.DONE
@@ -131,32 +131,32 @@ def describe_parts(space: Space, absent: Sequence[str]) -> list[str]:
     return [*lines, *(["  already off: " + ", ".join(absent)] if absent else [])]
 
 
-def show_losses(worth: "ablations.ComponentLosses", space: Space, form: str | None) -> str:
-    """The losses as text, as JSON with numbers, or as a table of the registry's formats."""
+def show_worth(worth: "ablations.ComponentWorth", space: Space, form: str | None) -> str:
+    """The comparison as text, as JSON with numbers, or as a table of the registry's formats."""
     if form == "json":
         return dump_json({"id": space.id, **worth.as_dict()}) + "\n"
-    return f"\n{losses_text(worth)}\n" if form is None else render(losses_table(worth, space), form)
+    return f"\n{worth_text(worth)}\n" if form is None else render(worth_table(worth, space), form)
 
 
-def losses_table(worth: "ablations.ComponentLosses", space: Space) -> Table:
-    """A row for the full configuration and one without each component, the greatest loss first."""
+def worth_table(worth: "ablations.ComponentWorth", space: Space) -> Table:
+    """A row for the full configuration and one without each component, the one that is worth most first."""
     digits = guess_scale(list(worth.full.values())).digits(worth.full.values())
-    rows = [Row(dict.fromkeys(LOSS_KEYS, "") | {"configuration": ablations.FULL_LABEL}, _entry(worth, worth.full))]
+    rows = [Row(dict.fromkeys(WORTH_KEYS, "") | {"configuration": ablations.FULL_LABEL}, _entry(worth, worth.full))]
     for part in worth.components:
         difference = "" if part.difference is None else f"{round(part.difference, digits) + 0.0:+.{digits}f}"
         interval = "" if part.interval is None else " to ".join(f"{end:+.{digits}f}" for end in part.interval)
-        key = dict(zip(LOSS_KEYS, (part.label, difference, interval, part.by), strict=True))
+        key = dict(zip(WORTH_KEYS, (part.label, difference, interval, part.by), strict=True))
         rows.append(Row(key, _entry(worth, worth.values[part.label])))
-    spec = TableSpec(id=space.id, title=space.title, axes=list(LOSS_KEYS), columns=[worth.column])
+    spec = TableSpec(id=space.id, title=space.title, axes=list(WORTH_KEYS), columns=[worth.column])
     return Table(spec, rows, [], {}, [])
 
 
-def _entry(worth: "ablations.ComponentLosses", values: Mapping[int, float]) -> dict[str, Entry]:
+def _entry(worth: "ablations.ComponentWorth", values: Mapping[int, float]) -> dict[str, Entry]:
     return {worth.column: entry_of(values)}
 
 
-def losses_text(worth: "ablations.ComponentLosses") -> str:
-    """The losses as a table for people, the greatest first."""
+def worth_text(worth: "ablations.ComponentWorth") -> str:
+    """The comparison as a table for people, the component that is worth most first."""
     mean, sd = mean_and_sd(list(worth.full.values()))
     head = {
         worth.column: ablations.FULL_LABEL,
