@@ -49,7 +49,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links of GitHub become links of the site."""
+    """Links of GitHub become links of the site, whose search passes over the repository's own files."""
+    if page.file.src_uri.startswith(repository.PROJECT):
+        page.meta["search"] = {"exclude": True}
     return repository.for_the_site(markdown, page.file.src_uri)
 
 

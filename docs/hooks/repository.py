@@ -1,4 +1,7 @@
-"""Files outside of docs/ to which a page links, as pages of the site; and links that work there as on GitHub."""
+"""Files outside of docs/ to which a page links, as pages of the site; and links that work there as on GitHub.
+
+The site's search passes over them: who asks for a word wants a page, not a test that has it.
+"""
 
 import ast
 import os

@@ -135,6 +135,10 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
     )
     assert len(texts) > 80 and [path for path, text in texts.items() if fetched.search(text)] == []
     assert "<code>cse plan FILE|DIR|" in texts[tmp_path / "commands" / "index.html"]
+    entries = json.loads((tmp_path / "search" / "search_index.json").read_text(encoding="utf8"))["docs"]
+    places = {entry["location"].partition("#")[0] for entry in entries}
+    assert {"glossary/", "verdicts/", "results/card/"} <= places, "a search finds pages"
+    assert [place for place in places if place.startswith("project/")] == [], "and no file of the repository"
     home = texts[tmp_path / "index.html"]
     (first, *_) = re.findall(r'<img [^>]*src="([^"]+)"', home)
     assert first == "figures/table.png" and 'href="tables/"' in home
