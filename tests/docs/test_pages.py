@@ -221,3 +221,10 @@ def test_the_examples_of_the_tables_are_valid(heading: str, tmp_path: Path) -> N
             space["space"] = {"learning_rate": {"grid": [0.16, 0.32]}}
             (tmp_path / given["trainer"]["script"]).touch()
         loaded(tmp_path, yaml.safe_dump(space))
+
+
+def test_every_line_that_is_explained_is_one_that_the_code_says() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|", TEXTS["docs/troubleshooting.md"], re.MULTILINE)
+    packages = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
+    said = "\n".join(path.read_text(encoding="utf8") for name in packages for path in (REPO / name).rglob("*.py"))
+    assert len(rows) > 10 and [row for row in rows if not re.search(rf'"{re.escape(row)}\b', said)] == []
