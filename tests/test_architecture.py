@@ -1,9 +1,9 @@
 """The architecture: the table of rooms, and what every module keeps. Read from the syntax trees alone.
 
 A room is a folder of modules, or a single module. `ROOMS` says what each may import beside itself; a longer name is a
-room of its own. The table is the documentation: README shows the same rooms. A package's own room is its `__init__` and
-the modules beside it that its `__all__` names. Every room has a face: the `__all__` of each folder names the modules,
-or names of its `__init__`, that other rooms may import, and nothing past it is imported.
+room of its own. The table is the documentation: docs/data_flow.md draws the same rooms. A package's own room is its
+`__init__` and the modules beside it that its `__all__` names. Every room has a face: the `__all__` of each folder names
+the modules, or names of its `__init__`, that other rooms may import, and nothing past it is imported.
 """
 
 import ast

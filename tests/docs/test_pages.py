@@ -49,10 +49,29 @@ def anchors(text: str) -> set[str]:
     return {f"{name}-{count}" if count else name for name, count in zip(names, again, strict=True)}
 
 
-def test_readme_is_short_and_begins_with_a_picture() -> None:
+def test_readme_is_short_and_begins_with_a_picture_and_two_commands() -> None:
     lines = TEXTS["README.md"].splitlines()
-    assert len(lines) <= 150
-    assert any(line.startswith("![") for line in lines[:8])
+    assert len(lines) <= 100
+    assert any(line.startswith("<img ") for line in lines[:12]) and "make demo" in lines[:8]
+
+
+DECIMAL = re.compile(r"\d+\.\d+%?")
+
+
+def unsaid(line: str) -> set[str]:
+    """The decimals of a line of README that none of the pages has to which the line links."""
+    pages = [target for target in re.findall(r"\]\((docs/[^)#]+\.md)", line) if (REPO / target).is_file()]
+    said = {number for page in pages for number in DECIMAL.findall((REPO / page).read_text(encoding="utf8"))}
+    return {number for number in DECIMAL.findall(re.sub(r"`[^`]*`", "", line)) if number not in said}
+
+
+def test_each_figure_of_readme_stands_in_the_page_to_which_its_line_links() -> None:
+    """Tests of their own hold the pages to the runs; tests/docs/test_long_snippets.py makes its table again."""
+    text = re.sub(r"^```.*?^```", "", TEXTS["README.md"], flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if "](docs/" in line and "Python 3" not in line]
+    assert sum(len(DECIMAL.findall(line)) for line in lines) > 8
+    assert {line: numbers for line in lines if (numbers := unsaid(line))} == {}
+    assert unsaid("75.12 stands [there](docs/results/public_runs.md)") == {"75.12"}
 
 
 def broken(page: Path) -> list[str]:
@@ -116,9 +135,8 @@ def options_of(name: str, cache: dict[str, set[str]] = {}) -> set[str]:  # noqa:
     return cache[name]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/commands.md"])
-def test_readme_and_the_page_of_commands_name_every_command(page: str) -> None:
-    named = set(re.findall(r"`cse ([\w-]+)", TEXTS[page]))
+def test_the_page_of_commands_names_every_command() -> None:
+    named = set(re.findall(r"`cse ([\w-]+)", TEXTS["docs/commands.md"]))
     assert named >= set(app.command_files())
 
 
@@ -135,8 +153,8 @@ def test_every_module_and_file_that_is_named_exists(page: str) -> None:
 
 
 def picture() -> set[tuple[str, str]]:
-    """The arrows of README's picture."""
-    (chart,) = re.findall(r"```mermaid\n(.*?)```", TEXTS["README.md"], re.DOTALL)
+    """The arrows of the rooms' picture."""
+    (chart,) = re.findall(r"```mermaid\n(.*?)```", TEXTS["docs/data_flow.md"], re.DOTALL)
     arrows = set()
     for left, right in re.findall(r"^ *([\w. &]+?) --> ([\w. &]+)$", chart, re.MULTILINE):
         arrows |= {(one.strip(), other.strip()) for one in left.split("&") for other in right.split("&")}
