@@ -8,7 +8,7 @@ from dataclasses import replace
 from analysis.ledger import Ledger, SweepRow
 from analysis.render.formats import render
 from analysis.study.cost import sum_cost
-from analysis.study.study import Member
+from analysis.study.study import Member, Study
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import read_terms
@@ -150,11 +150,14 @@ def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Ite
     for resolved in (*(resolve(space, name) for name in profiles()), *swept):
         given = [setting(key, value) for key, value in sorted(resolved.overrides.items())]
         by_name[", ".join([resolved.profile.name, *given])] = resolved
-    pages = [(name, resolved, _page(resolved, ledger)) for name, resolved in by_name.items()]
+    read = {name: read_space(resolved, ledger, None, None) for name, resolved in by_name.items()}
     scales = [
-        (frozenset(run.signature for _, run in page.study.finished), _scale(name, resolved, page))
-        for name, resolved, page in pages
-        if page.study.finished or page.table.untrained
+        (
+            frozenset(run.signature for _, run in study.finished),
+            _scale(name, by_name[name], _page(by_name[name], study, made, ledger)),
+        )
+        for name, (study, made) in read.items()
+        if study.finished or made.untrained
     ]
     scales.sort(key=lambda pair: pair[1].rank, reverse=True)
     kept: list[frozenset[str]] = []
@@ -164,8 +167,7 @@ def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Ite
             yield scale
 
 
-def _page(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
-    study, made = read_space(resolved, ledger, None, None)
+def _page(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> Reproduction:
     seeds = 1 + max((member.seed for member, _ in study.finished), default=len(resolved.space.seeds) - 1)
     study = replace(study, command=_command(resolved, seeds, ledger.sweep_spec(sweep_name(resolved))))
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
