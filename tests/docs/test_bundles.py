@@ -28,7 +28,10 @@ from docs.results_pages import IMPORT, blocks
 REPO = Path(__file__).resolve().parents[2]
 RESULTS = Path("docs/results")
 OLD = REPO / "tests" / "ledger_0_1_0"
-BUNDLES = sorted((REPO / RESULTS / "bundles").glob("*.jsonl.gz"))
+BUNDLES = [
+    pytest.param(file, id=file.name, marks=pytest.mark.slow if file.stat().st_size > 1_000_000 else ())
+    for file in sorted((REPO / RESULTS / "bundles").glob("*.jsonl.gz"))
+]
 
 
 def pages(root: Path) -> list[Path]:
@@ -89,7 +92,7 @@ def test_the_page_of_the_format_has_every_column() -> None:
     }
 
 
-@pytest.mark.parametrize("file", BUNDLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("file", BUNDLES)
 def test_every_bundle_imports_and_comes_out_the_same(file: Path, tmp_path: Path) -> None:
     bundle, ledger = Bundle(file), Ledger.open(tmp_path / "ledger.db")
     merged = ledger.merge(bundle.records(), RecordSource(file.name, bundle.header.sha256))

@@ -32,6 +32,7 @@ def test_the_share_is_of_the_time_without_any_wait(tmp_path: Path) -> None:
     assert given.share() == pytest.approx(0.75)
 
 
+@pytest.mark.slow
 def test_stub_slots_share_a_sweep_and_import_no_torch(ray_cluster: None, tmp_path: Path) -> None:
     """`sweep` itself looks for torch in each trial's process, and for as many processes as runs fit at once."""
     found = sweep("stub", load(tmp_path, slots=2, seconds=0.5, rounds=2), **STUB)

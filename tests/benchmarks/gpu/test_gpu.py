@@ -72,6 +72,7 @@ def test_a_part_that_fails_says_why_and_the_next_one_runs(run: Run, tmp_path: Pa
     assert "\n| 2 |\n| 3 |\n" in page(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_item_that_fails_is_named_and_the_next_one_is_done(run: Run, tmp_path: Path) -> None:
     record = run(ERRING)
     assert record.parts["part0"].state == "failed"
@@ -81,6 +82,7 @@ def test_an_item_that_fails_is_named_and_the_next_one_is_done(run: Run, tmp_path
     assert (again.state, list(again.items)) == ("cut", ["second"])
 
 
+@pytest.mark.slow
 def test_a_part_that_is_cut_goes_on_and_one_that_is_done_is_not_run_again(run: Run, tmp_path: Path) -> None:
     record = run(counting(0), counting(2.0), seconds=5)
     assert [part.state for part in record.parts.values()] == ["done", "cut"]

@@ -19,6 +19,7 @@ def placement_groups() -> set[str]:
     return {name for name, facts in placement_group_table().items() if facts["state"] != "REMOVED"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ray_cluster")
 def test_a_group_that_fails_while_its_ranks_find_each_other_leaves_no_placement_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

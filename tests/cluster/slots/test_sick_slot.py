@@ -2,9 +2,12 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.cluster.sick_slots import FAILS, SLOTS
 
 
+@pytest.mark.slow
 def test_a_sick_slot_of_four_fails_no_run_rests_by_name_and_is_tried_again(ray_cluster, sweeper, tmp_path):
     swept = sweeper(
         tmp_path, {}, list(range(40)), cpus_per_worker=0.5, max_concurrent=SLOTS, group="sick_slots:SickGroup"

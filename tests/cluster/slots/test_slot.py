@@ -82,6 +82,7 @@ def test_the_same_call_again_starts_nothing_but_the_failed_run(swept, sweeper):
     assert again.outcome.seconds < 2
 
 
+@pytest.mark.slow
 def test_asha_stops_the_worse_runs_at_the_same_examples(ray_cluster, sweeper, tmp_path_factory):
     """The last run is worse than the best one at every rung that both passed, and slow to end: it is trained whole."""
     script = {str(seed): {"score": score} for seed, score in enumerate((50.0, 40.0, 46.0, 49.0))}

@@ -229,6 +229,7 @@ def test_fifty_public_seeds_beside_the_published_row(
         assert cells["avg"]["best_of"]["for_published"] is None and "above every one of them" in said
 
 
+@pytest.mark.slow
 def test_the_site_shows_imported_sweeps_and_rows_of_published_tables(
     take: Callable[..., tuple[str, str]], ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

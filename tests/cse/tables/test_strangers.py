@@ -181,6 +181,7 @@ def test_a_row_that_a_hand_has_spoilt_stops_no_command_about_another_sweep(
     assert "0 would be put right" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_all_shipped_bundles_are_a_runs_own(capsys: pytest.CaptureFixture[str]) -> None:
     for file in sorted(SHIPPED.parent.glob("*.gz")):
         if file.stat().st_size < 3_000_000:

@@ -75,7 +75,11 @@ def trained(
     return train
 
 
-@pytest.mark.parametrize("case", CASES)
+SOON = ("simcse", "diffcse")
+"""One encoder with dropout, and a second one behind a projector; the others are among the slow tests."""
+
+
+@pytest.mark.parametrize("case", [pytest.param(n, marks=() if n in SOON else pytest.mark.slow) for n in CASES])
 def test_a_compiled_step_is_the_eager_one(case: str, trained: Callable[..., Trained]) -> None:
     eager = trained(case, compiled=False)
     torch._dynamo.reset()

@@ -44,6 +44,7 @@ def test_a_new_method_and_its_space_are_valid_as_written(capsys: pytest.CaptureF
     ]
 
 
+@pytest.mark.slow
 def test_a_new_trainer_and_its_space_are_valid_as_written_and_train(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "trainer", "mine"]) == 0
     assert capsys.readouterr().out.splitlines() == ["wrote mine.py", "wrote mine.yaml",

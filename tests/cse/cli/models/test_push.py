@@ -141,6 +141,7 @@ def test_what_cannot_be_pushed_is_said_before_anything_is_written(
     assert done.stderr.startswith(f"cse: {line}") and not (run / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_hub_that_refuses_the_repository_leaves_the_folder(hub: Hub, run: Path) -> None:
     hub.refuses = "/api/repos/create"
     done = export(run, hub, "--push-to-hub", "me/model")

@@ -128,7 +128,8 @@ def test_the_sweep_says_under_which_settings_it_ran(capsys: pytest.CaptureFixtur
     assert found["command"] == "cse run E7 --set train.examples=640 --set method.dup_rate=0.32 --seeds 1"
 
 
-@pytest.mark.parametrize("profile", ["small", pytest.param("paper", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["small", "paper"])
 def test_the_command_of_every_shipped_cell_runs_that_cell_alone(profile: str) -> None:
     """What the words resolve to has every setting of the cell, and so its signature; all shipped tables."""
     checked = 0

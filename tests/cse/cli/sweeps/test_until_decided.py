@@ -41,6 +41,7 @@ def refuse(*args: object, **options: object) -> None:
     raise AssertionError("a cluster was asked for")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_rows_without_signal_are_looked_at_once_and_a_second_call_starts_no_cluster(
     ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -52,12 +52,17 @@ def run_of(encoder: Path, **settings: Any) -> Any:
 
 
 CASES = [
-    ("bert", "mean", "query", True),
     ("bert", "mean", "query", False),
-    ("bert", "cls", "passage", True),
     ("qwen3", "lasttoken", "query", True),
-    ("qwen3", "mean", "query", False),
-    ("bert", "mean", None, True),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (
+            ("bert", "mean", "query", True),
+            ("bert", "cls", "passage", True),
+            ("qwen3", "mean", "query", False),
+            ("bert", "mean", None, True),
+        )
+    ),
 ]
 
 
