@@ -22,8 +22,13 @@ class KnownRun:
     """A run that an earlier import brought."""
 
     id: str
-    values: Values
-    """Its settings and metrics."""
+    settings: Values
+    metrics: Mapping[str, float]
+
+    @property
+    def values(self) -> Values:
+        """All that it says."""
+        return {**self.metrics, **self.settings}
 
 
 def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: str) -> list[ForeignRun]:

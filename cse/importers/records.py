@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import Record
+from analysis.ledger.exchange.merge import METRICS
 from analysis.ledger.schema import digest
 from analysis.run_state import RunState
 from analysis.tables.spec import Sense
@@ -83,7 +84,7 @@ class RecordMaker:
         details = {
             "source": f"{taking.tool} {taking.source}",
             "id": run.id,
-            "metrics": dict(run.metrics),
+            METRICS: dict(run.metrics),
             **({"row": run.row, "sha256": hash_file(taking.source)} if run.row else {}),
             **({"about": taking.about} if taking.about else {}),
             **({"licence": taking.licence} if taking.licence else {}),

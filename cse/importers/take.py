@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.columns import Record
-from analysis.ledger.exchange.merge import Merged, RecordSource
+from analysis.ledger.exchange.merge import METRICS, Merged, RecordSource
 from analysis.tables.labels import number_of
 from cse.importers import ForeignRun
 from cse.importers.identity import KnownRun, name_runs
@@ -19,7 +19,7 @@ from cse.importers.records import DEV, RecordMaker, Taking, read_scores
 from cse.importers.seeds import declare_seed, drop_repeated, number_seeds
 from cse.importers.tables import hash_file
 from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import Metric, declare_metric, scale_of_protocols
+from cse.tables.imported.metric import Metric, declare_metric, metric_of_spec, scale_of_protocols
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
 
@@ -45,13 +45,18 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     _require_metrics(scored, taking.metrics)
     scored = taking.row.settle(scored) if taking.row else scored
     _require_foreign(taking, ledger)
-    metric = declare_metric(taking.score, taking.better, taking.span, [run.metrics[taking.score] for run in scored])
+    before = ledger.sweep_spec(taking.sweep)
+    values = [run.metrics[taking.score] for run in scored]
+    metric = declare_metric(taking.score, taking.better, taking.span or before.span, values)
     there = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
+    if before and taking.row is None:
+        _require_one_score(metric, taking, metric_of_spec(before, list(there.values())))
     once, repeated = drop_repeated(scored)
     earlier = _read_known(ledger, there)
     named = name_runs([_find_earlier(run, taking, there) for run in once], earlier, taking.sweep)
     _require_one_source(named, earlier, there, taking)
-    told_apart = [_keep_settings(run, there.get(taking.sign(run.id))) for run in _require_unlike(named, taking)]
+    known = {each.id: each for each in earlier}
+    told_apart = [_keep_known(run, known.get(run.id)) for run in _require_unlike(named, taking)]
     numbered = {run.id: there[taking.sign(run.id)].seed for run in earlier if taking.sign(run.id) in there}
     seeds = number_seeds(told_apart, numbered, taking.score)
     stored = read_scores(ledger, there)
@@ -68,9 +73,7 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
         if not str(error).startswith("two results"):
             raise
         line = str(error).partition(";")[0]
-        raise ConfigError(
-            [f"{line}; the run changed there, or --score is another: give another --as and --ledger"]
-        ) from error
+        raise ConfigError([f"{line}; the run changed there: give another --as and --ledger"]) from error
     lines = [f"left out: {number_of(repeated, 'row')} with what another row says, its seed too"] if repeated else []
     return merged, [*left.lines(len(renamed) - len(scored), taking.score), *lines], metric
 
@@ -131,9 +134,9 @@ def _read_known(ledger: Ledger, rows: Mapping[str, RunRow]) -> list[KnownRun]:
     earlier = []
     for signature, attempts in ledger.provenance(rows).items():
         details = attempts[-1].details
-        values = {name: value for name, value in rows[signature].config.items() if name != DEV}
-        metrics = details.get("metrics")
-        earlier.append(KnownRun(str(details.get("id")), {**(metrics if isinstance(metrics, dict) else {}), **values}))
+        settings = {name: value for name, value in rows[signature].config.items() if name != DEV}
+        metrics = details.get(METRICS)
+        earlier.append(KnownRun(str(details.get("id")), settings, metrics if isinstance(metrics, dict) else {}))
     return earlier
 
 
@@ -144,12 +147,11 @@ def _find_earlier(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -
     return replace(run, id=run.earlier_id) if earlier else run
 
 
-def _keep_settings(run: ForeignRun, there: RunRow | None) -> ForeignRun:
-    """The run with the settings that an earlier import brought."""
-    if there is None:
+def _keep_known(run: ForeignRun, known: KnownRun | None) -> ForeignRun:
+    """The run with the settings and metrics that an earlier import brought beside its own."""
+    if known is None:
         return run
-    before = {name: value for name, value in there.config.items() if name != DEV}
-    return replace(run, settings={**before, **run.settings})
+    return replace(run, settings={**known.settings, **run.settings}, metrics={**known.metrics, **run.metrics})
 
 
 def _require_unlike(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[ForeignRun]:
@@ -185,6 +187,21 @@ def _require_foreign(taking: Taking, ledger: Ledger) -> None:
     if others := tools - {taking.tool}:
         line = f"a sweep of another tool: --as {sweep} has runs of {', '.join(map(str, others))}"
         raise ConfigError([f"{line}; give another name"])
+
+
+def _require_one_score(metric: Metric, taking: Taking, before: Metric) -> None:
+    """ConfigError where the sweep counts another metric, its other end, or its range otherwise: one column would mix
+    both."""
+    has, span = f"--as {taking.sweep} has runs by {before.name}", before.scale.span
+    if before.name != metric.name:
+        how = f"give --score {before.name}, and --metric {metric.name} for a column beside it, or another --as"
+        raise ConfigError([f"another score: {has}, and these are by {metric.name}; {how}"])
+    if before.turned != metric.turned:
+        ends = [f"the {'lower' if each.turned else 'higher'} value is the better one" for each in (before, metric)]
+        raise ConfigError([f"another direction: {has}, of which {ends[0]}, and here {ends[1]}; give another --as"])
+    if taking.span not in (None, span):
+        wide = "of unknown width" if span is None else f"{span:g} wide"
+        raise ConfigError([f"another range: {has}, {wide}, and here {taking.span:g} wide; give another --as"])
 
 
 def _rename(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:

@@ -24,6 +24,9 @@ SAME = ("method", "seed")
 RESULT = ("examples", "best", "best_examples")
 """What two finished runs of one signature have in common, beside their scores."""
 
+METRICS = "metrics"
+"""What an attempt notes of another tool's run: every number that the tool has of it."""
+
 Key = tuple[str, str]
 """Suite and protocol's hash."""
 
@@ -35,7 +38,8 @@ class RecordSource:
     file: str
     hash: str
     sweep: str | None = None
-    """Of another tool's runs, their sweep: these may come with more settings than before, which then replace theirs."""
+    """Of another tool's runs, their sweep: these may come with more settings and metrics than before, which then
+    replace theirs."""
 
 
 @dataclass
@@ -47,7 +51,7 @@ class Merged:
     """Runs without a result here that the records have finished."""
     there: int = 0
     renewed: int = 0
-    """Runs of another tool that were here with the same result and other settings."""
+    """Runs of another tool that were here with the same result and other settings or metrics."""
     held: int = 0
     """Runs that a driver trains here now: left to it."""
     scores: int = 0
@@ -99,6 +103,8 @@ def _merge_runs(
     values: dict[str, dict[Key, float | None]] = defaultdict(dict)
     for score in queries.scores(connection, here):
         values[score.signature][score.suite, score.protocol_hash] = score.value
+    noted = queries.provenance(connection, here) if source.sweep is not None else {}
+    metrics = {name: attempts[-1].details.get(METRICS) for name, attempts in noted.items()}
     fresh, scores = [], []
     for record in chunk:
         row, have = here.get(record["signature"]), values[record["signature"]]
@@ -113,7 +119,7 @@ def _merge_runs(
             merged.replaced += 1
             _clear(connection, record["signature"])
             fresh.append(record)
-        elif source.sweep is not None and (row.config, row.seed) != (record["config"], record["seed"]):
+        elif source.sweep is not None and (row.config, row.seed, metrics.get(row.signature)) != _say(record):
             merged.renewed += 1
             _clear(connection, record["signature"])
             _unlink(connection, source.sweep, record["signature"])
@@ -146,6 +152,11 @@ def _difference(
         if key in have and (value := _finite(have[key])) != score["value"]:
             return score["suite"], value, score["value"]
     return None
+
+
+def _say(record: Record) -> tuple[Any, ...]:
+    """Settings, seed and metrics of another tool's run."""
+    return record["config"], record["seed"], record["attempts"][-1]["details"].get(METRICS)
 
 
 def _finite(value: Any) -> Any:

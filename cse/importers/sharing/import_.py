@@ -245,8 +245,8 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
 
 def count_merged(merged: Merged) -> str:
     """What was taken over."""
-    parts = [f"{number_of(merged.added, 'run')} imported", f"{merged.there} already there"]
-    parts += [f"settings of {number_of(merged.renewed, 'run')} renewed"] if merged.renewed else []
+    parts = [f"{number_of(merged.added, 'run')} imported", f"{merged.there + merged.renewed} already there"]
+    parts += [f"{merged.renewed} of them with more settings or metrics than before"] if merged.renewed else []
     parts += [f"{merged.replaced} that had no result here replaced"] if merged.replaced else []
     parts += [f"{number_of(merged.scores, 'score')} of runs here added"] if merged.scores else []
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -28,9 +28,9 @@ def runs_of(tmp_path: Path) -> list[tuple[int, float | None]]:
     return sorted((run.seed, run.best) for run in Ledger.open(tmp_path / "l.db").runs())
 
 
-def write_state(folder: Path, step: int, log: list[tuple[int, float]], best: int | None = None) -> None:
+def write_state(folder: Path, step: int, log: list[tuple[int, float]], best: int | None = None, **more: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    history = [{"step": 10, "loss": 1.0}, *({"step": at, "eval_sts": value, "epoch": 1.0} for at, value in log)]
+    history = [{"step": 10, "loss": 1.0}, *({"step": at, "eval_sts": value, "epoch": 1.0, **more} for at, value in log)]
     state = {"global_step": step, "max_steps": 100, "train_batch_size": 64, "log_history": history}
     state["best_model_checkpoint"] = f"out/checkpoint-{best}" if best else None
     (folder / "trainer_state.json").write_text(json.dumps(state), encoding="utf8")
@@ -72,24 +72,28 @@ def test_models_of_mteb_with_tasks_for_columns(
     assert rows["org/a"]["STS17"]["mean"] == pytest.approx(0.85) and rows["org__b"]["best"]["mean"] == 0.75
 
 
-def write_project(file: Path, runs: dict[str, list[float]]) -> None:
+def write_project(file: Path, runs: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("create table metrics (id integer primary key, run_id, timestamp, run_name, step, metrics)")
         connection.execute("create table configs (id integer primary key, run_id, run_name, config, created_at)")
         for name, values in runs.items():
             config = json.dumps({"lr": 3e-5, "_Group": "x"})
             connection.execute("insert into configs values (null, ?, ?, ?, '')", (name, name, config))
-            for step, value in enumerate(values):
-                row = (name, "2026-01-01T00:00:00+00:00", name, step, json.dumps({"sts": value}))
+            for step, logged in enumerate(values):
+                row = (name, "2026-01-01T00:00:00+00:00", name, step, json.dumps(dict(logged)))
                 connection.execute("insert into metrics values (null, ?, ?, ?, ?, ?)", row)
     connection.close()
 
 
+TRACKED = {"a": [60.0, 70.0], "b": [61.0, 69.0], "c": [68.0]}
+
+
 def test_a_project_of_trackio(take: Callable[..., str], tmp_path: Path) -> None:
-    write_project(tmp_path / "p.db", {"a": [60.0, 70.0], "b": [61.0, 69.0]})
+    logged = {name: [{"sts": value} for value in values] for name, values in TRACKED.items()}
+    write_project(tmp_path / "p.db", {name: logged[name] for name in "ab"})
     assert take("trackio", tmp_path / "p.db", "sts") == "2 runs imported, 0 already there"
     assert runs_of(tmp_path) == [(0, 70.0), (1, 69.0)]
-    write_project(tmp_path / "q.db", {"b": [61.0, 69.0], "a": [60.0, 70.0], "c": [68.0]})
+    write_project(tmp_path / "q.db", {name: logged[name] for name in "bac"})
     assert take("trackio", tmp_path / "q.db", "sts") == "1 run imported, 2 already there"
 
 

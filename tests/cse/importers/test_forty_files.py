@@ -1,5 +1,5 @@
-"""Forty files of seven kinds, each imported twice, reordered and with one more column: no run comes twice, and every
-name in a file is a setting or a metric of its runs, or is said.
+"""Forty files of seven kinds, each imported twice, reordered, with one more column and one more metric: no run comes
+twice, and every name in a file is a setting or a metric of its runs, or is said.
 
 W&B's offline folders and MLflow's stores, which need their packages, are tried beside the forty.
 """
@@ -20,6 +20,8 @@ from cse.cli.app import main
 from tests.cse.importers.test_folders import write_project, write_result, write_state
 
 RUNS = 6
+LATE = "f1"
+"""A metric that comes with the second export."""
 Row = dict[str, Any]
 
 
@@ -34,7 +36,7 @@ def rows_of(*, named: str, more: bool, order: Sequence[int]) -> list[Row]:
     for n in range(RUNS):
         row = {**names[named](n), "train.batch_size": 32 * (n % 2 + 1), "pooler": ("cls", "mean")[n % 2]}
         row |= {"rate": (1e-5, 3e-5)[n % 2], "sts": 70 + n / 7, "loss": "NaN" if n == 4 else 0.5 + n / 9}
-        rows.append({**row, "late": n} if more else row)
+        rows.append({**row, "late": n, LATE: n / 10} if more else row)
     return [rows[n] for n in order]
 
 
@@ -56,7 +58,7 @@ def as_list(named: str, nested: bool) -> Callable[[Path, bool, Sequence[int]], P
         runs = []
         for row in rows_of(named=named, more=more, order=order):
             id = {"id": row.pop("id")} if "id" in row else {}
-            summary = {name: row.pop(name) for name in ("sts", "loss")}
+            summary = {name: row.pop(name) for name in ("sts", "loss", LATE) if name in row}
             runs.append({**id, "config": row, "summary": summary} if nested else {**id, **row, **summary})
         file = folder / "runs.json"
         file.write_text(json.dumps(runs), encoding="utf8")
@@ -66,7 +68,7 @@ def as_list(named: str, nested: bool) -> Callable[[Path, bool, Sequence[int]], P
 
 
 def as_study(journal: bool) -> Callable[[Path, bool, Sequence[int]], Path]:
-    """A study only grows: the file again is the file with a user attribute more."""
+    """A study only grows by trials: those that have ended stay what they are."""
 
     def write(folder: Path, more: bool, order: Sequence[int]) -> Path:
         file = folder / ("study.log" if journal else "study.db")
@@ -87,16 +89,16 @@ def as_study(journal: bool) -> Callable[[Path, bool, Sequence[int]], Path]:
 def as_project(folder: Path, more: bool, order: Sequence[int]) -> Path:
     file = folder / "p.db"
     file.unlink(missing_ok=True)
-    values = {
-        f"r{row['train.batch_size']}{row['sts']}": [row["sts"]] for row in rows_of(named="none", more=more, order=order)
-    }
-    write_project(file, values)
+    rows = {f"r{row['train.batch_size']}{row['sts']}": row for row in rows_of(named="none", more=more, order=order)}
+    logged = ("sts", LATE) if more else ("sts",)
+    write_project(file, {name: [{one: row[one] for one in logged}] for name, row in rows.items()})
     return file
 
 
 def as_states(folder: Path, more: bool, order: Sequence[int]) -> Path:
     for row in rows_of(named="none", more=more, order=order):
-        write_state(folder / "out" / f"{row['sts']}", 100, [(100, row["sts"])])
+        late = {f"eval_{LATE}": row[LATE]} if more else {}
+        write_state(folder / "out" / f"{row['sts']}", 100, [(100, row["sts"])], **late)
     return folder / "out"
 
 
@@ -105,7 +107,7 @@ def as_results(folder: Path, more: bool, order: Sequence[int]) -> Path:
         place = folder / "results" / "org__m" / f"{row['sts']}"
         write_result(place, "sts", test=[row["sts"] / 100])
         if more:
-            write_result(place, "late", test=[0.5])
+            write_result(place, LATE, test=[row[LATE]])
     return folder / "results"
 
 
@@ -120,7 +122,7 @@ def as_offline(folder: Path, more: bool, order: Sequence[int]) -> Path:
         config = {name: row[name] for name in ("train.batch_size", "pooler", "rate", "late") if name in row}
         about = {"config": config, "id": f"id{number}", "project": "p", "resume": "allow"}
         run = wandb.init(dir=str(folder), reinit="create_new", settings=settings, **about)
-        run.log({name: row[name] for name in ("sts", "loss") if isinstance(row[name], float)})
+        run.log({name: row[name] for name in ("sts", "loss", LATE) if isinstance(row.get(name), float)})
         run.finish()
     return place
 
@@ -146,6 +148,7 @@ def as_store(kind: str) -> Callable[[Path, bool, Sequence[int]], Path]:
         elif more:
             for run in client.search_runs([client.get_experiment_by_name("e").experiment_id]):
                 client.log_param(run.info.run_id, "late", 1)
+                client.log_metric(run.info.run_id, LATE, 0.5)
         return place
 
     return write
@@ -174,6 +177,8 @@ PACKAGED: list[tuple[str, str, Callable[[Path, bool, Sequence[int]], Path]]] = [
 TIMES = ((False, False), (False, False), (False, True), (True, True), (True, False))
 """With a column more or not, reordered or not."""
 SCORES = {"optuna": "value", "trainer": "eval_sts"}
+AFTER = {"trainer": f"eval_{LATE}"}
+"""Tool -> its name of LATE."""
 
 
 def test_there_are_forty() -> None:
@@ -211,3 +216,11 @@ def test_no_run_comes_twice_and_no_setting_is_lost_without_a_word(
         named = "seed" if "seed" in name else "none"
         names = {one for row in rows_of(named=named, more=True, order=order) for one in row}
         assert [one for one in names if one not in kept and f" {one}" not in said] == []
+    if tool != "optuna":
+        late = AFTER.get(tool, LATE)
+        assert all(late in each["metrics"] for each in details), "the last file is the wide one again"
+        assert main(["import", tool, str(source), *about, "--metric", f"{late}:max:0-1"]) == 0
+        assert f" already there, {RUNS} scores of runs here added" in capsys.readouterr().out
+        assert main(["table", "w", "--format", "json", "--ledger", str(tmp_path / "l.db")]) == 0
+        shown = json.loads(capsys.readouterr().out)["rows"]
+        assert sum(row["cells"][late]["n"] for row in shown) == RUNS

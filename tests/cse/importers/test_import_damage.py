@@ -52,7 +52,7 @@ def all_boundaries(folder: Path) -> list[Boundary]:
         study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
 
     write_state(folder / "out", 100, [(50, 0.5), (100, 0.6)])
-    write_project(folder / "p.db", {"a": [60.0, 70.0], "b": [61.0]})
+    write_project(folder / "p.db", {"a": [{"sts": 60.0}, {"sts": 70.0}], "b": [{"sts": 61.0}]})
     write_result(folder / "task" / "r", "sts", test=[0.7, 0.8])
 
     def reader(tool: str, name: str) -> Callable[[Path, bytes], object]:

@@ -61,7 +61,7 @@ def test_an_updated_page_adds_the_run_that_ended_and_the_column_that_came(
         for row, note, rate in zip(rows, ["Notes", *"vwxyz"], ["train.dropout", *"12345"], strict=True)
     )
     said = say(wider)
-    assert said.startswith("1 run imported, 0 already there, settings of 2 runs renewed\n")
+    assert said.startswith("1 run imported, 2 already there, 2 of them with more settings or metrics than before\n")
     assert "cse: left out: texts: Notes; " in said
     assert settings(tmp_path, "train.dropout") == {70.1: (1,), 71.2: (2,), 60.0: (4,)}
     assert say(wider).startswith("0 runs imported, 3 already there\n")
@@ -85,7 +85,7 @@ def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Call
         for name, row in zip(hashes, old, strict=True)
     ]
     take(runs, Taking(tool="wandb", source="runs.csv", sweep="w", score="sts_dev"), Ledger.open(tmp_path / "ledger.db"))
-    assert say(PAGE).startswith("0 runs imported, 2 already there\n")
+    assert say(PAGE).startswith("0 runs imported, 2 already there, 2 of them with more settings or metrics than before")
 
 
 def test_runs_of_one_name_are_told_apart_by_settings_and_else_refused(say: Callable[..., str], tmp_path: Path) -> None:
@@ -96,6 +96,29 @@ def test_runs_of_one_name_are_told_apart_by_settings_and_else_refused(say: Calla
         "cse: one seed twice: seed=2 of the only configuration has sts_dev 72 and 75 (rows 4 and 5);"
     )
     assert len(settings(tmp_path)) == 3
+
+
+WITH_IDS = "id,train.batch_size,sts_dev,loss\nr1,64,70,0.5\nr2,128,71,0.4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        (WITH_IDS.replace("70", "72"), (), "two results: signature="),
+        (WITH_IDS, ("--score", "loss", "--better", "lower"), "another score: --as w has runs by sts_dev, and these"),
+        (WITH_IDS, ("--better", "lower"), "another direction: --as w has runs by sts_dev, of which the higher value"),
+        (WITH_IDS, ("--scale", "1"), "another range: --as w has runs by sts_dev, 100 wide, and here 1 wide; give anot"),
+        ("id,sts_dev\nr3,74\n", ("--scale", "1"), "another range: "),
+    ],
+)
+def test_what_would_mix_two_metrics_in_a_column_is_refused(
+    text: str, words: tuple[str, ...], line: str, say: Callable[..., str], tmp_path: Path
+) -> None:
+    say(WITH_IDS)
+    said = say(text, *words, rc=2)
+    assert said.startswith(f"cse: {line}") and "\n" not in said
+    assert settings(tmp_path, "train.batch_size") == {70.0: (64,), 71.0: (128,)}
+    assert say(WITH_IDS, "--score", "sts_dev", "--scale", "100").startswith("0 runs imported, 2 already there\n")
 
 
 def test_rename_takes_a_column_of_any_kind_as_a_setting(say: Callable[..., str], tmp_path: Path) -> None:

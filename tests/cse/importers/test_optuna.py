@@ -125,17 +125,6 @@ def test_a_study_that_minimises_says_the_direction_itself(
     assert "68.0" in (shown := capsys.readouterr().out) and "-68.0" not in shown
 
 
-def test_a_value_that_changed_at_the_source_is_a_conflict(
-    study: Path, ledger: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert imported(study, ledger) == 0
-    capsys.readouterr()
-    assert imported(study, ledger, "--score", "seed") == 2
-    said = capsys.readouterr().err
-    assert said.startswith("cse: two results: ") and said.count("\n") == 1
-    assert "the run changed there, or --score is another" in said
-
-
 def test_a_sweep_of_ours_takes_no_imported_runs(study: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
     opened = Ledger.open(ledger)
     about: dict[str, Any] = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
