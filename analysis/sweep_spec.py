@@ -108,6 +108,12 @@ class SweepSpec:
         return trainer if isinstance(trainer, Mapping) else {}
 
     @property
+    def metric(self) -> str:
+        """Of imported runs and of a program's: the name of the metric that is their best score; empty for ours."""
+        declared = self.trainer.get("score")
+        return str(declared.get("name")) if isinstance(declared, Mapping) else self.score.removeprefix(TURNED)
+
+    @property
     def counts_parts(self) -> bool:
         """Whether its runs count parts of the whole in place of examples: a program reports the share that is done."""
         return bool(self.trainer) and not self.trainer.get("length")

@@ -94,7 +94,8 @@ ROOMS: Mapping[str, str] = {
     "analysis.sweep_spec cse_train.results",
     "analysis.render": "analysis.tables",
     "analysis.bundles": "analysis.ledger",
-    "analysis.progress": "analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec cse_train.results",
+    "analysis.progress": "analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec cse_train.results "
+    "cse_train.evaluate.metric_names",
     "analysis.study": "analysis.run_state analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study",
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",

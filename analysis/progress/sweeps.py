@@ -17,6 +17,8 @@ from analysis.run_state import FINAL, RunState, Standing
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.data_sets import tell_apart
 from analysis.tables.labels import choose_axes, label
+from analysis.tables.spec import POINTS, MetricScale
+from cse_train.evaluate.metric_names import read_span
 
 SHOWN_RUNS = 200
 """Rows of a sweep's list; those beyond are counted, not listed."""
@@ -47,6 +49,8 @@ class SweepProgress:
     best: float | None
     """The higher one wins: of a score whose lower value is better the sign is turned."""
     is_turned: bool
+    digits: int
+    """Decimals that count in its scores."""
     best_run: str
     seconds_left: float | None
     """At the pace of the newest runs; None where nobody is training or nothing is known yet."""
@@ -158,12 +162,19 @@ def progress_of(
         live=live,
         best=best.best if best else None,
         is_turned=spec.is_turned,
+        digits=count_digits(spec, [row.best for row in rows if row.best is not None]),
         best_run=labels(sweep, rows, searched)[best.signature] if best else "",
         seconds_left=pace.seconds_left(connection, sweep, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
         missing_input=len(spec.blocked),
     )
+
+
+def count_digits(spec: SweepSpec, scores: Sequence[float]) -> int:
+    """Decimals that count in a sweep's best scores: two in points, four from 0 to 1."""
+    scale = MetricScale(span=spec.span or read_span(spec.metric, scores)) if spec.metric else POINTS
+    return scale.digits(scores)
 
 
 class RunLabels(Mapping[str, str]):

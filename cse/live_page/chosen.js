@@ -31,7 +31,8 @@ function settings(runs) {
 }
 
 function facts(run, i, count) {
-  const best = run.best === null ? "no dev score yet" : `best ${run.best.toFixed(2)} at ${run.best_examples.toLocaleString("en")} examples`;
+  const at = run.best_examples === null ? "" : ` at ${run.best_examples.toLocaleString("en")} examples`;
+  const best = run.best === null ? "no dev score yet" : `best ${run.best.toFixed(2)}${at}`;
   const time = run.seconds ? `, ${Math.round(run.seconds)} s` : "";
   return made("p", `${count > 1 ? `${"AB"[i]}: ` : ""}${name(run)}, ${run.state}, ${best}${time}${run.reason ? `: ${run.reason}` : ""}  (cse eval, cse export: ${run.signature})`);
 }

@@ -4,7 +4,7 @@ import { figure } from "./curves.js";
 import { room } from "./drawing.js";
 import { listen, meter, readRuns } from "./runs.js";
 import { map, parallel, slices } from "./search.js";
-import { ask, clock, look, made, short, view } from "./state.js";
+import { ask, clock, look, made, view } from "./state.js";
 
 const PERIOD_MS = 2000;
 const at = (id) => document.getElementById(id);
@@ -38,7 +38,7 @@ function showSweeps(sweeps, chosen) {
     button.dataset.sweep = sweep.id;
     button.setAttribute("aria-current", String(sweep.id === chosen));
     button.append(made("strong", sweep.id), made("div", sweep.title, "soft"), meter(sweep.share, sweep.id), made("div", facts(sweep)));
-    if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(2)}`));
+    if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(sweep.digits)}`));
     button.addEventListener("click", () => look({ sweep: sweep.id, runs: [], from: 0, sort: "", words: "", x: "", y: "" }));
     return button;
   }));
@@ -149,7 +149,7 @@ async function showSweep(sweep) {
   at("sweep").hidden = !sweep;
   if (!sweep) return;
   at("name").textContent = `${sweep.id}  ${sweep.title}`;
-  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${short(sweep.best)} (${sweep.best_run})`);
+  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${sweep.best.toFixed(sweep.digits)} (${sweep.best_run})`);
   if (changed("links", JSON.stringify([sweep.dashboard, sweep.mirror]))) showLinks(sweep);
   if (changed("curves", JSON.stringify(sweep.curves))) at("curves").replaceChildren(sweep.curves.length ? figure(sweep.curves, "dev score", room(at("curves"))) : made("p", "no point yet", "soft"));
   if (changed("failures", JSON.stringify(sweep.failures))) showFailures(sweep.failures);

@@ -68,7 +68,7 @@ def block(sweep: SweepProgress) -> str:
     head = f"{sweep.id}  {sweep.title}".rstrip()
     lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
     if sweep.best is not None:
-        lines.append(f"  best run {_turn_back(sweep.best, sweep):.2f}  {sweep.best_run}")
+        lines.append(f"  best run {_tell_score(sweep.best, sweep)}  {sweep.best_run}")
     if sweep.dashboard:
         lines.append(f"  Ray dashboard http://{sweep.dashboard}")
     return "\n".join(lines)
@@ -80,7 +80,7 @@ def long_block(sweep: SweepDetail) -> str:
     running, failed = ([run for run in sweep.runs if run.row.state == state] for state in shown)
     lines = [block(sweep.progress)]
     for run in running[:RUNS_LISTED]:
-        score = "" if run.row.best is None else f"  best {_turn_back(run.row.best, sweep.progress):.2f}"
+        score = "" if run.row.best is None else f"  best {_tell_score(run.row.best, sweep.progress)}"
         lines.append(f"  {run.row.share:4.0%}  {run.label}{score}")
     for run in failed[:RUNS_LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
@@ -89,9 +89,9 @@ def long_block(sweep: SweepDetail) -> str:
     return "\n".join(lines)
 
 
-def _turn_back(score: float, sweep: SweepProgress) -> float:
+def _tell_score(score: float, sweep: SweepProgress) -> str:
     """The score as runs of the sweep report it."""
-    return -score if sweep.is_turned else score
+    return f"{-score if sweep.is_turned else score:.{sweep.digits}f}"
 
 
 def facts(sweep: SweepProgress) -> list[str]:

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, RunRow
+from analysis.progress.sweeps import count_digits
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.data_sets import DATA_DIGITS
 from analysis.tables.labels import label, varying
 from cse.cli.ledgers import LedgerUrl, existing_ledger
-from cse.cli.listing import POINT_DIGITS, Format, FormatOption, Rounded, listing
+from cse.cli.listing import Format, FormatOption, Rounded, listing
 from cse.cli.options import sweep_named
-from cse.tables.imported.metric import metric_of_spec
 from cse_train.plugins.trainer import PARTS
 
 Sweep = Annotated[
@@ -72,10 +72,9 @@ def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, tuple[SweepSpec, i
     specs = dict[str, tuple[SweepSpec, int]]()
     for row in opened.sweeps():
         spec = row.spec
-        if sweep in (None, row.id) and (spec.counts_parts or spec.is_turned or spec.imported):
+        if sweep in (None, row.id) and spec.metric:
             runs = opened.runs(sweep=row.id)
-            scores = [run.best for run in runs if run.best is not None]
-            digits = metric_of_spec(spec, runs).scale.digits(scores) if spec.imported else POINT_DIGITS
+            digits = count_digits(spec, [run.best for run in runs if run.best is not None])
             specs |= dict.fromkeys((run.signature for run in runs), (spec, digits))
     return specs
 

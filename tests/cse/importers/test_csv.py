@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -96,6 +97,28 @@ def test_a_table_again_reordered_and_wider_brings_no_run_twice(
     more, _ = take("\n".join(["sts,arm", *(row.rpartition(",")[0] for row in rows), "79,1"]), *words)
     assert again.startswith("0 runs imported, 6 already there") and wide.startswith("0 runs imported, 6 already there")
     assert more.startswith("1 run imported, 6 already there") and rows_of(ledger, "w") == [*before, (6, 79.0)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "shown"),
+    [
+        ("acc:max:0-1", (0.80, 0.875), "0.8750"),
+        ("acc:max:0-100", (80, 87.5), "87.50"),
+        ("loss:min", (0.4, 0.3), "0.3000"),
+        ("reward", (3, 7), "7.000"),
+    ],
+)
+def test_every_list_tells_a_score_with_the_decimals_of_its_scale(
+    take: Callable[..., tuple[str, str]],
+    ledger: str,
+    capsys: pytest.CaptureFixture[str],
+    metric: str,
+    values: tuple[float, float],
+    shown: str,
+) -> None:
+    take("\n".join([metric.partition(":")[0], *map(str, values)]) + "\n", "--as", "w", "--metric", metric)
+    for words in (("status",), ("status", "w"), ("trials",), ("trials", "w"), ("best", "w")):
+        assert re.search(rf" -?{shown}\s", show(capsys, *words, "--ledger", ledger)), words
 
 
 def test_fifty_equal_rows_are_fifty_seeds_and_decide_nothing(

@@ -50,7 +50,7 @@ def test_trials_tell_the_loss_and_the_share_that_is_done(sweep: Path, capsys: py
     for words in (["trials", "mine"], ["trials"]):
         assert main(words) == 0
         out = capsys.readouterr().out
-        assert all(f" {loss}" in out for loss in ("0.25", "0.26", "0.50", "0.51")) and "-0." not in out
+        assert all(f" {loss}00 " in out for loss in ("0.25", "0.26", "0.50", "0.51")) and "-0." not in out
         assert out.count("100%") == 4 and "1000" not in out and "1,000" not in out
     assert main(["trials", "mine", "--format", "json"]) == 0
     assert sorted(row["best"] for row in json.loads(capsys.readouterr().out)["rows"]) == [-0.51, -0.5, -0.26, -0.25]
@@ -58,7 +58,7 @@ def test_trials_tell_the_loss_and_the_share_that_is_done(sweep: Path, capsys: py
 
 def test_status_tells_the_least_loss_as_the_best(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "mine"]) == 0
-    assert "  best run 0.25  lr=1 seed 0" in capsys.readouterr().out
+    assert "  best run 0.2500  lr=1 seed 0" in capsys.readouterr().out
 
 
 def test_the_line_of_progress_tells_the_least_loss() -> None:
