@@ -205,10 +205,10 @@ def _require_one_score(metric: Metric, taking: Taking, before: Metric) -> None:
 
 
 def _rename(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:
-    """The run with what `names` names as settings, whatever it was taken for."""
+    """The run with what `names` names as settings, whatever it was taken for, and with its finite metrics alone."""
     settings = {names.get(name, name): value for name, value in run.settings.items()}
     others: Mapping[str, Scalar] = {**run.metrics, **run.rest}
     settings |= {key: others[name] for name, key in names.items() if name in others and name not in run.settings}
-    metrics = {name: value for name, value in run.metrics.items() if name not in names}
+    metrics = {name: value for name, value in run.metrics.items() if name not in names and math.isfinite(value)}
     rest = {name: value for name, value in run.rest.items() if name not in names}
     return replace(run, settings=settings, metrics=metrics, rest=rest)
