@@ -9,7 +9,8 @@ from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
-from cse_train.backbone.folders import list_encoders
+from cse_train.backbone.folders import find_hub_model, list_encoders
+from cse_train.fields import ConfigError
 
 with deferred(__name__):
     from cse.tables import lookup
@@ -19,8 +20,8 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="PATH|RUN",
-        help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder; "
-        "a shipped encoder; a text file of word vectors.",
+        help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder, "
+        "or such a model's name on the hub; a shipped encoder; a text file of word vectors.",
     ),
 ]
 Pooler = Annotated[
@@ -39,12 +40,20 @@ MaxLength = Annotated[
 
 
 def model_folder(name: str, ledger: str | None, storage: str | None = None) -> Path:
-    """The folder, the bare name of a shipped encoder, or a file. ConfigError where a run's name says nothing."""
+    """The folder, the bare name of a shipped encoder, or a file. ConfigError where a name says nothing."""
     if Path(name).is_file():
         return Path(name).resolve()
-    if name in list_encoders() and not Path(name).is_dir():
-        return Path(name)
-    return run_folder(name, existing_ledger(ledger, storage))
+    try:
+        return run_folder(name, existing_ledger(ledger, storage))
+    except ConfigError:
+        if (folder := find_folder(name)) is None:
+            raise
+        return folder
+
+
+def find_folder(name: str) -> Path | None:
+    """The bare name of a shipped encoder, the folder of a model of the hub; None for a name that is neither."""
+    return Path(name) if name in list_encoders() else find_hub_model(name)
 
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:

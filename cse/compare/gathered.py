@@ -39,7 +39,7 @@ NO_SPANS: Mapping[str, float] = MappingProxyType({})
 KEPT_TOLERANCE = 1e-6
 """Points between a score and the mean of its kept queries: the same numbers, summed in another order."""
 FOLDER_SEEDS = {"A": -1, "B": -2}
-"""Stands for the seed of a side's first folder, which is none, and none in common; each further one's is 2 below."""
+"""Stands for the seed of a side's last folder, which is none, and none in common; each earlier one's is 2 below."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
         return {
             column: {
                 seed: (score.value, score.protocol)
-                for seed, score in zip(range(first, last - 2, -2), scores, strict=False)
+                for seed, score in zip(range(first, last - 2, -2), reversed(scores), strict=False)
             }
             for column in columns
             if (scores := model.scored(column))

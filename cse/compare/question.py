@@ -11,10 +11,10 @@ from analysis.ledger import Ledger
 from analysis.statistics.looks import FAMILY
 from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import options
+from cse.cli.model_options import find_folder
 from cse.tables.baselines import START
 from cse.tables.lookup import encoder_of
 from cse.tables.models import Model, model_of, require_two
-from cse_train.backbone.folders import list_encoders
 from cse_train.config import complete
 from cse_train.fields import ConfigError
 from cse_train.text.vector_files import names_vectors
@@ -84,12 +84,12 @@ class ModelOptions:
 
     def read_two(self, left: str, right: str, ledger: Ledger | None) -> tuple[Model, Model]:
         """The two models of these names. ConfigError as of `model_of` and `require_two`."""
-        given, encoders = options.settings(self.settings), list_encoders()
-        a = model_of(left, ledger, self.profile, given, self.data_hash, encoders)
+        given = options.settings(self.settings)
+        a = model_of(left, ledger, self.profile, given, self.data_hash, find_folder)
         b = (
             find_untrained(a, ledger)
             if right == UNTRAINED
-            else model_of(right, ledger, self.profile, given, self.data_hash, encoders)
+            else model_of(right, ledger, self.profile, given, self.data_hash, find_folder)
         )
         require_two(a, b)
         return a, b

@@ -1,7 +1,7 @@
 """What a model's name means: finished runs of one cell, or a folder that is no run of the ledger."""
 
 import os
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,8 @@ NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 SETTINGS_SHOWN = 8
 """Settings that are named."""
+FindFolder = Callable[[str], Path | None]
+"""Where the files lie of a model that is no run and no folder here; None for a name that means none."""
 
 
 @dataclass(frozen=True)
@@ -91,21 +93,18 @@ def model_of(
     profile: str | None = None,
     settings: Mapping[str, Scalar] | None = None,
     data_hash: str | None = None,
-    encoders: Container[str] = (),
+    find_folder: FindFolder = lambda _: None,
 ) -> Model:
     """A run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of these with commas, or a model's folder, or
     several of one training.
 
-    Of a space or a sweep with one cell the cell may be left out; `encoders` are names that mean a model without a
-    folder. ConfigError for a name that means nothing, runs of
-    several cells or two of one seed, and where no run is done.
+    Of a space or a sweep with one cell the cell may be left out; `find_folder` is asked for a name that is nothing
+    else. ConfigError for a name that means nothing, runs of several cells or two of one seed, and where no run is done.
     """
     parts = [part.strip() for part in name.split(",")]
-    if name in encoders and not os.path.isdir(name):
-        return Model(name, name, folders=(Path(name),))
     several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
     if several:
-        models = [_single(part, ledger, profile, settings, data_hash) for part in parts]
+        models = [_single(part, ledger, profile, settings, data_hash, find_folder) for part in parts]
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
         folders = tuple(dict.fromkeys(folder for model in models for folder in model.folders))
         if folders and (runs or len(folders) < len(models)):
@@ -113,13 +112,18 @@ def model_of(
             raise ConfigError([f"no seeds of one training: model={name}: {what}; name each folder once, or runs alone"])
         model = Model(name, name, runs, folders, [note for model in models for note in model.notes])
     else:
-        model = _single(name, ledger, profile, settings, data_hash)
+        model = _single(name, ledger, profile, settings, data_hash, find_folder)
     _require_one_model(model)
     return model
 
 
 def _single(
-    name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar] | None, data_hash: str | None
+    name: str,
+    ledger: Ledger | None,
+    profile: str | None,
+    settings: Mapping[str, Scalar] | None,
+    data_hash: str | None,
+    find_folder: FindFolder,
 ) -> Model:
     path = Path(name)
     if os.path.isdir(path) or (os.path.isfile(path) and path.suffix not in (".yaml", ".yml")):
@@ -130,9 +134,12 @@ def _single(
     if row is not None:
         return _read_run(name, row)
     named = _space_and_cell(name, ledger)
+    if named is None and (place := find_folder(name)) is not None:
+        return Model(name, name, folders=(place,))
     if named is None:
         valid = [*catalog(), *(sweep.id for sweep in ledger.sweeps())] if ledger else list(catalog())
-        how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), or a model's folder"
+        how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), a model's folder or its name on the hub"
+        how += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
         raise ConfigError([f"unknown model: model={name}; {how}; {nearest(name.partition(':')[0], valid)}"])
     space, cell = named
     if (foreign := find_foreign_sweep(space, ledger)) is not None and ledger is not None:

@@ -19,6 +19,11 @@ from cse_train.user_files import is_path
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
 SMALL_FILES += ["config_sentence_transformers.json", "*Pooling*/config.json"]
 
+MODEL_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*/pytorch_model.bin"]
+"""Of a model of any library: configurations, vocabularies, the weights of all of its modules."""
+OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
+"""Copies of the same weights."""
+
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
 OWN_KINDS = ("bert", "roberta")
@@ -114,10 +119,10 @@ def _check_files(folder: Path, name: str) -> Path:
 def _fetch(name: str) -> Path:
     away = hub_is_away()
     try:
-        folder = _snapshot(name, "model*.safetensors*", away)
+        folder = _snapshot(name, [*SMALL_FILES, "model*.safetensors*"], away)
         if not weight_files(folder):
-            folder = _snapshot(name, "pytorch_model*.bin*", away)
-    except Exception as error:  # the hub client raises a dozen unrelated types; all mean "not to be had"
+            folder = _snapshot(name, [*SMALL_FILES, "pytorch_model*.bin*"], away)
+    except Exception as error:  # as in find_hub_model
         gave = "cannot be reached" if away else f"gave {type(error).__name__}"
         reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {gave}"
         raise ConfigError(
@@ -126,7 +131,21 @@ def _fetch(name: str) -> Path:
     return _check_files(folder, name)
 
 
-def _snapshot(name: str, weights: str, cached: bool) -> Path:
+def find_hub_model(name: str) -> Path | None:
+    """The folder of a model of the hub that any library saved: of the hub's cache, and a name with its owner is fetched
+    unless HF_HUB_OFFLINE. None for what is no such name, or not to be had."""
+    if is_path(name) or name.count("/") > 1:
+        return None
+    away = "/" not in name or hub_is_away()
+    with contextlib.suppress(Exception):  # the hub client raises a dozen unrelated types; all mean "not to be had"
+        folder = _snapshot(name, MODEL_FILES, away)
+        return folder if weight_files(folder) else _snapshot(name, [*MODEL_FILES, "pytorch_model*.bin"], away)
+    return None
+
+
+def _snapshot(name: str, files: list[str], cached: bool) -> Path:
     return Path(
-        huggingface_hub.snapshot_download(name, allow_patterns=[*SMALL_FILES, weights], local_files_only=cached)
+        huggingface_hub.snapshot_download(
+            name, allow_patterns=files, ignore_patterns=OTHER_RUNTIMES, local_files_only=cached
+        )
     )

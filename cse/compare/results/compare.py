@@ -13,8 +13,8 @@ from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import table, text
 
 NAME_HELP = (
-    "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, a model's folder, several runs or folders "
-    "with commas"
+    "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, a model's folder or its name on the hub, "
+    "several runs or folders with commas"
 )
 First = Annotated[str, typer.Argument(metavar="A", help=f"A model: {NAME_HELP}.")]
 Second = Annotated[
