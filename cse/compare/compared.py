@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analysis.ledger import Ledger
-from cse.cli import exit, screen
+from cse.cli import exit, options, screen
 from cse.cli.loader import deferred
 from cse.compare.by_pairs import PairComparison, compare_by_pairs
 from cse.compare.by_queries import QueryComparison, compare_by_queries
 from cse.compare.by_seeds import compare_by_seeds
 from cse.compare.gathered import Gathered, gather, suites_to_score
-from cse.compare.question import DifferenceOptions, ModelOptions
+from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse.compare.text import Comparison
 from cse.tables.lookup import spaces_of_run
 from cse.tables.models import Model
@@ -41,19 +41,18 @@ class Scoring:
     """Tokens."""
 
     @classmethod
-    def of(
-        cls, suites: Sequence[str] | None, paths: DataPaths, pooler: str | None, max_length: int | None
-    ) -> "Scoring":
+    def of(cls, given: ScoringOptions) -> "Scoring":
         """Of suites by name or by their files, as `cse eval` takes them; a line says what each file holds.
 
         ConfigError for a file that cannot be read.
         """
-        if not suites:
-            return cls(None, paths, pooler, max_length)
-        names, files = references.read_suites(list(suites), Path.cwd())
+        paths = options.data_paths(given.data, None, given.senteval)
+        if not given.suite:
+            return cls(None, paths, given.pooler, given.max_length)
+        names, files = references.read_suites(list(given.suite), Path.cwd())
         paths = user_files.add_user_files(paths, files)
         exit.say(user_files.describe_files(paths))
-        return cls(list(dict.fromkeys(names)), paths, pooler, max_length)
+        return cls(list(dict.fromkeys(names)), paths, given.pooler, given.max_length)
 
     def with_sets_of(self, models: Sequence[Model], ledger: Ledger | None) -> "Scoring":
         """With the user's own sets that the models' sweeps name, but for names that are given already."""
@@ -88,7 +87,7 @@ def _compare(
 ) -> Comparison:
     terms, columns = difference.terms(), difference.columns()
     how = how.with_sets_of(models, ledger)
-    left, right = (_score(model, other, columns, ledger, how) for model, other in (models, models[::-1]))
+    left, right = (score_model(model, other, columns, ledger, how) for model, other in (models, models[::-1]))
     common = gather(left, right, ledger, columns, spans=difference.spans())
     pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
     queries = compare_by_queries(common.queries, terms, common.columns, top=top)
@@ -97,7 +96,9 @@ def _compare(
     return Comparison(left, right, terms, common, by_seeds, pairs, texts, queries, asked)
 
 
-def _score(model: Model, other: Model, columns: Sequence[str] | None, ledger: Ledger | None, how: Scoring) -> Model:
+def score_model(
+    model: Model, other: Model, columns: Sequence[str] | None, ledger: Ledger | None, how: Scoring
+) -> Model:
     """The model with the scores that the comparison needs: those of a folder, and of runs those that are asked for."""
     if model.folder is not None:
         names = how.suites or columns or suites_to_score(other, ledger, how.paths)

@@ -11,12 +11,14 @@ from analysis.tables.directions import Terms
 from cse.cli.exit import DONE
 from cse.cli.listing import duration
 from cse.compare.by_seeds import ColumnComparison, GateWord, compare_by_seeds, verdict_of
+from cse.compare.compared import Scoring, score_model
 from cse.compare.facts import column_dict, frame_of, model_dict
-from cse.compare.gathered import Gathered, gather
+from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.loop import Loop, LoopQuestion, ask, refuse_other_seeds
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
 from cse.tables.models import Model
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 
 if TYPE_CHECKING:
@@ -123,20 +125,21 @@ def judge_candidate(
     named: ModelOptions,
     looks: Sequence[int] | None,
     loop: Loop,
+    how: Scoring,
 ) -> GateVerdict:
-    """The word at the level that this question of the loop has. ConfigError for what cannot be judged."""
+    """The word at the level that this question of the loop has; what lacks a score is scored first, as by compare.
+
+    ConfigError for what cannot be judged.
+    """
     terms = difference.terms(looks)
-    left, right = models = named.read_two(candidate, against, ledger)
-    if without := [model.name for model in models if model.folder is not None]:
-        what = f"no seeds: model={without[0]} is a folder, and a gate is about seeds"
-        raise ConfigError([f"{what}; name runs of the ledger, or use cse compare"])
-    assert ledger is not None
-    refuse_other_seeds(left, right)
-    wanted = difference.columns()
-    if wanted is None:  # the dev set that picked the checkpoints of both
-        if left.dev != right.dev:
-            raise ConfigError([f"unlike dev sets: candidate {left.dev}, reference {right.dev}; give --column"])
-        wanted = [str(left.dev)]
+    models = named.read_two(candidate, against, ledger)
+    refuse_other_seeds(*models)
+    how = how.with_sets_of(models, ledger)
+    wanted = difference.columns() or how.suites or _list_dev_sets(*models, how.paths)
+    left, right = models = (
+        score_model(models[0], models[1], wanted, ledger, how),
+        score_model(models[1], models[0], wanted, ledger, how),
+    )
     common = gather(left, right, ledger, wanted, spans=difference.spans(), cosines=False)
     first = compare_by_seeds(common.columns, terms)
     seen = {column.column: column.difference for column in first}
@@ -146,12 +149,21 @@ def judge_candidate(
     return GateVerdict(word, columns, _price(columns, more, models), asked, terms, left, right, common)
 
 
+def _list_dev_sets(candidate: Model, reference: Model, paths: DataPaths) -> list[str]:
+    """The set that picked the checkpoints of both, of which a folder's is not known. ConfigError for two."""
+    if not (candidate.runs and reference.runs):
+        return suites_to_score(candidate if candidate.runs else reference, None, paths)
+    if candidate.dev != reference.dev:
+        raise ConfigError([f"unlike dev sets: candidate {candidate.dev}, reference {reference.dev}; give --column"])
+    return [str(candidate.dev)]
+
+
 def _price(columns: Sequence[ColumnComparison], more: int | None, models: Sequence[Model]) -> MoreSeeds:
     """The runs that both sides lack of as many seeds as decide every column, and their seconds."""
     if more is None:
         return MoreSeeds(None, None, None)
     total = max((column.seeds_needed or 0 for column in columns if column.word == "undecided"), default=0)
-    lacking = [max(0, total - len(model.runs)) if more else 0 for model in models]
+    lacking = [max(0, total - len(model.names)) if more else 0 for model in models]
     each = [_mean_seconds(model.runs) for model in models]
     is_timed = all(seconds is not None or not runs for seconds, runs in zip(each, lacking, strict=True))
     seconds = sum(runs * (seconds or 0.0) for seconds, runs in zip(each, lacking, strict=True))

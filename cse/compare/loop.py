@@ -21,6 +21,7 @@ from cse_train.fields import ConfigError
 LOG_NAME = "cse gate "
 """Begins what stands in the log in place of a sweep's name."""
 DEFAULT_LOOP = "main"
+NO_RUNS = "both sides are folders, which are no runs of a ledger; --candidates N shares the level among N of them"
 SEEDS_FOR_A_WORD = 2
 """Of both sides; with one no interval exists."""
 
@@ -76,8 +77,7 @@ def hash_configuration(run: RunRow) -> str:
 
 def refuse_other_seeds(candidate: Model, reference: Model) -> None:
     """ConfigError where both are one configuration: a change of seed is no improvement."""
-    runs = [*candidate.runs, *reference.runs]
-    if not differing_settings(runs):
+    if candidate.runs and reference.runs and not differing_settings([*candidate.runs, *reference.runs]):
         a, b = (model.runs[0].signature[:NAME_DIGITS] for model in (candidate, reference))
         line = f"seen: candidate={candidate.name} is the reference with other seeds (run {a}, run {b})"
         raise ConfigError([f"{line}; change a setting, a seed is no improvement"])
@@ -142,7 +142,7 @@ class _Question:
 
 def ask(
     loop: Loop,
-    ledger: Ledger,
+    ledger: Ledger | None,
     sides: tuple[Model, Model],
     differences: Mapping[str, float],
     looks: Sequence[int] | None = None,
@@ -152,7 +152,12 @@ def ask(
 
     `differences`: column -> candidate minus reference. `looks`: numbers of seeds named before the first, which make one
     question of all of them. ConfigError where another number of candidates was announced, and where all were asked.
+    Where no side has a run that the log could name, the level is that of a first question.
     """
+    logged_run = next((run.signature for model in sides for run in model.runs), None)
+    if ledger is None or logged_run is None:
+        level = spend(1, loop.candidates, family)
+        return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
     space, columns, before = f"{LOG_NAME}{loop.name}", sorted(differences), ledger.looks(f"{LOG_NAME}{loop.name}")
     question = _question_of(sides, columns, looks)
     candidates, entries = _announced(loop, before), _entries(before, columns)
@@ -163,16 +168,15 @@ def ask(
     entry, uncounted = question.entry(old or question.id), ""
     again = old is not None and entry in entries[old]
     if not again:
-        first = sides[0].runs[0].signature
         try:
-            ledger.add_look(Look(space, entry.rule, candidates or 0, first, tuple(columns), dict(differences)))
+            ledger.add_look(Look(space, entry.rule, candidates or 0, logged_run, tuple(columns), dict(differences)))
             entries = _entries(ledger.looks(space), columns)
         except LedgerError as error:
             uncounted = str(error).partition(";")[0]
     names = list(entries)
     number = (names.index(entry.question) if entry.question in names else len(names)) + 1
     others = {look.signature: None for look in before
-              if (made := _Entry.read(look)).configuration == question.configuration
+              if sides[0].runs and (made := _Entry.read(look)).configuration == question.configuration
               and made.question != entry.question}  # fmt: skip
     return LoopQuestion(
         loop.name, number, candidates, spend(number, candidates, family), again, tuple(others), uncounted
@@ -186,9 +190,8 @@ def _question_of(sides: tuple[Model, Model], columns: Sequence[str], looks: Sequ
     if common:
         pairs = [sorted(side[seed] for side in by_seed) for seed in common]
     else:
-        ordered = [[side[seed] for seed in sorted(side)] for side in by_seed]
-        pairs = [sorted(filter(None, both)) for both in itertools.zip_longest(*ordered)]
-    configurations = [hash_configuration(model.runs[0]) for model in sides]
+        pairs = [sorted(filter(None, both)) for both in itertools.zip_longest(*(model.names for model in sides))]
+    configurations = [hash_configuration(model.runs[0]) if model.runs else model.names[0][:16] for model in sides]
     key = [sorted(configurations), list(columns), list(looks or ())]
     return _Question(key, configurations[0], pairs, bool(looks))
 

@@ -10,7 +10,7 @@ import typer
 from analysis.ledger import Ledger
 from analysis.statistics.looks import FAMILY
 from analysis.tables.directions import TIE_MARGIN, Terms
-from cse.cli import options
+from cse.cli import model_options, options
 from cse.cli.model_options import find_folder
 from cse.tables.baselines import START
 from cse.tables.lookup import encoder_of
@@ -38,7 +38,15 @@ Spans = Annotated[
     ),
 ]
 Level = Annotated[float, typer.Option(help="How often any word may be wrong; all columns share it.")]
-
+Suites = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suite",
+        help="First score what lacks these suites, by name or by a file of your own (docs/your_data.md); "
+        "comma-separated, repeatable.",
+        show_default=False,
+    ),
+]
 
 UNTRAINED = "untrained"
 """The name of the encoder that A's runs began with."""
@@ -72,6 +80,17 @@ class DifferenceOptions:
             except ValueError as error:
                 raise ConfigError([f"wrong scale: scale={word}; write --scale 1, or --scale COLUMN=1"]) from error
         return widths
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """How what lacks a score gets it."""
+
+    suite: Suites = None
+    data: options.Data = None
+    senteval: options.SentEval = None
+    pooler: model_options.Pooler = None
+    max_length: model_options.MaxLength = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,7 @@ def _score(
             score.cosines.cosines if score.cosines else None,
             score.cosines.gold if score.cosines else None,
             score.queries,
+            model.content_hash,
         )
         for score in evaluate(model, paths, suites, {})
         if not math.isnan(score.value)

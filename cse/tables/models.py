@@ -45,6 +45,8 @@ class ModelScore:
     gold: np.ndarray | None = None
     queries: np.ndarray | None = None
     """float64 [queries], times 100, of retrieval sets of one's own alone."""
+    weights: str = ""
+    """Hash of the model's."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,12 @@ class Model:
         """Each folder's score; empty where one has none."""
         scores = [each[column] for each in self.scores if column in each]
         return scores if len(scores) == len(self.folders) else []
+
+    @property
+    def names(self) -> list[str]:
+        """The signatures of its runs by their seeds; of folders that were scored the hashes of their weights."""
+        runs = [run.signature for run in sorted(self.runs, key=lambda run: run.seed)]
+        return runs or [next(iter(scores.values())).weights for scores in self.scores]
 
     @property
     def seeds(self) -> list[int]:

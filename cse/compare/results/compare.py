@@ -6,10 +6,10 @@ import typer
 
 from analysis.render.documents import dump_json
 from analysis.render.formats import render
-from cse.cli import ledgers, model_options, options, screen
+from cse.cli import ledgers, options, screen
 from cse.cli.table_text import TableFormat
 from cse.compare.compared import Scoring, compare_models
-from cse.compare.question import DifferenceOptions, ModelOptions
+from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse.compare.text import table, text
 
 NAME_HELP = (
@@ -32,15 +32,6 @@ Also = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option(min=0, help="Sentence pairs and queries to list in which A and B differ most.")]
-Suites = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--suite",
-        help="First score what lacks these suites, by name or by a file of your own (docs/your_data.md); "
-        "comma-separated, repeatable.",
-        show_default=False,
-    ),
-]
 
 
 @options.add_arguments
@@ -51,20 +42,15 @@ def compare(
     also: Also = None,
     difference: DifferenceOptions,
     top: Top = 5,
-    suite: Suites = None,
+    how: ScoringOptions,
     named: ModelOptions,
-    data: options.Data = None,
-    senteval: options.SentEval = None,
-    pooler: model_options.Pooler = None,
-    max_length: model_options.MaxLength = None,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: TableFormat = None,
 ) -> None:
     """Compare two models: differences with intervals over seeds, and over the sentence pairs or queries of a set."""
-    paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
-    how = Scoring.of(suite, paths, pooler, max_length)
-    made = compare_models(a, b, opened, difference, named, how, top, also or ())
+    opened = ledgers.existing_ledger(ledger, storage)
+    made = compare_models(a, b, opened, difference, named, Scoring.of(how), top, also or ())
     if form == "json":
         print(dump_json(made.as_dict()))
     elif form in (None, "md"):

@@ -7,14 +7,18 @@ import typer
 from analysis.render.documents import dump_json
 from cse.cli import ledgers, options
 from cse.cli.listing import FormatOption
+from cse.compare.compared import Scoring
 from cse.compare.judged import judge_candidate
 from cse.compare.loop import DEFAULT_LOOP, Loop
-from cse.compare.question import DifferenceOptions, ModelOptions
+from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse_train.fields import ConfigError
 
 Candidate = Annotated[
     str,
-    typer.Argument(metavar="CANDIDATE", help="SPACE:CELL, SWEEP:CELL, or runs with commas, as `cse compare` has it."),
+    typer.Argument(
+        metavar="CANDIDATE",
+        help="SPACE:CELL, SWEEP:CELL, runs or folders with commas: as `cse compare` has it.",
+    ),
 ]
 Against = Annotated[str, typer.Option("--against", metavar="REFERENCE", help="What it is compared with, named alike.")]
 Looks = Annotated[
@@ -47,6 +51,7 @@ def gate(
     loop: LoopName = DEFAULT_LOOP,
     candidates: Candidates = None,
     n_more: NMore = False,
+    how: ScoringOptions,
     named: ModelOptions,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
@@ -55,12 +60,10 @@ def gate(
     """Say whether a candidate is better, a tie or worse, or needs more seeds; the exit code says so too.
 
     0: better or tie, 3: worse, 4: more seeds, or no signal (its runs did not train), 2: your mistake. Without --column
-    the dev set decides. Every question is logged, and each costs its level.
+    those of --suite decide, else the dev set. Every question is logged, and each costs its level.
     """
-    given = Loop(loop, candidates)
-    made = judge_candidate(
-        candidate, against, ledgers.existing_ledger(ledger, storage), difference, named, _numbers(looks), given
-    )
+    given, opened = Loop(loop, candidates), ledgers.existing_ledger(ledger, storage)
+    made = judge_candidate(candidate, against, opened, difference, named, _numbers(looks), given, Scoring.of(how))
     print(dump_json(made.as_dict()) if form == "json" else made.text(n_more))
     return made.exit_code
 

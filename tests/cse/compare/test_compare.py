@@ -226,7 +226,6 @@ def test_a_cell_of_a_space_with_unfinished_runs_says_so(
         (("gate", A, "--against", B, "--looks", "3,x"), "wrong looks: looks=3,x; give numbers of seeds"),
         (("gate", A, "--against", B, "--looks", "5,3"), "looks are growing numbers of seeds: looks=[5, 3]"),
         (("gate", A, "--against", B, "--looks", "2,3,4,5,6"), "at most 4 looks: looks=[2, 3, 4, 5, 6]"),
-        (("gate", "wiki-l1-h64", "--against", B), "no seeds: model=wiki-l1-h64 is a folder, and a gate is about seeds"),
     ],
 )
 def test_mistakes(

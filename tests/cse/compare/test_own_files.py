@@ -129,6 +129,8 @@ def test_a_folder_is_scored_on_the_set_by_which_the_runs_were_picked(
     for model in (name, "mine:temperature=0.05"):
         (column,) = facts(capsys, "compare", model, "wiki-l1-h64", "--pooler", "mean")["columns"]
         assert (column["column"], column["B"]["n"]) == ("shop", 1)
+        made = facts(capsys, "gate", model, "--against", "wiki-l1-h64", "--pooler", "mean", code=4)
+        assert made["columns"][0]["difference"] == column["difference"], "by the same set"
     Path("mine.yaml").unlink()
     line = refusal(capsys, "compare", name, "wiki-l1-h64", "--pooler", "mean")
     assert line.startswith("cse: no set to score: ") and line.endswith("; give --suite FILE")
