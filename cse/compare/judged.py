@@ -133,7 +133,7 @@ def judge_candidate(
     """
     terms = difference.terms(looks)
     models = named.read_two(candidate, against, ledger)
-    refuse_other_seeds(*models)
+    refuse_other_seeds(*models, ledger)
     how = how.with_sets_of(models, ledger)
     wanted = difference.columns() or how.suites or _list_dev_sets(*models, how.paths)
     left, right = models = (

@@ -14,6 +14,8 @@ from analysis.ledger.selection_log import Look
 from analysis.statistics.looks import FAMILY, spend
 from analysis.tables.spec import plain
 from cse.tables.build import SEED_SETTINGS
+from cse.tables.imported import IMPORTED
+from cse.tables.imported.metric import list_imported_sweeps
 from cse.tables.models import NAME_DIGITS, Model, differing_settings
 from cse_train.config import effective
 from cse_train.fields import ConfigError
@@ -68,16 +70,26 @@ class LoopQuestion:
         return [*said, *([f"this question is not counted: {self.uncounted}"] if self.uncounted else [])]
 
 
-def hash_configuration(run: RunRow) -> str:
+def hash_configuration(run: RunRow, ledger: Ledger) -> str:
     """16 hex digits of all settings but the seed, and of the content of the inputs."""
     settings = effective({"method": run.method, **run.config})
     kept = {name: plain(value) for name, value in settings.items() if name not in SEED_SETTINGS}
-    return digest([kept, dict(run.identity)])
+    sweep = _find_imported_sweep(run, ledger)
+    return digest([kept, dict(run.identity), *([sweep] if sweep else [])])
 
 
-def refuse_other_seeds(candidate: Model, reference: Model) -> None:
+def _find_imported_sweep(run: RunRow, ledger: Ledger) -> str:
+    """Where an import brought a run, whose tool may not say in what it differs from runs elsewhere; empty for ours."""
+    found = list_imported_sweeps(ledger, {run.signature}) if IMPORTED in run.identity else []
+    return found[0].id if found else ""
+
+
+def refuse_other_seeds(candidate: Model, reference: Model, ledger: Ledger | None) -> None:
     """ConfigError where both are one configuration: a change of seed is no improvement."""
-    if candidate.runs and reference.runs and not differing_settings([*candidate.runs, *reference.runs]):
+    if ledger is None or not (candidate.runs and reference.runs):
+        return
+    sweeps = {_find_imported_sweep(model.runs[0], ledger) for model in (candidate, reference)}
+    if len(sweeps) == 1 and not differing_settings([*candidate.runs, *reference.runs]):
         a, b = (model.runs[0].signature[:NAME_DIGITS] for model in (candidate, reference))
         line = f"seen: candidate={candidate.name} is the reference with other seeds (run {a}, run {b})"
         raise ConfigError([f"{line}; change a setting, a seed is no improvement"])
@@ -159,7 +171,7 @@ def ask(
         level = spend(1, loop.candidates, family)
         return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
     space, columns, before = f"{LOG_NAME}{loop.name}", sorted(differences), ledger.looks(f"{LOG_NAME}{loop.name}")
-    question = _question_of(sides, columns, looks)
+    question = _question_of(sides, columns, looks, ledger)
     candidates, entries = _announced(loop, before), _entries(before, columns)
     old = next((name for name, logged in entries.items() if question.continues(logged)), None)
     if candidates is not None and old is None and len(entries) >= candidates:
@@ -183,7 +195,9 @@ def ask(
     )
 
 
-def _question_of(sides: tuple[Model, Model], columns: Sequence[str], looks: Sequence[int] | None) -> _Question:
+def _question_of(
+    sides: tuple[Model, Model], columns: Sequence[str], looks: Sequence[int] | None, ledger: Ledger
+) -> _Question:
     """The same for A against B and B against A."""
     by_seed = [{run.seed: run.signature for run in model.runs} for model in sides]
     common = sorted(by_seed[0].keys() & by_seed[1].keys())
@@ -191,7 +205,9 @@ def _question_of(sides: tuple[Model, Model], columns: Sequence[str], looks: Sequ
         pairs = [sorted(side[seed] for side in by_seed) for seed in common]
     else:
         pairs = [sorted(filter(None, both)) for both in itertools.zip_longest(*(model.names for model in sides))]
-    configurations = [hash_configuration(model.runs[0]) if model.runs else model.names[0][:16] for model in sides]
+    configurations = [
+        hash_configuration(model.runs[0], ledger) if model.runs else model.names[0][:16] for model in sides
+    ]
     key = [sorted(configurations), list(columns), list(looks or ())]
     return _Question(key, configurations[0], pairs, bool(looks))
 

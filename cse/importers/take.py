@@ -55,11 +55,12 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     earlier = _read_known(ledger, there)
     named = name_runs([_find_earlier(run, taking, there) for run in once], earlier, taking.sweep)
     _require_one_source(named, earlier, there, taking)
-    known = {each.id: each for each in earlier}
+    rows = {row.signature: row for row in ledger.runs(signatures=[taking.sign(run.id) for run in named])}
+    known = {each.id: each for each in _read_known(ledger, rows)}  # another sweep's too: a run has one row
     told_apart = [_keep_known(run, known.get(run.id)) for run in _require_unlike(named, taking)]
-    numbered = {run.id: there[taking.sign(run.id)].seed for run in earlier if taking.sign(run.id) in there}
+    numbered = {id: rows[taking.sign(id)].seed for id in known if taking.sign(id) in rows}
     seeds = number_seeds(told_apart, numbered, taking.score)
-    stored = read_scores(ledger, there)
+    stored = read_scores(ledger, rows)
     columns = [asked for asked in taking.metrics if asked.name != taking.score or not taking.is_dev]
     beside = [_declare(asked, scored, stored) for asked in columns]
     maker = RecordMaker(taking, metric, beside, stored)
@@ -73,7 +74,8 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
         if not str(error).startswith("two results"):
             raise
         line = str(error).partition(";")[0]
-        raise ConfigError([f"{line}; the run changed there: give another --as and --ledger"]) from error
+        how = "the run changed there, or another sweep has it by another score: give another --as and --ledger"
+        raise ConfigError([f"{line}; {how}"]) from error
     lines = [f"left out: {number_of(repeated, 'row')} with what another row says, its seed too"] if repeated else []
     return merged, [*left.lines(len(renamed) - len(scored), taking.score), *lines], metric
 
@@ -130,7 +132,7 @@ def _require_metrics(runs: Sequence[ForeignRun], metrics: Sequence[Asked]) -> No
 
 
 def _read_known(ledger: Ledger, rows: Mapping[str, RunRow]) -> list[KnownRun]:
-    """What an earlier import of the sweep brought."""
+    """What an earlier import brought."""
     earlier = []
     for signature, attempts in ledger.provenance(rows).items():
         details = attempts[-1].details

@@ -7,10 +7,10 @@ turned; `Metric.measured` turns it back.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.sweep_spec import TURNED, SweepSpec
 from analysis.tables.results import DEV
 from analysis.tables.spec import MetricScale, Sense
@@ -87,10 +87,17 @@ def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
 def metric_of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
     """The metric of runs of an imported sweep, or of a loop of their own; None for runs that our loop trained."""
     names = {run.signature for run in runs if IMPORTED in run.identity}
-    for sweep in ledger.sweeps() if names else ():
-        if sweep.spec.imported and not names.isdisjoint(ledger.signatures(sweep.id)):
-            return metric_of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
+    found = list_imported_sweeps(ledger, names) if names else []
+    if found:  # they have one score, and some may say how wide its range is
+        newest = ([sweep for sweep in found if sweep.spec.span is not None] or found)[-1]
+        return metric_of_spec(newest.spec, ledger.runs(sweep=newest.id))
     return None if names else _metric_of_loop(ledger, runs)
+
+
+def list_imported_sweeps(ledger: Ledger, signatures: Set[str]) -> list[SweepRow]:
+    """The sweeps into which one of these runs was imported, the oldest first."""
+    sweeps = (sweep for sweep in ledger.sweeps() if sweep.spec.imported)
+    return [sweep for sweep in sweeps if not signatures.isdisjoint(ledger.signatures(sweep.id))]
 
 
 def _metric_of_loop(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:

@@ -1,4 +1,4 @@
-"""Imported runs from which a gate cannot learn: one seed a side, fifty rows of one value, no seeds at all."""
+"""Imported runs from which a gate cannot learn: one seed a side, fifty rows of one value, no seeds, no settings."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,8 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     texts = {
         "one": "model,seed,acc\na,0,0.8\nb,0,0.9\n",
         "same": "model,seed,acc\n" + "".join(f"{model},{seed},0.8\n" for model in "ab" for seed in range(25)),
+        "old": "seed,acc\n0,0.70\n1,0.71\n2,0.72\n",
+        "new": "seed,acc\n0,0.80\n1,0.81\n2,0.825\n",
         "unseeded": "model,acc\n" + "".join(f"{model},{0.8 + i / 1000}\n" for model in "ab" for i in range(3)),
     }
     for name, text in texts.items():
@@ -53,3 +55,24 @@ def test_rows_without_seeds_are_numbered_and_none_is_common(capsys: pytest.Captu
     assert main(["gate", "unseeded:model=a", "--against", "unseeded:model=b", "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert (made["verdict"], made["columns"][0]["common"], made["columns"][0]["A"]["n"]) == ("tie", 0, 3)
+
+
+def test_two_files_without_settings_are_two_models(capsys: pytest.CaptureFixture[str], take: None) -> None:
+    """Nothing in them says in what they differ, and they are not one configuration with other seeds."""
+    assert main(["gate", "new", "--against", "old"]) == 0
+    assert capsys.readouterr().out.startswith("better: acc +0.1017 (")
+
+
+def test_a_range_that_a_later_import_declares_counts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(
+        f"{name}{seed},{name},{seed},{value}\n" for name, value in (("a", 0.8), ("b", 0.9)) for seed in (0, 1)
+    )
+    Path("r.csv").write_text("id,model,seed,reward\n" + rows, encoding="utf8")
+    for words in (["r"], ["r1", "--scale", "1"]):
+        assert main(["import", "wandb", "r.csv", "--rename", "model=model", "--score", "reward", "--as", *words]) == 0
+    capsys.readouterr()
+    assert main(["gate", "r1:model=a", "--against", "r1:model=b"]) == 3
+    assert "no tie is told" not in capsys.readouterr().out

@@ -121,6 +121,14 @@ def test_what_would_mix_two_metrics_in_a_column_is_refused(
     assert say(WITH_IDS, "--score", "sts_dev", "--scale", "100").startswith("0 runs imported, 2 already there\n")
 
 
+def test_a_run_of_two_sweeps_keeps_what_either_import_says(say: Callable[..., str], tmp_path: Path) -> None:
+    say(WITH_IDS, "--rename", "loss=train.loss")
+    assert say(WITH_IDS, "--as", "v").startswith("0 runs imported, 2 already there")
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    assert sorted(run.config["train.loss"] for run in ledger.runs(sweep="w")) == [0.4, 0.5]
+    assert {link.cell["train.loss"] for link in ledger.cells("v")} == {0.4, 0.5} and len(ledger.runs()) == 2
+
+
 def test_rename_takes_a_column_of_any_kind_as_a_setting(say: Callable[..., str], tmp_path: Path) -> None:
     page = PAGE.replace("Runtime", "pooler").replace(",10,", ",cls,").replace(",11,", ",mean,")
     say(page, "--rename", "learning_rate=train.learning_rate", "--rename", "pooler=method.pooler")
