@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import Record
-from analysis.ledger.exchange.merge import METRICS
+from analysis.ledger.exchange.merge import FOREIGN_METRICS
 from analysis.ledger.schema import digest
 from analysis.run_state import RunState
 from analysis.tables.spec import Sense
@@ -84,7 +84,7 @@ class RecordMaker:
         details = {
             "source": f"{taking.tool} {taking.source}",
             "id": run.id,
-            METRICS: dict(run.metrics),
+            FOREIGN_METRICS: dict(run.metrics),
             **({"row": run.row, "sha256": hash_file(taking.source)} if run.row else {}),
             **({"about": taking.about} if taking.about else {}),
             **({"licence": taking.licence} if taking.licence else {}),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.columns import Record
-from analysis.ledger.exchange.merge import METRICS, Merged, RecordSource
+from analysis.ledger.exchange.merge import FOREIGN_METRICS, Merged, RecordSource
 from analysis.tables.labels import number_of
 from cse.importers import ForeignRun
 from cse.importers.identity import KnownRun, name_runs
@@ -137,7 +137,7 @@ def _read_known(ledger: Ledger, rows: Mapping[str, RunRow]) -> list[KnownRun]:
     for signature, attempts in ledger.provenance(rows).items():
         details = attempts[-1].details
         settings = {name: value for name, value in rows[signature].config.items() if name != DEV}
-        metrics = details.get(METRICS)
+        metrics = details.get(FOREIGN_METRICS)
         earlier.append(KnownRun(str(details.get("id")), settings, metrics if isinstance(metrics, dict) else {}))
     return earlier
 

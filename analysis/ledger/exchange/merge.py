@@ -24,7 +24,7 @@ SAME = ("method", "seed")
 RESULT = ("examples", "best", "best_examples")
 """What two finished runs of one signature have in common, beside their scores."""
 
-METRICS = "metrics"
+FOREIGN_METRICS = "metrics"
 """What an attempt notes of another tool's run: every number that the tool has of it."""
 
 Key = tuple[str, str]
@@ -104,7 +104,7 @@ def _merge_runs(
     for score in queries.scores(connection, here):
         values[score.signature][score.suite, score.protocol_hash] = score.value
     noted = queries.provenance(connection, here) if source.sweep is not None else {}
-    metrics = {name: attempts[-1].details.get(METRICS) for name, attempts in noted.items()}
+    metrics = {name: attempts[-1].details.get(FOREIGN_METRICS) for name, attempts in noted.items()}
     fresh, scores = [], []
     for record in chunk:
         row, have = here.get(record["signature"]), values[record["signature"]]
@@ -156,7 +156,7 @@ def _difference(
 
 def _say(record: Record) -> tuple[Any, ...]:
     """Settings, seed and metrics of another tool's run."""
-    return record["config"], record["seed"], record["attempts"][-1]["details"].get(METRICS)
+    return record["config"], record["seed"], record["attempts"][-1]["details"].get(FOREIGN_METRICS)
 
 
 def _finite(value: Any) -> Any:
