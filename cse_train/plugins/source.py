@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import io
 import os
+import re
 import sys
 import sysconfig
 import tokenize
@@ -54,35 +55,47 @@ def state(file: Path) -> tuple[int, int]:
 def file_of(module: str) -> Path | None:
     """The source file of a module, without importing it; None where it is none."""
     top, *rest = module.split(".")
-    folder = folder_of(top)
-    if folder is None:
-        return None
-    base = folder.joinpath(top, *rest)
-    return next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
+    bases = [place.joinpath(*rest) for place in _find_places(top)]
+    files = (file for base in bases for file in (base / "__init__.py", base.with_suffix(".py")))
+    return next((file for file in files if file.is_file()), None)
 
 
-def folder_of(top: str) -> Path | None:
-    """The folder in which a top-level module or package lies."""
+def _find_places(top: str) -> list[Path]:
+    """The folders of a top-level package, or a module's file without its ending; of a namespace the user's alone."""
     if top in OUR_PACKAGES:
-        return HOME
+        return [HOME / top]
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
-        return None
+        return []
     if spec is None:
-        return None
-    locations = [*(spec.submodule_search_locations or [])]
-    return Path(locations[0]).parent if locations else Path(spec.origin).parent if spec.origin else None
+        return []
+    origin = [Path(spec.origin).with_name(top)] if spec.origin else []
+    places = [*map(Path, spec.submodule_search_locations or [])] or origin
+    return [place for place in places if not _is_library(place)] or places
 
 
 @functools.cache
 def is_installed(top: str) -> bool:
     """Whether a top-level module belongs to Python or to an installed package, whose versions the ledger has."""
-    folder = None if top in sys.stdlib_module_names else folder_of(top)
+    return top in sys.stdlib_module_names or all(map(_is_library, _find_places(top)))
+
+
+def _is_library(place: Path) -> bool:
+    folder = place.parent.resolve()
     roots = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")]
-    if folder is None or LIBRARY_FOLDERS & {*folder.resolve().parts}:
+    if LIBRARY_FOLDERS & {*folder.parts} or any(folder.is_relative_to(root) for root in roots):
         return True
-    return any(folder.resolve().is_relative_to(root) for root in roots)
+    return place.name in list_distributed(folder)
+
+
+def list_distributed(folder: Path) -> set[str]:
+    """Top-level modules that installed packages have put into a folder, as `pip install --target` does.
+
+    Such a package lists its files in a .dist-info beside them; one that is installed as editable has none there.
+    """
+    records = (record.read_text(encoding="utf8").splitlines() for record in folder.glob("*.dist-info/RECORD"))
+    return {re.split("[/.]", line)[0] for lines in records for line in lines}
 
 
 def _imports(name: str, file: Path) -> Iterator[str]:

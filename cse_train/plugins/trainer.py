@@ -26,7 +26,7 @@ PROGRAM_LENGTH = 50
 """Characters of a program in its name, which a ledger keeps."""
 GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
 """What a template may name beside parameters; `${args}` stands for one option for each of these."""
-BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root")
+BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root", "places")
 """Of the declaration, what says where things lie: the same trainer elsewhere has the same name."""
 
 Direction = Literal["max", "min"]
@@ -53,6 +53,8 @@ class Trainer(Plugin):
     """The user's file; `file` is the sweep's copy of it."""
     root: Path = Path()
     """The folder in which the modules lie that it imports: the script's, or the copy's."""
+    places: tuple[tuple[str, str], ...] = ()
+    """Of the copy: each top-level module with the folder from which it was copied."""
     function: str = ""
     """What is called; empty for a script, which is run."""
     parameters: Parameters = ()
@@ -69,21 +71,28 @@ class Trainer(Plugin):
         return True
 
     def files(self) -> dict[str, Path]:
-        """The script, and what it imports from its folder or from outside of installed packages, at any depth."""
+        """The script, and what it imports from its folder or from elsewhere but installed packages, at any depth."""
+        distributed = source.list_distributed(self.root)
 
         def find(module: str) -> Path | None:
             if module == self.module:
                 return self.file
+            top = module.partition(".")[0]
             base = self.root.joinpath(*module.split("."))
             beside = next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
-            top = module.partition(".")[0]
+            if beside is not None and top not in distributed:
+                return beside
             installed = top in source.OUR_PACKAGES or source.is_installed(top)
-            return beside or (None if installed else source.file_of(module))
+            return None if installed else source.file_of(module)
 
         return source.follow_imports(self.roots, lambda module: True, find)
 
     def move(self, folder: Path, file: Path) -> "Trainer":
-        return dataclasses.replace(self, file=file, root=folder)
+        places: dict[str, str] = {}
+        for module, copied in self.files().items():
+            base = copied.parent if copied.name == "__init__.py" else copied
+            places.setdefault(module.partition(".")[0], str(base.parents[module.count(".")]))
+        return dataclasses.replace(self, file=file, root=folder, places=tuple(places.items()))
 
     def declare_options(self) -> type[Options]:
         return _make_options(self.name, self.parameters, self.score, self.data, self.steps)

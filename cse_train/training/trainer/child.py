@@ -13,6 +13,7 @@ from types import ModuleType, TracebackType
 
 from cse_train.training.trainer import trial as own
 from cse_train.training.trainer.callback import watch_import
+from cse_train.training.trainer.copies import CopiedModules
 from cse_train.training.trainer.trial import Trial, TrialStopped
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
@@ -33,6 +34,7 @@ def main() -> int:
     watch_import(trial)
     sys.argv = [order.script, *order.arguments]
     sys.path[:0] = dict.fromkeys([order.root, str(Path(order.script).parent)])
+    sys.meta_path.insert(0, CopiedModules(order.root, order.places))
     try:
         _call(order, trial)
     except TrialStopped:
@@ -114,7 +116,7 @@ def _tell(error: BaseException, order: TrialOrder) -> str:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}:{error.lineno})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = f"{type(error).__name__}: {lines[0][:REASON_LENGTH]}" if lines else type(error).__name__
-    roots = tuple(str(place) + os.sep for place in dict.fromkeys([Path(order.script).parent, Path(order.root)]))
+    roots = tuple(str(place) + os.sep for place in {Path(order.script).parent, order.root, *order.places.values()})
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -117,11 +117,11 @@ class _Attempt:
         }  # fmt: skip
         arguments = trainer.arguments(params, **given, best_dir=str(self.folder.best))
         return TrialOrder(
-            script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), function=trainer.function,
-            arguments=[] if trainer.function else arguments, params=params, seed=run.train.seed,
-            score=trainer.score.name, steps=trainer.steps, last=str(self.folder.last), best=str(self.folder.best),
-            mark=mark, resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
-            wire=wire, life=life, parent=os.getpid(),
+            script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), places=dict(trainer.places),
+            function=trainer.function, arguments=[] if trainer.function else arguments, params=params,
+            seed=run.train.seed, score=trainer.score.name, steps=trainer.steps, last=str(self.folder.last),
+            best=str(self.folder.best), mark=mark, wire=wire, life=life, parent=os.getpid(),
+            resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
 
     def _hear(self, said: Json, program: Program) -> None:

@@ -22,6 +22,8 @@ class TrialOrder:
     """The file that is read: the sweep's copy."""
     root: str
     """Where the modules lie that it imports."""
+    places: dict[str, str]
+    """Top-level module -> the folder from which it was copied there."""
     function: str
     arguments: list[str]
     params: dict[str, Scalar]
