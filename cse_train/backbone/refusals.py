@@ -1,9 +1,11 @@
 """Folders of models that are no encoder of texts as they lie there: said before any weights are read, with the way out.
 
-The folder's files are read as they are; nothing in them is run.
+The folder's files are read as they are; nothing in them is run. An adapter's base is a folder of its own, which has to
+stay the one that it was trained on.
 """
 
 import contextlib
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +13,18 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from cse_train.fields import ConfigError
+from cse_train.files import PROGRAM_MARK, replace_file
+from cse_train.text.corpora.files import file_hash, join_hash
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 ADAPTER_FILE = "adapter_config.json"
+BASES = "bases"
+"""In a program's mark: folder of a base model -> the hash of its files."""
+BASE_KEY = "base_model_name_or_path"
+BASE_PATTERNS = ("*.json", "*.safetensors", "pytorch_model*.bin")
+"""The files of a base whose content counts."""
 OTHER_PARTS = ("vision_config", "audio_config")
 """In the configuration of a model that reads more than texts."""
 STATIC_TENSORS = frozenset(("embedding.weight", "embeddings", "weights", "mapping"))
@@ -80,3 +89,37 @@ def _read(file: Path) -> dict[str, Any]:
         content = json.loads(file.read_text(encoding="utf8"))
         return content if isinstance(content, dict) else {}
     return {}
+
+
+def place_bases(folder: Path) -> dict[str, str]:
+    """Let the adapters in a folder name bases that are folders here by absolute paths; what those hash to.
+
+    The adapter is opened from elsewhere. A base of the hub keeps its name and has no hash here.
+    """
+    bases = {}
+    for config in folder.rglob(ADAPTER_FILE):
+        said = json.loads(config.read_text(encoding="utf8"))
+        base = Path(said.get(BASE_KEY) or "").resolve()
+        if said.get(BASE_KEY) and base.is_dir():
+            text = json.dumps({**said, BASE_KEY: str(base)}, indent=2)
+            replace_file(config, functools.partial(Path.write_text, data=text, encoding="utf8"))
+            bases[str(base)] = _hash_base(base)
+    return bases
+
+
+def require_bases(folder: Path) -> None:
+    """ConfigError where a base is gone, or has other files than when the adapter in this folder was trained."""
+    mark = folder / PROGRAM_MARK
+    bases = json.loads(mark.read_text(encoding="utf8")).get(BASES, {}) if mark.is_file() else {}
+    for base, digest in bases.items():
+        if not Path(base).is_dir():
+            raise ConfigError([f"no such base: model={folder} is an adapter of {base}; put that folder back"])
+        if _hash_base(Path(base)) != digest:
+            line = (
+                f"another base: model={folder} is an adapter of {base}, whose files have changed since it was trained"
+            )
+            raise ConfigError([f"{line}; put those back"])
+
+
+def _hash_base(base: Path) -> str:
+    return join_hash(*(file_hash(file) for pattern in BASE_PATTERNS for file in sorted(base.rglob(pattern))))[:16]

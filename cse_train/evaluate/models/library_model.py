@@ -14,6 +14,7 @@ import torch
 from cse_train import distributed
 from cse_train.backbone.folders import files_hash
 from cse_train.backbone.prompts import read_prompts
+from cse_train.backbone.refusals import require_bases
 from cse_train.backbone.weight_files import require_safe
 from cse_train.evaluate.embedding import require_finite
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
@@ -65,6 +66,7 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None,
     except ImportError as error:
         raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL}"]) from error
     require_safe(folder)
+    require_bases(folder)
     try:
         device, ours = str(distributed.device()), holds_our_module(folder)
         with _with_modules(folder) as place:

@@ -8,8 +8,6 @@ tests/cse_train/training/trainer/test_callback.py fails by name where it has mov
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import json
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,15 +126,3 @@ def _save(model: Any, processing_class: Any, folder: Path) -> None:
         import torch
 
         torch.save(model.state_dict(), folder / "model.pt")
-    for config in folder.rglob("adapter_config.json"):
-        _place_base(config)
-
-
-def _place_base(config: Path) -> None:
-    """An adapter's base that is a folder here by its absolute path: the adapter is opened from elsewhere."""
-    said = json.loads(config.read_text(encoding="utf8"))
-    base = said.get("base_model_name_or_path")
-    if base and Path(base).is_dir():
-        aside = config.with_name(f".{config.name}")
-        aside.write_text(json.dumps({**said, "base_model_name_or_path": str(Path(base).resolve())}, indent=2))
-        shutil.move(aside, config)

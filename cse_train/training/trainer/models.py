@@ -13,6 +13,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cse_train.backbone.refusals import BASES, place_bases
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POINTS, replace_file
 from cse_train.results import Json, Point
 
@@ -107,7 +108,8 @@ class BestModel:
     def publish(self) -> None:
         """Let what was saved since `begin` be the best model; nothing where nothing was."""
         if self._begun is not None and _has_files(self.aside):
-            _write_mark(self.aside, self._begun)
+            bases = place_bases(self.aside)
+            _write_mark(self.aside, {**self._begun, **({BASES: bases} if bases else {})})
             if self.best.is_dir():
                 shutil.rmtree(self.before, ignore_errors=True)
                 self.best.rename(self.before)

@@ -212,3 +212,19 @@ def test_report_does_nothing_outside_of_a_sweep() -> None:
     import cse
 
     assert (cse.report(1, score=1.0), cse.best_folder()) == (False, None)
+
+
+def test_the_base_of_an_adapter_that_a_program_saves_is_noted_with_its_hash(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text("{}")
+    saves = """
+        import cse, json
+        if cse.report(1, score=1, fraction=1):
+            text = json.dumps({"base_model_name_or_path": "base"})
+            (cse.best_folder() / "adapter_config.json").write_text(text)
+    """
+    run_program(tmp_path, saves)
+    best = tmp_path / "attempt-1" / "best"
+    base = str(tmp_path / "base")
+    assert json.loads((best / "adapter_config.json").read_text()) == {"base_model_name_or_path": base}
+    assert [*json.loads((best / "cse_run.json").read_text())["bases"]] == [base]
