@@ -87,8 +87,8 @@ class Best:
     """Cells that are listed."""
     apart: str
     """In which settings cells differ beside their axes."""
-    signs: Sequence[str]
-    """On what scores mean."""
+    turned: str
+    """The score of which the lower value is the better one; scores here have its sign turned. Empty for any other."""
     remarks: Sequence[str]
     """On the pick's runs."""
     scores: HeldOutScores | None
@@ -108,18 +108,25 @@ class Best:
 
     def text(self) -> str:
         """The same for people."""
+        sign = -1 if self.turned else 1
         short = [
-            {name: Rounded(value, self.digits) if isinstance(value, float) else value for name, value in row.items()}
+            {
+                name: Rounded(value if name == "sd" else sign * value, self.digits)
+                if isinstance(value, float)
+                else value
+                for name, value in row.items()
+            }
             | {"cell": label(cell.cell), "signature": str(row["signature"])[:NAME_DIGITS]}
             for row, cell in zip(self.rows, self.cells, strict=False)
         ]
-        above = "".join(f"{screen.prose(line)}\n\n" for line in (self.apart, *self.signs) if line)
+        sense = f"the lower {self.turned} is the better one" if self.turned else ""
+        above = "".join(f"{screen.prose(line)}\n\n" for line in (self.apart, sense) if line)
         table = listing(short, "text", "no finished run yet", spare=("folder", "best"))
         if not self.cells:
             return above + table
         remarks = [f"of the pick: {line}" for line in self.remarks]
         return f"{above}{table}\n\n" + screen.prose(
-            "\n".join([*lines(self.cells, self.scores, self.digits), *remarks]), indent="  "
+            "\n".join([*lines(self.cells, self.scores, self.digits, sign), *remarks]), indent="  "
         )
 
 
@@ -128,10 +135,10 @@ def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: Held
     shown = cells if len(cells) <= MOST_SHOWN else cells[:top]
     apart = differing_line(find_cell_differences(shown), label, "Cells")
     metric = metric_of_runs(opened, cells[0].runs) if cells else None
-    signs = [f"scores are -{metric.name}: its lower value is the better one"] if metric and metric.turned else []
+    turned = metric.name if metric and metric.turned else ""
     remarks = baselines.idle(cells[0].runs, opened).lines() if cells else []
     digits = metric.scale.digits(score for cell in cells for score in cell.scores) if metric else POINT_DIGITS
-    return Best(cells, top, apart, signs, remarks, scores, digits)
+    return Best(cells, top, apart, turned, remarks, scores, digits)
 
 
 def row_of(cell: CellRuns) -> dict[str, object]:
@@ -170,20 +177,25 @@ def _checkpoint(chosen: CellRuns) -> str | None:
     return str(chosen.best_run.files.best) if chosen.best_run.files else None
 
 
-def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None, digits: int) -> list[str]:
-    """The pick in words: value, expected best of fewer cells, optimism, test scores."""
+def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None, digits: int, sign: int) -> list[str]:
+    """The pick in words: value, expected best of fewer cells, optimism, test scores; `sign`: -1 where it was turned."""
     chosen, worth = cells[0], guard(cells)
-    curve = ", ".join(f"{value:.{digits}f} of {draws}" for draws, value in worth.expected_best.items())
+
+    def tell(value: float) -> str:
+        return f"{sign * value:.{digits}f}"
+
+    rule = chosen.rule if sign > 0 else chosen.rule.replace("lower", "upper").replace("highest", "lowest")
+    curve = ", ".join(f"{tell(value)} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
-        f"pick: {label(chosen.cell)} ({chosen.rule} of {worth.candidates} cells, {chosen.rank:.{digits}f}); "
+        f"pick: {label(chosen.cell)} ({rule} of {worth.candidates} cells, {tell(chosen.rank)}); "
         f"run {chosen.best_run.signature[:NAME_DIGITS]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:
-        others = f"{worth.other_seeds:.{digits}f} of its other seeds"
-        sentences.append(f"optimism of its best run: {worth.best_run:.{digits}f} against {others}")
+        others = f"{tell(worth.other_seeds)} of its other seeds"
+        sentences.append(f"optimism of its best run: {tell(worth.best_run)} against {others}")
     if worth.shrunken is not None:
-        means = f"{worth.value:.{digits}f}, shrunk by the seeds' noise {worth.shrunken:.{digits}f}"
+        means = f"{tell(worth.value)}, shrunk by the seeds' noise {tell(worth.shrunken)}"
         sentences.append(f"optimism of its mean: {means}")
     else:
         sentences.append("optimism of its mean: not known, no two cells or no cell with two seeds")

@@ -61,6 +61,16 @@ def test_status_tells_the_least_loss_as_the_best(sweep: Path, capsys: pytest.Cap
     assert "  best run 0.2500  lr=1 seed 0" in capsys.readouterr().out
 
 
+def test_best_tells_the_least_loss_as_it_is(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["best", "mine"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("the lower dev_loss is the better one cell n mean sd best")
+    assert "lr=1 2 0.2550 0.0071 0.2500" in out and "lr=2 2 0.5050 0.0071 0.5000" in out
+    assert "pick: lr=1 (lowest mean dev score over seeds of 2 cells, 0.2550); run" in out
+    assert "expected best of random cells: 0.3800 of 1, 0.2550 of 2" in out
+    assert "optimism of its best run: 0.2500 against 0.2600 of its other seeds" in out
+
+
 def test_the_line_of_progress_tells_the_least_loss() -> None:
     tally = Tally(2)
     for signature, best in (("a", -0.5), ("b", -0.25), ("c", -0.75)):
