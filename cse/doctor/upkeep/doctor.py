@@ -132,11 +132,12 @@ def examine(given: SweepArguments, space: str | None) -> list[Finding]:
     findings += checks.try_check("storage", lambda: checks.check_storage(options.storage))
     findings += checks.ray_disk(Path("/tmp/ray"))
     findings += checks.try_check("ledger", lambda: checks.check_ledger(url))
-    findings += absent or checks.data(paths)
+    is_program = resolved is not None and resolved.own_loop is not None
+    findings += absent or ([] if is_program else checks.data(paths))
     if resolved is not None:
         seeds = range(given.seeds) if given.seeds else resolved.space.seeds
         findings += needs(resolved, seeds, paths, options.workers)
-        findings += describing.describe_space(resolved, paths)
+        findings += [] if is_program else describing.describe_space(resolved, paths)
     return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
 
 

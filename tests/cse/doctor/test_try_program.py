@@ -38,7 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def _try(program: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
     Path("mine.py").write_text(program, encoding="utf8")
     code = main(["doctor", "mine.yaml", "--try"])
-    return code, [line for line in capsys.readouterr().out.splitlines() if line.split()[1] == "try"]
+    lines = capsys.readouterr().out.splitlines()
+    assert not {"encoder", "data"} & {line.split()[1] for line in lines}, "a program has neither of ours"
+    return code, [line for line in lines if line.split()[1] == "try"]
 
 
 def test_a_script_that_sets_its_seed_gives_one_score_and_stops_at_its_first_report(
