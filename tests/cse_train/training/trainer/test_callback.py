@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cse_train.plugins.trainer import TrainerScore
 from cse_train.reading import MachineFault
 from cse_train.training.trainer import callback
-from tests.cse_train.training.trainer.programs import Ran, run_program
+from tests.cse_train.training.trainer.programs import Ran, run_program, run_rank
 
 SCRIPT = Path(__file__).with_name("train_pairs.txt").read_text()
 """A script as people write it, which knows nothing of cse."""
@@ -88,3 +89,69 @@ def test_another_score_than_the_evaluations_have_is_named(made: Path) -> None:
             made, SCRIPT, score=TrainerScore(name="dev_accuracy"), into="other",
             parameters={"loss": "cosent", "learning_rate": 3e-3},
         )  # fmt: skip
+
+
+GRADIENTS = """
+import json, os, sys
+import cse, torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments, losses,
+)
+from transformers import TrainerCallback
+
+rows = [row for row in json.load(open("pairs.json"))[:200] if row["score"] > 0.3]
+pairs = Dataset.from_list(rows)
+plain = pairs.select_columns(["sentence1", "sentence2"])
+rows_a_rank, output = int(sys.argv[2]), sys.argv[-1]
+kept = {}
+
+
+class Keeps(TrainerCallback):
+    def on_pre_optimizer_step(self, args, state, control, model, **given):
+        trained = [(n.removeprefix("module."), p.grad) for n, p in model.named_parameters() if p.grad is not None]
+        kept[name] = {name: gradient.clone() for name, gradient in trained}
+
+
+def gathered(model):
+    return losses.MultipleNegativesRankingLoss(model, gather_across_devices=True)
+
+
+for name, make, data in [
+    ("mean", losses.CosineSimilarityLoss, pairs),
+    ("own negatives", losses.MultipleNegativesRankingLoss, plain),
+    ("gathered negatives", gathered, plain),
+]:
+    model = SentenceTransformer("tiny-bert")
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    args = SentenceTransformerTrainingArguments(
+        output_dir=output, max_steps=1, per_device_train_batch_size=rows_a_rank, seed=3, report_to="none",
+        save_strategy="no", max_grad_norm=0,
+    )
+    SentenceTransformerTrainer(
+        model=model, args=args, train_dataset=data, loss=make(model), callbacks=[Keeps()]
+    ).train()
+cse.report(1, score=1, fraction=1)
+if os.environ.get("RANK", "0") == "0":
+    torch.save(kept, f"gradients-{rows_a_rank}.pt")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # three processes that each import torch and the library
+def test_two_ranks_have_the_gradient_of_one_rank_of_twice_the_batch_where_negatives_are_gathered(made: Path) -> None:
+    for ranks, rows in ((1, 16), (2, 8)):
+        given = {"into": f"ranks-{ranks}", "score": TrainerScore(name="loss", direction="min")}
+        given["parameters"] = {"rows": rows}
+        torch.multiprocessing.spawn(run_rank, (ranks, made, GRADIENTS, given), nprocs=ranks)
+    one, two = (torch.load(made / f"gradients-{rows}.pt") for rows in (16, 8))
+    assert [*one] == [*two] == ["mean", "own negatives", "gathered negatives"]
+    apart = {
+        loss: max(float((two[loss][name] - one[loss][name]).abs().max()) for name in one[loss])
+        / max(float(each.abs().max()) for each in one[loss].values())
+        for loss in one
+    }
+    assert apart["mean"] < 1e-6 and apart["gathered negatives"] < 1e-6
+    assert apart["own negatives"] > 0.01, "half of the negatives: the page says so"
