@@ -22,6 +22,7 @@ from torch import Tensor
 
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
+from cse_train.backbone.transformers_io import take_packed
 from cse_train.config import RunConfig, complete, parse_run
 from cse_train.distributed import barrier, is_agreed, rank, size
 from cse_train.fields import ConfigError, Json
@@ -310,6 +311,7 @@ def load_model(folder: Path, signature: str | None = None, encoder: str | None =
     backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
     method = load_method(run.method)
     model, spared = method.build(run.options, backbone, training=False), method.TRAINING_ONLY
+    tensors = take_packed(model, tensors)
     require_fit(best_path(folder), model, tensors, spared)
     names = model.load_state_dict(tensors, strict=False)
     require_names(best_path(folder), *([name for name in each if not name.startswith(spared)] for each in names))

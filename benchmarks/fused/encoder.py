@@ -14,6 +14,7 @@ from torch import Tensor
 
 from benchmarks.fused.packing import FusedGroup, FusedPacked
 from cse_train.encoder import dropout as one_rate
+from cse_train.encoder.kinds import FIRST_BEHIND_PADDING
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -39,7 +40,7 @@ class FusedEncoder:
 
     def __init__(self, config: "PretrainedConfig", hidden: Sequence[float], attention: Sequence[float]) -> None:
         self.heads, self.layers = config.num_attention_heads, config.num_hidden_layers
-        self.position_offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
+        self.position_offset = config.pad_token_id + 1 if config.model_type in FIRST_BEHIND_PADDING else 0
         self.eps = config.layer_norm_eps
         self.hidden, self.attention = tuple(hidden), tuple(attention)
 

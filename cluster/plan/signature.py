@@ -16,6 +16,7 @@ from typing import Any
 from cluster.plan.method_code import own_digest
 from cluster.plan.published_corpora import count_printed_rows
 from cse_train import fields
+from cse_train.backbone.folders import earlier_hash, locate
 from cse_train.backbone.identity import backbone_identity, has_masked_lm_head, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
@@ -103,8 +104,8 @@ def encoder_hash(name: str) -> str | None:
 def holds_encoder(name: str, identity: Mapping[str, str | int]) -> bool:
     """Whether the encoder of this name is at hand and the one with which a run of this identity began."""
     with hub_left_alone(), contextlib.suppress(ConfigError):
-        hashes = _backbone(name)
-        return (identity.get("encoder"), identity.get("tokenizer")) == (hashes[0], hashes[-1])
+        hashes, began = _backbone(name), identity.get("encoder")
+        return identity.get("tokenizer") == hashes[-1] and (began == hashes[0] or began == earlier_hash(locate(name)))
     return False
 
 

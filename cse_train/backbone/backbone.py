@@ -16,7 +16,8 @@ from cse_train.backbone.transformers_io import encoder_from_transformers, head_f
 from cse_train.backbone.weight_files import read_tensors, require_safe
 from cse_train.backbone.word_vectors import WordVectors
 from cse_train.backbone.words import load_words
-from cse_train.encoder.encoder import Encoder, find_unsupported
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.kinds import find_unsupported
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.fields import ConfigError
 from cse_train.text.tokens import tokenizer_hash
@@ -65,7 +66,8 @@ def load_backbone(name: str, dropout: float | None = None, prompt: str | None = 
     """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces every rate of its dropout,
     and `prompt` names another of its folder's prompts than the default.
 
-    BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`; a file of word vectors becomes `WordVectors`.
+    BERT, RoBERTa and what has their layers run in `Encoder`, anything else through `AutoModel`; a file of word vectors
+    becomes `WordVectors`.
     Raises ConfigError, one line.
     """
     if names_vectors(name):

@@ -4,8 +4,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_train.backbone.folders import OWN_KINDS, weight_files
+from cse_train.backbone.folders import weight_files
 from cse_train.backbone.refusals import require_encoder, require_texts_read
+from cse_train.encoder.kinds import KINDS
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
 
@@ -83,11 +84,11 @@ def _is(value: Any, *kinds: type) -> bool:
 def require_weights(config: "PretrainedConfig", folder: Path) -> None:
     """Raise ConfigError where config.json asks for far more weights than the files can hold, before any is made.
 
-    Counted are the embeddings and one layer, which some architectures use many times; of BERT and RoBERTa every layer.
+    Counted are the embeddings and one layer, which some architectures use many times; of those of ours every layer.
     """
     width = getattr(config, "hidden_size", None) or 0
     inner = getattr(config, "intermediate_size", None) or 0
-    layers = config.num_hidden_layers if config.model_type in OWN_KINDS else 1
+    layers = config.num_hidden_layers if config.model_type in KINDS else 1
     narrow = getattr(config, "embedding_size", None) or width  # ALBERT's and ELECTRA's embeddings may be narrower
     rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
     least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)

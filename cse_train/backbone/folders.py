@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import huggingface_hub
 
 from cse_train.backbone.refusals import ADAPTER_FILE, find_static_vectors, require_encoder
+from cse_train.encoder.kinds import find_unsupported
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash, join_hash
 from cse_train.text.corpora.hub import hub_is_away
@@ -26,8 +28,11 @@ OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
-OWN_KINDS = ("bert", "roberta")
-"""Architectures of our own encoder."""
+FIRST_KINDS = ("bert", "roberta")
+"""Those of `KINDS` that our encoder has always computed."""
+PACKED = "packed"
+DEFAULTS = {"model_type": "", "hidden_act": "gelu"}
+"""What a config.json may leave out."""
 MIXES_PADDING = ("convbert", "fnet", "mobilebert", "yoso")
 """Architectures in which the padding of a batch reaches the states of its texts: each length is a batch of its own."""
 
@@ -80,11 +85,21 @@ def content_hash(folder: Path) -> str:
     """SHA-256 over the configuration and the weights as they lie on disk.
 
     Another one for what earlier versions read otherwise: they let a BERT or RoBERTa with `is_decoder` see both ways,
-    embedded by the decoder of an encoder-decoder, and let padding reach the texts of `MIXES_PADDING`.
+    embedded by the decoder of an encoder-decoder, let padding reach the texts of `MIXES_PADDING`, and drew the dropout
+    of other kinds than `FIRST_KINDS` as transformers does.
     """
-    digest = files_hash([folder / "config.json", *weight_files(folder)])
-    way = _find_way(folder)
+    digest, way = _files_digest(folder), _find_way(folder)
     return join_hash(way, digest) if way else digest
+
+
+def earlier_hash(folder: Path) -> str | None:
+    """What `content_hash` was before our encoder computed this kind: models that were trained then give the same
+    vectors in it. None where nothing changed, or the vectors did."""
+    return _files_digest(folder) if _find_way(folder) == PACKED else None
+
+
+def _files_digest(folder: Path) -> str:
+    return files_hash([folder / "config.json", *weight_files(folder)])
 
 
 def _find_way(folder: Path) -> str:
@@ -94,9 +109,10 @@ def _find_way(folder: Path) -> str:
         if isinstance(config, dict):
             kind = config.get("model_type")
             ways = {
-                "causal": config.get("is_decoder") and kind in OWN_KINDS,
+                "causal": config.get("is_decoder") and kind in FIRST_KINDS,
                 "encoder alone": config.get("is_encoder_decoder"),
                 "by length": kind in MIXES_PADDING,
+                PACKED: kind not in FIRST_KINDS and find_unsupported(SimpleNamespace(**DEFAULTS | config)) is None,
             }
             return next((way for way, taken in ways.items() if taken), "")
     return ""

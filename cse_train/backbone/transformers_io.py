@@ -1,4 +1,4 @@
-"""Weights in and out of transformers' BERT and RoBERTa, tensor for tensor.
+"""Weights in and out of transformers' BERT, RoBERTa and what has their layers, tensor for tensor.
 
 Only the query, key and value projections change shape (three matrices become one), so the way there and back is
 exact in any dtype. Names of the transformers side are those of `BertForMaskedLM` and `RobertaForMaskedLM`.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
@@ -31,18 +31,18 @@ LAYER = {
     "output_norm": "output.LayerNorm",
 }
 QKV = ("attention.self.query", "attention.self.key", "attention.self.value")
-HEADS = {
-    "bert": {
-        "transform": "cls.predictions.transform.dense",
-        "norm": "cls.predictions.transform.LayerNorm",
-        "": "cls.predictions",
-    },
-    "roberta": {"transform": "lm_head.dense", "norm": "lm_head.layer_norm", "": "lm_head"},
+BERT_HEAD = {
+    "transform": "cls.predictions.transform.dense",
+    "norm": "cls.predictions.transform.LayerNorm",
+    "": "cls.predictions",
 }
+ROBERTA_HEAD = {"transform": "lm_head.dense", "norm": "lm_head.layer_norm", "": "lm_head"}
+PREFIXES = {"xlm-roberta": "roberta", "camembert": "roberta", "data2vec-text": "data2vec_text"}
+"""What transformers puts before a body's names in a model with a head, where that is not the model type."""
 
 
 def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> Encoder:
-    """An `Encoder` with the weights of a BERT or RoBERTa state dict, with or without the `bert.` prefix, in fp32.
+    """An `Encoder` with the weights of a state dict of its kinds, with or without the prefix (`bert.`), in fp32.
 
     Raises ValueError for an architecture that `Encoder` does not compute, KeyError for a missing tensor.
     """
@@ -51,8 +51,20 @@ def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "Pretrai
     return encoder
 
 
+def take_packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A model's tensors with our encoder's names where they were saved when it ran through `AutoModel`."""
+    taken = dict(tensors)
+    encoders = ((f"{name}." if name else "", each) for name, each in model.named_modules() if isinstance(each, Encoder))
+    for place, encoder in encoders:
+        before = f"{place}model."
+        if theirs := {name: taken.pop(name) for name in tensors if name.startswith(before)}:
+            bare = {name.removeprefix(before): tensor for name, tensor in theirs.items()}
+            taken |= {f"{place}{name}": tensor for name, tensor in _encoder_tensors(bare, len(encoder.layers)).items()}
+    return taken
+
+
 def encoder_to_transformers(encoder: Encoder) -> dict[str, Tensor]:
-    """The state dict that `BertModel` or `RobertaModel` (without pooler) loads; no prefix."""
+    """The state dict that `BertModel`, `RobertaModel` and so on (without pooler) load; no prefix."""
     ours = encoder.state_dict()
     theirs = {f"embeddings.{there}": ours[here] for here, there in EMBEDDINGS.items()}
     for index in range(len(encoder.layers)):
@@ -80,7 +92,7 @@ def head_from_transformers(state_dict: Mapping[str, Tensor], config: "Pretrained
 
 def export_masked_lm(encoder: Encoder, head: MaskedLMHead) -> dict[str, Tensor]:
     """The state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
-    body = {f"{encoder.config.model_type}.{name}": t for name, t in encoder_to_transformers(encoder).items()}
+    body = {f"{_prefix(encoder.config)}{name}": t for name, t in encoder_to_transformers(encoder).items()}
     return body | head_to_transformers(head, encoder.config)
 
 
@@ -91,16 +103,20 @@ def head_to_transformers(head: MaskedLMHead, config: "PretrainedConfig") -> dict
 
 
 def _head_names(config: "PretrainedConfig") -> dict[str, str]:
-    table = HEADS[config.model_type]
+    table = BERT_HEAD if config.model_type == "bert" else ROBERTA_HEAD
     names = {f"{part}.{kind}": f"{table[part]}.{kind}" for part in ("transform", "norm") for kind in ("weight", "bias")}
     return names | {"bias": f"{table['']}.bias"}
+
+
+def _prefix(config: "PretrainedConfig") -> str:
+    return f"{PREFIXES.get(config.model_type, config.model_type)}."
 
 
 def _modern(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> dict[str, Tensor]:
     """Without the model prefix, and with LayerNorm's names of today (the first BERTs say gamma and beta)."""
     modern = {}
     for name, tensor in state_dict.items():
-        name = name.removeprefix(f"{config.model_type}.")
+        name = name.removeprefix(_prefix(config))
         name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         modern[name] = tensor
     return modern

@@ -1,3 +1,13 @@
 """BERT and RoBERTa computed exactly on packed input."""
 
-__all__ = ["card", "compact_vocabulary", "dropout", "encoder", "layer", "masked_inputs", "masked_lm_head", "packing"]
+__all__ = [
+    "card",
+    "compact_vocabulary",
+    "dropout",
+    "encoder",
+    "kinds",
+    "layer",
+    "masked_inputs",
+    "masked_lm_head",
+    "packing",
+]

@@ -1,4 +1,4 @@
-"""BERT and RoBERTa computed exactly, without the padding.
+"""BERT, RoBERTa and what has their layers, computed exactly and without the padding.
 
 Three savings, none of which changes a number: sequences are packed in length groups (`packing`), the dropout views
 of one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone,
@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from cse_train import numerics
 from cse_train.encoder.card.fused_attention import Masks, attention_kernels, attention_masks
 from cse_train.encoder.dropout import dropout
+from cse_train.encoder.kinds import FIRST_BEHIND_PADDING, find_unsupported
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import Packed
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
-
-SUPPORTED = ("bert", "roberta")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class PromptVectors(Protocol):
 
 
 class Encoder(nn.Module):
-    """A BERT or RoBERTa body (no pooler) over `Packed` batches.
+    """A body of one of `kinds` (no pooler) over `Packed` batches.
 
     Raises ValueError for a configuration that it would not compute exactly; such models go through `AutoModel`.
     """
@@ -90,7 +89,7 @@ class Encoder(nn.Module):
         self.config = config
         self.skipped = 0
         """Tokens of a prompt, which no mean counts where its folder says so."""
-        self.position_offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
+        self.position_offset = config.pad_token_id + 1 if config.model_type in FIRST_BEHIND_PADDING else 0
         # No gradient at [PAD], as in transformers. RoBERTa's padding position has none either, and is never read here.
         self.word = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
@@ -207,16 +206,3 @@ class Encoder(nn.Module):
         assert views == 1 and len(front_output_NPH) == packed.rows, (views, front_output_NPH.shape)
         slots_NP = packed.first_VN()[:, None] + torch.arange(front_output_NPH.shape[1], device=x.device)
         return x.index_copy(0, slots_NP.flatten(), front_output_NPH[packed.order_N].flatten(0, 1).to(x.dtype))
-
-
-def find_unsupported(config: "PretrainedConfig") -> str | None:
-    """Why `Encoder` cannot compute this architecture exactly; None when it can."""
-    if config.model_type not in SUPPORTED:
-        return f"encoder: model_type={config.model_type} is not one of {', '.join(SUPPORTED)}"
-    if config.hidden_act != "gelu":
-        return f"encoder: hidden_act={config.hidden_act} is not gelu"
-    if getattr(config, "is_decoder", False):
-        return "encoder: is_decoder=True attends causally"
-    if getattr(config, "position_embedding_type", "absolute") != "absolute":
-        return f"encoder: position_embedding_type={config.position_embedding_type} is not absolute"
-    return None

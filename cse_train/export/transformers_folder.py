@@ -11,7 +11,6 @@ from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.transformers_io import encoder_to_transformers
 from cse_train.export.parts import Parts
 
-ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel"}
 NEW_CLASS, KNOWN_CLASS = "TokenizersBackend", "PreTrainedTokenizerFast"
 """Version 5's name of a tokenizer that is its tokenizer.json alone, and the name that version 4 reads as well."""
 
@@ -27,7 +26,8 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
             tensors |= {f"pooler.dense.{name}": tensor for name, tensor in parts.dense[0].tensors.items()}
         write_tensors(folder / "model.safetensors", tensors)
         config = {name: value for name, value in parts.config.to_dict().items() if name != "_name_or_path"}
-        config |= {"architectures": [ARCHITECTURES[parts.config.model_type]], "dtype": "float32"}
+        kind = type(parts.config).__name__.removesuffix("Config")
+        config |= {"architectures": [f"{kind}Model"], "dtype": "float32"}
         write_json(folder / "config.json", config)
     parts.tokenizer.save_pretrained(folder)
     _settle_tokenizer(folder / "tokenizer_config.json", parts.max_length)

@@ -47,7 +47,8 @@ class PromptedTransformer(nn.Module):
         self.all_layers = all_layers
         self.position_shift = position_shift
         self.heads: int = config.num_attention_heads
-        offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
+        padding = auto_model.embeddings.position_embeddings.padding_idx  # RoBERTa's positions count from behind it
+        offset = 0 if padding is None else padding + 1
         self.first_position: int = offset + (prompt_length if position_shift else 0)
         self.prompts = nn.Parameter(torch.zeros(config.num_hidden_layers, 2, prompt_length, config.hidden_size))
         self.cls_word = nn.Parameter(torch.zeros(config.hidden_size)) if cls_prompt else None

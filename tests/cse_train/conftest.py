@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel, PretrainedConfig, PreTrainedModel, RobertaConfig, RobertaModel
+from transformers import CONFIG_MAPPING, MODEL_MAPPING, PretrainedConfig, PreTrainedModel
 
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
@@ -246,9 +246,8 @@ SIZES = {
 
 
 def make_config(kind: str, layers: int = 3, **changed: object) -> PretrainedConfig:
-    if kind == "bert":
-        return BertConfig(**SIZES | {"num_hidden_layers": layers, "pad_token_id": 0} | changed)
-    return RobertaConfig(**SIZES | {"num_hidden_layers": layers, "pad_token_id": 1, "type_vocab_size": 1} | changed)
+    special = {"pad_token_id": 0} if kind == "bert" else {"pad_token_id": 1, "type_vocab_size": 1}
+    return CONFIG_MAPPING[kind](**SIZES | {"num_hidden_layers": layers} | special | changed)
 
 
 def stir(model: torch.nn.Module, seed: int = 0) -> None:
@@ -261,9 +260,8 @@ def stir(model: torch.nn.Module, seed: int = 0) -> None:
 
 def make_peer(config: PretrainedConfig) -> PreTrainedModel:
     """transformers' own model without pooler, in eval mode, with eager attention."""
-    kind = BertModel if config.model_type == "bert" else RobertaModel
     config._attn_implementation = "eager"
-    model = kind(config, add_pooling_layer=False)
+    model = MODEL_MAPPING[type(config)](config, add_pooling_layer=False)
     stir(model)
     return model.eval()
 

@@ -26,6 +26,7 @@ EMBEDDED_ROWS = 128
 LIBRARY_POOLERS = {"mean": "mean", "cls": "cls_no_mlp", "lasttoken": "last"}
 """The library's pooling mode -> our name of the same thing."""
 PROMPT_MODULES = (
+    "8c7723ec86acc9635227c7efc3e2dd0924c58f0689c3d6207b424c6518fae2fb",
     "127f064032e49c1708e629d38b40b525643cd3be1ebfd1d9d706bf49f8e0e6b0",
     "0b49bd850d6ed48773426c23412e980139b0d77a927a0ac3691b485064188664",
 )

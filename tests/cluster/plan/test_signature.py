@@ -12,11 +12,13 @@ from safetensors.numpy import save_file
 from cluster.plan import signature as module
 from cluster.plan.signature import describe_signature, identity, signature
 from cse_train import methods
-from cse_train.backbone.folders import find_weights
+from cse_train.backbone.folders import earlier_hash, find_weights
+from cse_train.backbone.identity import backbone_identity
 from cse_train.config import complete, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, hints
 from cse_train.generator.identity import generator_hash
+from tests.cse_train import encoders
 
 LATER = ("train.adamw", "train.optimiser", "method.mlm_decoder", "method.lower_case", "method.edits")
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
@@ -226,3 +228,13 @@ def test_a_generator_of_another_vocabulary_is_a_missing_input_before_the_first_r
             assert absent["method"].endswith("; set method.generator=words-l2-h128, which has one")
             with pytest.raises(ConfigError, match="^another vocabulary: "):
                 identity(run, DataPaths())
+
+
+def test_a_model_that_was_trained_before_its_encoder_became_ours_is_used_with_that_encoder(tmp_path: Path) -> None:
+    folder = encoders.write_encoder(tmp_path / "m", "xlm-roberta", pad_token_id=1)
+    today, tokenizer = backbone_identity(str(folder))
+    before = earlier_hash(folder)
+    assert before is not None and before != today
+    for encoder, held in ((today, True), (before, True), ("other", False)):
+        assert module.holds_encoder(str(folder), {"encoder": encoder, "tokenizer": tokenizer}) == held
+    assert not module.holds_encoder(str(folder), {"encoder": before, "tokenizer": "other"})

@@ -9,7 +9,7 @@ from transformers import AutoModel
 from cse_train import distributed
 from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.backbone import load_backbone, own_encoder
-from cse_train.backbone.folders import content_hash
+from cse_train.backbone.folders import content_hash, earlier_hash, files_hash
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from tests.cse_train.encoders import Make, maker
@@ -71,6 +71,17 @@ def test_a_decoder_is_another_encoder_for_signatures(made):
         (both / "config.json").read_text().replace('"is_decoder": false', '"is_decoder": true')
     )
     assert content_hash(both) != content_hash(causal)
+
+
+def test_a_kind_that_our_encoder_took_over_has_another_hash_than_before_and_tells_that_one(made):
+    folder = made("xlm-roberta", pad_token_id=1)
+    assert earlier_hash(folder) == files_hash([folder / "config.json", folder / "model.safetensors"])
+    assert content_hash(folder) == load_backbone(str(folder)).content_hash != earlier_hash(folder)
+    for changed in ({"is_decoder": True}, {"hidden_act": "relu"}):
+        other = made("xlm-roberta", pad_token_id=1, **changed)
+        assert isinstance(load_backbone(str(other)).encoder, AutoModelEncoder) and earlier_hash(other) is None
+        assert content_hash(other) == files_hash([other / "config.json", other / "model.safetensors"])
+    assert [earlier_hash(made(kind)) for kind in ("bert", "roberta", "electra")] == [None] * 3
 
 
 def test_what_needs_our_own_encoder_names_the_decoder(made):

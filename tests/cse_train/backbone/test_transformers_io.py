@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import BertForMaskedLM, BertModel, RobertaForMaskedLM
+from transformers import MODEL_FOR_MASKED_LM_MAPPING, BertModel
 
 from cse_train.backbone.transformers_io import (
     encoder_from_transformers,
@@ -10,14 +10,22 @@ from cse_train.backbone.transformers_io import (
     export_masked_lm,
     head_from_transformers,
     head_to_transformers,
+    take_packed,
 )
+from cse_train.encoder.kinds import KINDS
 from cse_train.encoder.packing import pack_lists
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
 
 
 @pytest.fixture
 def masked_lm(kind, config_of, stirred):
-    """transformers' masked-LM model of either architecture."""
-    model = (BertForMaskedLM if kind == "bert" else RobertaForMaskedLM)(config_of(kind, 2))
+    """transformers' masked-LM model of each architecture."""
+    config = config_of(kind, 2)
+    model = MODEL_FOR_MASKED_LM_MAPPING[type(config)](config)
     stirred(model)
     return model.eval()
 
@@ -58,9 +66,20 @@ def test_head_round_trip(masked_lm):
     assert all(torch.equal(t, masked_lm.state_dict()[name]) for name, t in back.items())
 
 
+def test_a_model_saved_when_its_encoder_ran_through_automodel_has_our_names(kind, config_of, peer_of):
+    peer = peer_of(config_of(kind))
+    ours = encoder_from_transformers(peer.state_dict(), peer.config)
+    model = torch.nn.ModuleDict({"encoder": ours, "top": torch.nn.Linear(2, 2)})
+    before = {f"encoder.model.{name}": tensor for name, tensor in peer.state_dict().items()}
+    taken = take_packed(model, before | model["top"].state_dict(prefix="top."))
+    assert taken.keys() == model.state_dict().keys()
+    assert all(torch.equal(tensor, taken[name]) for name, tensor in model.state_dict().items())
+    assert take_packed(model, taken).keys() == taken.keys(), "what has our names already is as it was"
+
+
 def test_no_head_without_its_tensors_or_with_an_untied_decoder(masked_lm, config_of):
     state = masked_lm.state_dict()
-    body = {name: t for name, t in state.items() if name.startswith(masked_lm.config.model_type)}
+    body = {name: t for name, t in state.items() if name.startswith(masked_lm.base_model_prefix)}
     assert head_from_transformers(body, masked_lm.config) is None
     decoder = next(name for name in state if name.endswith("decoder.weight"))
     assert head_from_transformers(state | {decoder: state[decoder] + 1}, masked_lm.config) is None

@@ -1,4 +1,4 @@
-"""The packed encoder against transformers' BertModel and RobertaModel (reference_spec T5, T6)."""
+"""The packed encoder against transformers' models of each of its kinds (reference_spec T5, T6)."""
 
 import copy
 
@@ -10,13 +10,19 @@ from cse_train.backbone.transformers_io import encoder_from_transformers, encode
 from cse_train.encoder.attention import attend_packed
 from cse_train.encoder.card.fused_attention import Masks, attend_fused
 from cse_train.encoder.dropout import dropout
-from cse_train.encoder.encoder import Encoder, find_unsupported
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.kinds import KINDS, find_unsupported
 from cse_train.encoder.packing import pack_lists
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
 
 
 @pytest.fixture(params=[1, 3])
 def pair(request, kind, config_of, peer_of):
-    """Ours and transformers' model with the same weights, both in eval mode, for both architectures and two depths."""
+    """Ours and transformers' model with the same weights, both in eval mode, for every kind and two depths."""
     peer = peer_of(config_of(kind, request.param))
     return encoder_from_transformers(peer.state_dict(), peer.config).eval(), peer
 
@@ -60,6 +66,7 @@ def test_gradients_equal_transformers(pair, sentences, pad, tokens):
         expected = dict(peer.named_parameters())[name].grad
         zero = 1e-6 if name.endswith("key.bias") else 0.0  # softmax ignores it: both gradients are rounding
         assert (gradient - expected).abs().max() <= 5e-5 * expected.abs().max() + zero, name
+        assert (gradient - expected).norm() <= 1e-5 * expected.norm() + zero, name
 
 
 def gradients_as_transformers(encoder: Encoder) -> dict[str, torch.Tensor]:

@@ -1,0 +1,20 @@
+"""Which architectures `Encoder` computes: those whose layers are BERT's, under whatever names."""
+
+from typing import Any
+
+FIRST_BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
+"""Their positions count from behind the padding's."""
+KINDS = ("bert", *FIRST_BEHIND_PADDING)
+
+
+def find_unsupported(config: Any) -> str | None:
+    """Why `Encoder` cannot compute a configuration of transformers exactly; None when it can."""
+    if config.model_type not in KINDS:
+        return f"encoder: model_type={config.model_type} is not one of {', '.join(KINDS)}"
+    if config.hidden_act != "gelu":
+        return f"encoder: hidden_act={config.hidden_act} is not gelu"
+    if getattr(config, "is_decoder", False):
+        return "encoder: is_decoder=True attends causally"
+    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return f"encoder: position_embedding_type={config.position_embedding_type} is not absolute"
+    return None
