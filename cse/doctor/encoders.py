@@ -107,6 +107,9 @@ def _describe(backbone: Backbone, folder: Path) -> Iterator[Line]:
             "note",
             f"pooler: position 0 is no text's in an encoder {problem}{wish}; choose {others_than_first(POOLERS)}",
         )
+    if modules := _further_modules(folder):
+        line = f"modules: the folder has {', '.join(modules)} behind its pooling, which train.encoder leaves out"
+        yield "note", f"{line}; cse eval scores the whole folder"
     yield from _special_tokens(backbone)
     room = encoder.positions
     front = f", behind {encoder.position_offset} of padding" if encoder.position_offset else ""
@@ -140,6 +143,13 @@ def _folder_pooling(folder: Path) -> str:
         mode = [str(content["pooling_mode"])] if "pooling_mode" in content else []
         modes += mode or [key.removeprefix("pooling_mode_") for key, on in content.items() if on is True]
     return ", ".join(mode for mode in modes if mode != "include_prompt")
+
+
+def _further_modules(folder: Path) -> list[str]:
+    """Kinds of a sentence-transformers folder's modules, such as Dense, without those that training has as well."""
+    file = folder / "modules.json"
+    kinds = [str(each["type"]).rpartition(".")[2] for each in json.loads(file.read_text())] if file.is_file() else []
+    return [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
 
 
 def _special_tokens(backbone: Backbone) -> Iterator[Line]:

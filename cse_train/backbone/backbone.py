@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from cse_train.backbone.automodel import AutoModelEncoder, load_automodel
-from cse_train.backbone.config_file import REMEDY, read_config, require_weights
+from cse_train.backbone.config_file import read_config, require_weights
 from cse_train.backbone.folders import content_hash, locate
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
 from cse_train.backbone.transformers_io import encoder_from_transformers, head_from_transformers
-from cse_train.backbone.weight_files import read_tensors, require_safe
+from cse_train.backbone.weight_files import read_tensors, require_numbers, require_safe
 from cse_train.backbone.word_vectors import WordVectors
 from cse_train.backbone.words import load_words
 from cse_train.encoder.encoder import Encoder
@@ -80,7 +80,7 @@ def load_backbone(name: str, dropout: float | None = None, prompt: str | None = 
     if dropout is not None:
         _set_dropout(config, dropout, name)
     encoder, head = _load(folder, config)
-    _require_finite(encoder, name)
+    require_numbers(folder, f"train.encoder={name}")
     backbone = Backbone(name, encoder, load_tokenizer(folder), head, content_hash(folder))
     backbone.prompts = read_prompts(folder)
     backbone.prompt = backbone.prompts.text(prompt, "train.prompt", f"train.encoder={name}")
@@ -151,15 +151,6 @@ def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModel
     require_safe(folder)
     require_weights(config, folder)
     return load_automodel(folder, config), None
-
-
-def _require_finite(encoder: nn.Module, name: str) -> None:
-    """Raise ConfigError for weights of which one is no number; a sum shows it without a copy."""
-    weights = ((place, t) for place, t in encoder.state_dict().items() if t.is_floating_point())
-    bad = [place for place, t in weights if not t.sum().isfinite() and not t.isfinite().all()]
-    if bad:
-        line = f"not finite: train.encoder={name} has NaN or infinite weights in {len(bad)} tensors, such as {bad[0]}"
-        raise ConfigError([f"{line}; {REMEDY}"])
 
 
 def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_train.backbone.folders import weight_files
 from cse_train.backbone.refusals import require_encoder, require_texts_read
-from cse_train.encoder.kinds import KINDS
+from cse_train.encoder.kinds import FIRST_BEHIND_PADDING, KINDS
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
 
@@ -71,6 +71,8 @@ def _problems(config: "PretrainedConfig") -> list[str]:
     width, heads, padding = sizes["hidden_size"], sizes["num_attention_heads"], getattr(config, "pad_token_id", None)
     if not lines and width and heads and width % heads:
         lines.append(f"hidden_size={width} is no multiple of num_attention_heads={heads}")
+    if padding is None and config.model_type in FIRST_BEHIND_PADDING:
+        lines.append("pad_token_id=None, give the ID of its padding, behind which its positions count")
     vocabulary = sizes["vocab_size"]
     if not lines and vocabulary and padding is not None and not (_is(padding, int) and 0 <= padding < vocabulary):
         lines.append(f"pad_token_id={padding!r} is outside vocab_size={vocabulary}")

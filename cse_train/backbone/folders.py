@@ -59,6 +59,8 @@ def locate(name: str) -> Path:
     folder = Path(name).expanduser()
     if folder.is_absolute() and folder.is_dir():
         return _check_files(folder, name)
+    if folder.is_file():
+        raise ConfigError([f"not a folder: train.encoder={name} is a file; give the folder with its config.json"])
     if folder.is_absolute() or is_path(name):
         raise ConfigError([f"missing folder: train.encoder={name}; {nearest(name, list_encoders())}"])
     return _fetch(name)
@@ -127,8 +129,10 @@ def _check_files(folder: Path, name: str) -> Path:
     if (folder / ADAPTER_FILE).is_file() or find_static_vectors(folder):
         require_encoder(folder)
     if not (folder / "config.json").exists() or not weight_files(folder):
-        wanted = "needs config.json and model.safetensors"
-        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted} in transformers' layout"])
+        inside = next((file.parent for file in sorted(folder.glob("*/config.json")) if weight_files(file.parent)), None)
+        wanted = "needs config.json and model.safetensors in transformers' layout"
+        give = f", as its {inside.name} has: give that one" if inside else ""
+        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted}{give}"])
     return folder
 
 

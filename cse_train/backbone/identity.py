@@ -1,4 +1,4 @@
-"""What an encoder is, told without loading its weights and without torch: content hash and tokenizer."""
+"""What an encoder is, told without making a model of it: content hash and tokenizer."""
 
 import json
 import os
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from cse_train.backbone.config_file import REMEDY, read_config
+from cse_train.backbone.config_file import REMEDY, read_config, require_fitting
 from cse_train.backbone.folders import TOKENIZER_FILES, content_hash, find_weights, locate, tokenizer_folder
 from cse_train.backbone.prompts import read_prompts
+from cse_train.backbone.weight_files import require_numbers
 from cse_train.backbone.words import vectors_identity
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
@@ -26,7 +27,7 @@ MOST_HEADER_BYTES = 200_000_000
 
 
 def backbone_identity(name: str) -> tuple[str, str]:
-    """(content hash, tokenizer hash) of what `load_backbone(name)` would load, without loading the weights."""
+    """(content hash, tokenizer hash) of what `load_backbone(name)` would load; ConfigError for what it would refuse."""
     if names_vectors(name):
         return vectors_identity(name)
     folder = locate(name)
@@ -38,7 +39,9 @@ def backbone_identity(name: str) -> tuple[str, str]:
     if place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
         return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
     files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
-    return content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
+    hashes = content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
+    require_numbers(folder, f"train.encoder={name}")
+    return hashes
 
 
 def has_masked_lm_head(name: str) -> bool:
@@ -62,8 +65,9 @@ def prompt_identity(name: str, prompt: str | None) -> str:
 @lru_cache(maxsize=64)
 def _tokenizer_hash(folder: Path, _files: tuple[tuple[str, Stamp], ...]) -> str:
     """Remembered as long as the files stay; ConfigError also for what can be no encoder by its configuration."""
-    read_config(folder)
-    return tokenizer_hash(load_tokenizer(folder))
+    config, tokenizer = read_config(folder), load_tokenizer(folder)
+    require_fitting(str(folder), len(tokenizer), config)
+    return tokenizer_hash(tokenizer)
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":

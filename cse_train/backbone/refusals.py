@@ -33,7 +33,8 @@ STATIC_PLACES = (".", "0_StaticEmbedding")
 
 
 def require_encoder(folder: Path) -> None:
-    """Raise ConfigError, one line, for an adapter, static vectors, quantised weights, and code of the folder's own."""
+    """Raise ConfigError, one line, for an adapter, static vectors, quantised weights, code of the folder's own, and
+    positions that transformers no longer computes."""
     if (folder / ADAPTER_FILE).is_file():
         base = _read(folder / ADAPTER_FILE).get("base_model_name_or_path") or "its base model"
         line = f"an adapter: train.encoder={folder} changes {base} and is no encoder by itself"
@@ -46,6 +47,9 @@ def require_encoder(folder: Path) -> None:
         method = quantisation.get("quant_method", "some method") if isinstance(quantisation, dict) else quantisation
         line = f"quantised weights: train.encoder={folder} by {method}"
         raise ConfigError([f"{line}; give the model as it was before, or save it by its dequantize()"])
+    if str(positions := config.get("position_embedding_type")).startswith("relative_key"):
+        line = f"relative positions: train.encoder={folder} has position_embedding_type={positions}"
+        raise ConfigError([f"{line}, which transformers reads as absolute since version 5; choose another model"])
     if config.get("auto_map") and not _is_known(config.get("model_type")):
         line = f"code of its own: train.encoder={folder} is a {config.get('model_type')}, which transformers lacks"
         raise ConfigError([f"{line}, and its folder's code is never run; choose an architecture of transformers"])

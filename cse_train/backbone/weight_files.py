@@ -1,20 +1,34 @@
 """The tensors of an encoder's files, read without running anything in them."""
 
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
-from torch import Tensor
 
+from cse_train.backbone.config_file import REMEDY
 from cse_train.backbone.folders import weight_files
 from cse_train.fields import ConfigError
+from cse_train.reading import reading
+from cse_train.text.corpora.files import Stamp, stamp
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
 """Endings of files that Python or torch would unpickle."""
+WEIGHTS = (".weight", ".bias", ".gamma", ".beta")
+"""Endings of weights; a mask beside them may hold infinities."""
+NOT_FINITE, PACKED_INTO_INTEGERS = "not finite: NaN or infinite weights", "quantised weights: whole numbers"
+FAULTS = {
+    NOT_FINITE: f"{REMEDY}, or give one whose training did not diverge",
+    PACKED_INTO_INTEGERS: "give the model as it was before",
+}
+"""What weights must not be, and what to do."""
 
 
-def read_tensors(folder: Path) -> dict[str, Tensor]:
+def read_tensors(folder: Path) -> dict[str, "Tensor"]:
     """Every tensor of a folder on the CPU, floating ones in fp32."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(folder):
@@ -39,17 +53,58 @@ def read_precisions(folder: Path) -> list[str]:
     return sorted(types)
 
 
-def read_safely(path: Path) -> dict[str, Tensor]:
+def read_safely(path: Path) -> dict[str, "Tensor"]:
     """The tensors of a safetensors file, or of a pickle that holds nothing else: no code in it is ever run."""
+    import torch
+    from safetensors.torch import load_file
+
     try:
         read = load_file(path) if path.suffix == ".safetensors" else torch.load(path, "cpu", weights_only=True)
     except Exception as error:  # the readers raise a dozen unrelated types; all mean that this is no file of tensors
         kind = "damaged weights" if path.suffix == ".safetensors" else "not tensors alone"
         line = f"{kind}: file={path}; nothing in it was run, save the model as model.safetensors"
         raise ConfigError([line]) from error
-    if not isinstance(read, dict) or not all(isinstance(value, Tensor) for value in read.values()):
+    if not isinstance(read, dict) or not all(isinstance(value, torch.Tensor) for value in read.values()):
         raise ConfigError([f"not tensors alone: file={path}; save the model as model.safetensors"])
     return read
+
+
+def require_numbers(folder: Path, setting: str) -> None:
+    """ConfigError for an encoder of which a weight is NaN, infinite or packed into whole numbers; `setting`
+    (name=value) says who names it."""
+    faults = [fault for path in weight_files(folder) for fault in _find_faults(path, stamp(path))]
+    for what, remedy in FAULTS.items():
+        if bad := [name for fault, name in faults if fault == what]:
+            rule, _, rest = what.partition(": ")
+            line = f"{rule}: {setting} has {rest} in {len(bad)} tensors, such as {bad[0]}"
+            raise ConfigError([f"{line}; {remedy}"])
+
+
+@lru_cache(maxsize=64)
+def _find_faults(path: Path, _stamp: Stamp) -> tuple[tuple[str, str], ...]:
+    """(fault, name of the tensor), remembered as long as the file stays."""
+    with reading("damaged weights", path, REMEDY):
+        faults = ((_find_fault(name, tensor), name) for name, tensor in _tensors(path))
+        return tuple((fault, name) for fault, name in faults if fault)
+
+
+def _find_fault(name: str, tensor: "Tensor") -> str:
+    is_weight = name.endswith(WEIGHTS)
+    if not tensor.is_floating_point():
+        return PACKED_INTO_INTEGERS if is_weight and tensor.ndim > 1 else ""
+    if tensor.float().sum().isfinite():
+        return ""
+    broken = tensor.isnan().any() or (is_weight and not tensor.isfinite().all())
+    return NOT_FINITE if broken else ""
+
+
+def _tensors(path: Path) -> Iterator[tuple[str, "Tensor"]]:
+    """One after the other, as files may be larger than the memory."""
+    if path.suffix == ".safetensors":
+        with safe_open(path, "pt") as opened:
+            yield from ((name, opened.get_tensor(name)) for name in opened.keys())  # noqa: SIM118
+    else:
+        yield from read_safely(path).items()
 
 
 def require_safe(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cse_train.backbone.folders import content_hash, locate
+from cse_train.backbone.weight_files import require_numbers
 from cse_train.fields import ConfigError
 
 
@@ -16,4 +17,6 @@ def generator_folder(name: str) -> Path:
 
 def generator_hash(name: str) -> str:
     """The content hash of what `Generator(name, ...)` would load: an input of the run like its corpus."""
-    return content_hash(generator_folder(name))
+    folder = generator_folder(name)
+    require_numbers(folder, f"method.generator={name}")
+    return content_hash(folder)

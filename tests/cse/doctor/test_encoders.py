@@ -1,5 +1,6 @@
 """`cse doctor --encoder` and a space's encoders: how each will be read, by what it really does."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ def test_a_causal_encoder_is_told_with_what_it_lacks(tmp_path: Path) -> None:
     assert lines["no token for padding alone"].startswith("note ") and "<|endoftext|> stands" in str(lines)
     assert lines["no mask token"].startswith("note ")
     assert lines["path"].startswith("fine path: transformers' AutoModel; each view is a pass of its own")
+
+
+def test_what_stands_behind_a_folders_pooling_is_told_to_be_left_out(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "st", "bert")
+    kinds = ("Transformer", "Pooling", "Dense", "Dense", "Normalize")
+    modules = [{"idx": at, "path": str(at), "type": f"sentence_transformers.models.{k}"} for at, k in enumerate(kinds)]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    assert lines_of(folder)["modules"].startswith(
+        "note modules: the folder has Dense, Dense behind its pooling, which "
+    )
 
 
 def test_positions_behind_the_padding_and_a_vocabulary_that_does_not_cover(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity, load_tokenizer
 from cse_train.evaluate.models.open import open_model
 from cse_train.fields import ConfigError
+from cse_train.generator.identity import generator_hash
 from cse_train.methods.loading import load_method
 from tests.cse_train.encoders import SIZES, tokenizer_of, write_encoder
+from tests.cse_train.zoo.kinds import SAVINGS
 from tests.cse_train.zoo.pieces import make_tokenizer
 
 SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -55,6 +57,26 @@ def write_with_code(folder: Path) -> None:
     (folder / "modeling_mine.py").write_text("raise SystemExit('this was run')\n")
 
 
+def write_relative_positions(folder: Path) -> None:
+    change_config(write_encoder(folder, "bert"), position_embedding_type="relative_key_query")
+
+
+def write_without_padding(folder: Path) -> None:
+    change_config(write_encoder(folder, "roberta", pad_token_id=1), pad_token_id=None)
+
+
+def write_integers(folder: Path) -> None:
+    tensors = load_file(write_encoder(folder, "bert") / "model.safetensors")
+    packed = {name: (t.to(torch.int8) if t.ndim > 1 else t) for name, t in tensors.items()}
+    save_file(packed, folder / "model.safetensors", {"format": "pt"})
+
+
+def write_larger_tokenizer(folder: Path) -> None:
+    tokenizer = tokenizer_of()
+    tokenizer.add_tokens([f"new{at}" for at in range(60)])
+    write_encoder(folder, "bert", tokenizer)
+
+
 def write_without_tokenizer(folder: Path) -> None:
     AutoModel.from_config(BertConfig(**SIZES)).save_pretrained(folder)
 
@@ -65,6 +87,12 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "adapter": (write_adapter, "^an adapter: .* changes org/base .*; merge the two"),
     "quantised": (write_quantised, "^quantised weights: .* by bitsandbytes; give the model as it was before"),
     "code": (write_with_code, "^code of its own: .* is a mine, which transformers lacks, and .* is never run; choose"),
+    "relative positions": (write_relative_positions, "^relative positions: .*=relative_key_query, which transformers "),
+    "no padding": (write_without_padding, "^impossible config: .*pad_token_id=None, give the ID of its padding, "),
+    "integers": (
+        write_integers,
+        r"^quantised weights: .* has whole numbers in \d+ tensors, such as embeddings\.",
+    ),
     "no tokenizer": (write_without_tokenizer, "^missing tokenizer: .*; put its tokenizer.json into the folder"),
 }
 
@@ -79,15 +107,49 @@ def test_what_is_no_encoder_is_refused_by_a_plan_and_by_a_run(what: str, tmp_pat
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["bert", "electra"])
-def test_weights_that_are_no_numbers_are_refused_by_name_and_not_blamed_on_the_rate(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+@pytest.mark.parametrize(("kind", "saved"), [*(("bert", saving) for saving in SAVINGS), ("electra", "whole")])
+def test_weights_that_are_no_numbers_are_refused_by_a_plan_and_a_run_and_not_blamed_on_the_rate(
+    kind: str, saved: str, number: float, tmp_path: Path
+) -> None:
     folder = write_encoder(tmp_path / kind, kind)
-    tensors = load_file(folder / "model.safetensors")
-    name = next(name for name in tensors if name.endswith("layer.1.output.dense.weight"))
-    tensors[name][0, 0] = float("nan")
+    model = AutoModel.from_pretrained(folder)
+    model.encoder.layer[1].output.dense.weight.data[0, 0] = number
+    (folder / "model.safetensors").unlink()
+    SAVINGS[saved](model, folder)
+    place = "train.encoder=.* has NaN or infinite weights in 1 tensors, such as encoder.layer.1.output.dense.weight"
+    for read in (backbone_identity, load_backbone, lambda name: open_model(Path(name), pooler="mean")):
+        with pytest.raises(ConfigError, match=f"^not finite: {place}; fetch the model again, or give") as caught:
+            read(str(folder))
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="^not finite: method.generator="):
+        generator_hash(str(folder))
+
+
+def test_a_tokenizer_with_more_pieces_than_the_encoder_has_rows_is_refused_by_the_plan(tmp_path: Path) -> None:
+    write_larger_tokenizer(tmp_path / "m")
+    for read in (backbone_identity, lambda name: open_model(Path(name), pooler="mean")):
+        with pytest.raises(ConfigError, match="^wrong tokenizer: .*: the tokenizer has 94 pieces, config.json vocab_s"):
+            read(str(tmp_path / "m"))
+
+
+def test_what_is_no_folder_of_an_encoder_is_told_where_one_lies(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "st" / "0_Transformer", "bert")
+    file = tmp_path / "st" / "0_Transformer" / "model.safetensors"
+    for place, line in (
+        (tmp_path / "st", "needs .*, as its 0_Transformer has: give that one$"),
+        (file, "is a file; give"),
+    ):
+        for read in (backbone_identity, load_backbone):
+            with pytest.raises(ConfigError, match=f"^not an? .*: train.encoder={place}.* {line}"):
+                read(str(place))
+
+
+def test_infinities_of_a_mask_beside_the_weights_are_none_of_theirs(tmp_path: Path) -> None:
+    folder = write_encoder(tmp_path / "bert", "bert")
+    tensors = load_file(folder / "model.safetensors") | {"attention_mask": torch.full((4, 4), -torch.inf).triu(1)}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ConfigError, match=r"^not finite: .* NaN or infinite weights in 1 tensors, .*; fetch the model"):
-        open_model(folder, pooler="mean")
+    assert load_backbone(str(folder)).content_hash == backbone_identity(str(folder))[0]
 
 
 def test_a_config_that_its_own_architecture_cannot_run_is_refused_in_one_line(tmp_path: Path) -> None:
