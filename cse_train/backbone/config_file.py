@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cse_train.backbone.folders import weight_files
 from cse_train.backbone.refusals import require_encoder, require_texts_read
-from cse_train.encoder.kinds import FIRST_BEHIND_PADDING, KINDS
+from cse_train.encoder.kinds import FIRST_BEHIND_PADDING, PACKED_KINDS
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
 
@@ -90,7 +90,7 @@ def require_weights(config: "PretrainedConfig", folder: Path) -> None:
     """
     width = getattr(config, "hidden_size", None) or 0
     inner = getattr(config, "intermediate_size", None) or 0
-    layers = config.num_hidden_layers if config.model_type in KINDS else 1
+    layers = config.num_hidden_layers if config.model_type in PACKED_KINDS else 1
     narrow = getattr(config, "embedding_size", None) or width  # ALBERT's and ELECTRA's embeddings may be narrower
     rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
     least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)

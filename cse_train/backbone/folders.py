@@ -29,7 +29,7 @@ OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
 FIRST_KINDS = ("bert", "roberta")
-"""Those of `KINDS` that our encoder has always computed."""
+"""Those of `PACKED_KINDS` that our encoder has always computed."""
 PACKED = "packed"
 DEFAULTS = {"model_type": "", "hidden_act": "gelu"}
 """What a config.json may leave out."""

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
 """Endings of files that Python or torch would unpickle."""
-WEIGHTS = (".weight", ".bias", ".gamma", ".beta")
+ENDS_OF_WEIGHTS = (".weight", ".bias", ".gamma", ".beta")
 """Endings of weights; a mask beside them may hold infinities."""
-NOT_FINITE, PACKED_INTO_INTEGERS = "not finite: NaN or infinite weights", "quantised weights: whole numbers"
+BROKEN_WEIGHTS, INTEGER_WEIGHTS = "not finite: NaN or infinite weights", "quantised weights: whole numbers"
 FAULTS = {
-    NOT_FINITE: f"{REMEDY}, or give one whose training did not diverge",
-    PACKED_INTO_INTEGERS: "give the model as it was before",
+    BROKEN_WEIGHTS: f"{REMEDY}, or give one whose training did not diverge",
+    INTEGER_WEIGHTS: "give the model as it was before",
 }
 """What weights must not be, and what to do."""
 
@@ -89,13 +89,13 @@ def _find_faults(path: Path, _stamp: Stamp) -> tuple[tuple[str, str], ...]:
 
 
 def _find_fault(name: str, tensor: "Tensor") -> str:
-    is_weight = name.endswith(WEIGHTS)
+    is_weight = name.endswith(ENDS_OF_WEIGHTS)
     if not tensor.is_floating_point():
-        return PACKED_INTO_INTEGERS if is_weight and tensor.ndim > 1 else ""
+        return INTEGER_WEIGHTS if is_weight and tensor.ndim > 1 else ""
     if tensor.float().sum().isfinite():
         return ""
     broken = tensor.isnan().any() or (is_weight and not tensor.isfinite().all())
-    return NOT_FINITE if broken else ""
+    return BROKEN_WEIGHTS if broken else ""
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, "Tensor"]]:

@@ -4,13 +4,13 @@ from typing import Any
 
 FIRST_BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 """Their positions count from behind the padding's."""
-KINDS = ("bert", *FIRST_BEHIND_PADDING)
+PACKED_KINDS = ("bert", *FIRST_BEHIND_PADDING)
 
 
 def find_unsupported(config: Any) -> str | None:
     """Why `Encoder` cannot compute a configuration of transformers exactly; None when it can."""
-    if config.model_type not in KINDS:
-        return f"encoder: model_type={config.model_type} is not one of {', '.join(KINDS)}"
+    if config.model_type not in PACKED_KINDS:
+        return f"encoder: model_type={config.model_type} is not one of {', '.join(PACKED_KINDS)}"
     if config.hidden_act != "gelu":
         return f"encoder: hidden_act={config.hidden_act} is not gelu"
     if getattr(config, "is_decoder", False):

@@ -12,11 +12,11 @@ from cse_train.backbone.transformers_io import (
     head_to_transformers,
     take_packed,
 )
-from cse_train.encoder.kinds import KINDS
+from cse_train.encoder.kinds import PACKED_KINDS
 from cse_train.encoder.packing import pack_lists
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=PACKED_KINDS)
 def kind(request):
     return request.param
 

@@ -11,11 +11,11 @@ from cse_train.encoder.attention import attend_packed
 from cse_train.encoder.card.fused_attention import Masks, attend_fused
 from cse_train.encoder.dropout import dropout
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.kinds import KINDS, find_unsupported
+from cse_train.encoder.kinds import PACKED_KINDS, find_unsupported
 from cse_train.encoder.packing import pack_lists
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=PACKED_KINDS)
 def kind(request):
     return request.param
 

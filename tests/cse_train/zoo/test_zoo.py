@@ -13,7 +13,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.kinds import KINDS as KINDS_OF_OURS
+from cse_train.encoder.kinds import PACKED_KINDS
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.models.open import open_model
 from cse_train.export.export import export
@@ -155,7 +155,7 @@ def test_an_architecture_does_all_that_an_encoder_does(name: str, tmp_path: Path
     check_refusals(folder, kind, paths, tmp_path / "refused")
     best = run / ("texts" if kind.dropout else "pairs") / "best"
     check_scoring(best)
-    has_projection = "has no layer above" if kind.first and kind.model_type not in KINDS_OF_OURS else ""
+    has_projection = "has no layer above" if kind.first and kind.model_type not in PACKED_KINDS else ""
     check_export(best, "hf", kind.hf or has_projection, tmp_path / "hf")
     check_export(best, "sentence-transformers", kind.modules, tmp_path / "modules")
     shutil.rmtree(run)
