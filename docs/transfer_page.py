@@ -110,15 +110,15 @@ def _read_findings(table: str, size: str, name: str, ledger: Ledger) -> dict[tup
     study, made = read_space(resolved, ledger, None, None)
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
     judged = judge_study(resolved, study, made, ledger, planned)
-    found = {}
+    findings = {}
     for (place, column), verdict in judged.verdicts.items():
         row = judged.table.rows[place]
         if verdict.interval is not None and verdict.word != "reference":
             named = {axis.rpartition(".")[2]: value for axis, value in row.key.items() if value is not None}
             label = ", ".join(f"{axis} {_word(value)}" for axis, value in named.items())
             key = label, round(verdict.published, 2)
-            found[key] = _finding(verdict, row.entries[column].n, name)
-    return found
+            findings[key] = _finding(verdict, row.entries[column].n, name)
+    return findings
 
 
 def _word(value: object) -> str:
@@ -238,6 +238,6 @@ def _write(x: float, y: float, kind: str, words: str, anchor: str = "start") -> 
 
 
 if __name__ == "__main__":
-    found = read()
-    (folder() / "results" / "transfer.md").write_text(text(found), encoding="utf8")
-    (folder() / "figures" / "transfer.svg").write_text(picture(found), encoding="utf8")
+    rows = read()
+    (folder() / "results" / "transfer.md").write_text(text(rows), encoding="utf8")
+    (folder() / "figures" / "transfer.svg").write_text(picture(rows), encoding="utf8")

@@ -123,7 +123,7 @@ def load_profile(name: str) -> Profile:
 
 
 @functools.cache
-def _load_shipped(path: Path, modified: int, known: frozenset[str]) -> Profile:
+def _load_shipped(path: Path, modified: int, names: frozenset[str]) -> Profile:
     """Once for a file and the methods that are known: a site asks for its profiles six hundred times."""
     return parse_profile(read_yaml(path), path)
 

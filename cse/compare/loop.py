@@ -80,8 +80,8 @@ def hash_configuration(run: RunRow, ledger: Ledger) -> str:
 
 def _find_imported_sweep(run: RunRow, ledger: Ledger) -> str:
     """Where an import brought a run, whose tool may not say in what it differs from runs elsewhere; empty for ours."""
-    found = list_imported_sweeps(ledger, {run.signature}) if IMPORTED in run.identity else []
-    return found[0].id if found else ""
+    sweeps = list_imported_sweeps(ledger, {run.signature}) if IMPORTED in run.identity else []
+    return sweeps[0].id if sweeps else ""
 
 
 def refuse_other_seeds(candidate: Model, reference: Model, ledger: Ledger | None) -> None:

@@ -56,9 +56,9 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     named = name_runs([_find_earlier(run, taking, there) for run in once], earlier, taking.sweep)
     _require_one_source(named, earlier, there, taking)
     rows = {row.signature: row for row in ledger.runs(signatures=[taking.sign(run.id) for run in named])}
-    known = {each.id: each for each in _read_known(ledger, rows)}  # another sweep's too: a run has one row
-    told_apart = [_keep_known(run, known.get(run.id)) for run in _require_unlike(named, taking)]
-    numbered = {id: rows[taking.sign(id)].seed for id in known if taking.sign(id) in rows}
+    before_by_id = {each.id: each for each in _read_known(ledger, rows)}  # another sweep's too: a run has one row
+    told_apart = [_keep_known(run, before_by_id.get(run.id)) for run in _require_unlike(named, taking)]
+    numbered = {id: rows[taking.sign(id)].seed for id in before_by_id if taking.sign(id) in rows}
     seeds = number_seeds(told_apart, numbered, taking.score)
     stored = read_scores(ledger, rows)
     columns = [asked for asked in taking.metrics if asked.name != taking.score or not taking.is_dev]
@@ -149,11 +149,11 @@ def _find_earlier(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -
     return replace(run, id=run.earlier_id) if earlier else run
 
 
-def _keep_known(run: ForeignRun, known: KnownRun | None) -> ForeignRun:
+def _keep_known(run: ForeignRun, before: KnownRun | None) -> ForeignRun:
     """The run with the settings and metrics that an earlier import brought beside its own."""
-    if known is None:
+    if before is None:
         return run
-    return replace(run, settings={**known.settings, **run.settings}, metrics={**known.metrics, **run.metrics})
+    return replace(run, settings={**before.settings, **run.settings}, metrics={**before.metrics, **run.metrics})
 
 
 def _require_unlike(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[ForeignRun]:

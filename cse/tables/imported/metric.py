@@ -87,9 +87,9 @@ def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
 def metric_of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
     """The metric of runs of an imported sweep, or of a loop of their own; None for runs that our loop trained."""
     names = {run.signature for run in runs if IMPORTED in run.identity}
-    found = list_imported_sweeps(ledger, names) if names else []
-    if found:  # they have one score, and some may say how wide its range is
-        newest = ([sweep for sweep in found if sweep.spec.span is not None] or found)[-1]
+    sweeps = list_imported_sweeps(ledger, names) if names else []
+    if sweeps:  # they have one score, and some may say how wide its range is
+        newest = ([sweep for sweep in sweeps if sweep.spec.span is not None] or sweeps)[-1]
         return metric_of_spec(newest.spec, ledger.runs(sweep=newest.id))
     return None if names else _metric_of_loop(ledger, runs)
 
