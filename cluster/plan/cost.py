@@ -53,6 +53,7 @@ ENCODER_SHAPES = {
     "words-l1-h64": (1, 64, 1.8),
     "words-l2-h128": (2, 128, 3.9),
     "words-l4-h128": (4, 128, 4.3),
+    "google/bert_uncased_L-4_H-512_A-8": (4, 512, 29),
     "bert-base-uncased": (12, 768, 110),
     "bert-large-uncased": (24, 1024, 335),
     "roberta-base": (12, 768, 125),

@@ -39,7 +39,7 @@ SpaceNames = Annotated[
     typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
 ]
 SCALES = (
-    "Scale: paper, small, tiny, those of the first miniatures wiki_small, wiki_tiny, or a file (default: the space's)."
+    "Scale: paper, mid, small, tiny, the first miniatures' wiki_small, wiki_tiny, or a file (default: the space's)."
 )
 Profile = Annotated[str | None, typer.Option(help=SCALES, show_default=False)]
 Data = Annotated[

@@ -12,7 +12,7 @@ FITTED = ("whitening",)
 
 
 @pytest.mark.parametrize("name", sorted(catalog()))
-@pytest.mark.parametrize("profile", ["small", "tiny", "wiki_small", "wiki_tiny", "paper"])
+@pytest.mark.parametrize("profile", ["small", "tiny", "mid", "wiki_small", "wiki_tiny", "paper"])
 def test_every_space_resolves_under_every_profile(name, profile):
     space = load_space(name)
     assert space.id == name
