@@ -67,7 +67,7 @@ def test_a_range_that_a_later_import_declares_counts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = "a0,a,0,0.80\na1,a,1,0.81\nb0,b,0,0.90\nb1,b,1,0.915\n"
+    rows = "a0,a,0,0.80\na1,a,1,0.81\na2,a,2,0.805\nb0,b,0,0.90\nb1,b,1,0.915\nb2,b,2,0.908\n"
     Path("r.csv").write_text("id,model,seed,reward\n" + rows, encoding="utf8")
     for words in (["r"], ["r1", "--scale", "1"]):
         assert main(["import", "wandb", "r.csv", "--rename", "model=model", "--score", "reward", "--as", *words]) == 0

@@ -45,7 +45,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
 @pytest.fixture
 def folder(tmp_path: Path, config_of, stirred, tokenizer) -> Path:
     """A BertForMaskedLM as transformers writes it, with a tokenizer."""
-    model = BertForMaskedLM(config_of("bert", 2))
+    config = config_of("bert", 2)
+    config.vocab_size = len(tokenizer)
+    model = BertForMaskedLM(config)
     stirred(model)
     model.save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
