@@ -7,13 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from analysis.tables.aggregate import Baseline, Table, aggregate
-from analysis.tables.labels import differing, some
+from analysis.tables.labels import differing, number_of, some
 from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
 from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
 from cse.tables import baselines
+from cse.tables.imported import IMPORTED
 from cse.tables.imported import table as imported
 from cse.tables.imported.metric import metric_of_runs
 from cse_train.config import complete
@@ -91,7 +93,17 @@ def build_planned(
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
     made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
+    remarks += _say_what_scores_them(resolved.space.id, lines, runs or [])
     return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
+
+
+def _say_what_scores_them(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:
+    """A line on runs without a score that came without files, as those of a bundle do: nothing can be scored there."""
+    ours = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
+    bare = {run.signature for run in ours if run.folder is None}
+    lacking = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & bare
+    line = f"{number_of(len(lacking), 'run')} without a score came without files; cse run {space} --retrain-missing"
+    return [f"{line}, with the same settings and data, trains what lacks them again"] if lacking else []
 
 
 def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:

@@ -7,19 +7,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, sum_cost
-from analysis.study.study import Member, Study, read_study
+from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Entry
 from analysis.tables.directions import Terms, read_terms
-from analysis.tables.labels import label, number_of, some
+from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
-from analysis.tables.results import Planned, drop_part
+from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.match import match
@@ -108,23 +108,6 @@ class Reproduction:
         runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
         missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, ROWS_NAMED)}"]
         return (missing if runs else []) + [line[0].upper() + line[1:] for line in group_by_reason(self.incomplete)]
-
-    def unscored(self) -> list[str]:
-        """A line on finished runs that lack a score of the table and whose files are not on this machine."""
-        runs_by_row: dict[object, list[tuple[Member, RunRow]]] = {}
-        for member, run in self.study.finished:
-            runs_by_row.setdefault(identify(drop_part(member.key)), []).append((member, run))
-        count = 0
-        for row in self.table.rows:
-            runs = runs_by_row.get(identify(row.key), [])
-            seeds = len({member.seed for member, _ in runs})
-            if any(row.entries[column].n < seeds for column in self.table.spec.scales if column in row.entries):
-                count += sum(run.files is None or not run.files.best.is_dir() for _, run in runs)
-        line = (
-            f"Unscored: {number_of(count, 'finished run')} without all scores of this table, whose files are not here; "
-            f"cse run {self.table.spec.id} --retrain-missing, with the same settings and data, trains them again"
-        )
-        return [line] if count else []
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:

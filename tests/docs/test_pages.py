@@ -58,7 +58,7 @@ def test_readme_is_short_and_begins_with_a_picture_and_two_commands() -> None:
 DECIMAL = re.compile(r"\d+\.\d+%?")
 
 
-def unsaid(line: str) -> set[str]:
+def find_unsaid(line: str) -> set[str]:
     """The decimals of a line of README that none of the pages has to which the line links."""
     pages = [target for target in re.findall(r"\]\((docs/[^)#]+\.md)", line) if (REPO / target).is_file()]
     said = {number for page in pages for number in DECIMAL.findall((REPO / page).read_text(encoding="utf8"))}
@@ -70,8 +70,8 @@ def test_each_figure_of_readme_stands_in_the_page_to_which_its_line_links() -> N
     text = re.sub(r"^```.*?^```", "", TEXTS["README.md"], flags=re.MULTILINE | re.DOTALL)
     lines = [line for line in text.splitlines() if "](docs/" in line and "Python 3" not in line]
     assert sum(len(DECIMAL.findall(line)) for line in lines) > 8
-    assert {line: numbers for line in lines if (numbers := unsaid(line))} == {}
-    assert unsaid("75.12 stands [there](docs/results/public_runs.md)") == {"75.12"}
+    assert {line: numbers for line in lines if (numbers := find_unsaid(line))} == {}
+    assert find_unsaid("75.12 stands [there](docs/results/public_runs.md)") == {"75.12"}
 
 
 def broken(page: Path) -> list[str]:

@@ -3,6 +3,7 @@
 import pytest
 
 from cluster.plan.method_code import read_released
+from cse_train import methods
 from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import resolve
 from search_spaces.profiles import load_profile
@@ -29,6 +30,14 @@ def test_profiles_hold_every_scale_setting(name):
     keys = ("encoder", "corpus", "dev", "examples", "batch_size", "evaluations", "max_seq_length")
     assert {f"train.{key}" for key in keys} <= set(profile.train)
     assert all("train.learning_rate" in profile.settings(method) for method in read_released() if method not in FITTED)
+
+
+def test_a_shipped_profile_is_parsed_once_until_another_method_is_known(monkeypatch):
+    first, names = load_profile("tiny"), methods.names()
+    assert load_profile("tiny") is first
+    monkeypatch.setattr(methods, "names", lambda: [*names, "mine"])
+    again = load_profile("tiny")
+    assert again is not first and again == first
 
 
 def test_demo_is_two_methods_three_settings_two_seeds():

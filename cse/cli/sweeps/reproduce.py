@@ -170,7 +170,6 @@ def _give(page: reproduction.Reproduction, out: Path | None) -> None:
     """Print a table with its verdicts and order, and write it."""
     written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
     print(f"\n{_text(page)}{written}", end="", flush=True)
-    exit.say([f"{page.table.spec.id}: {line}" for line in page.unscored()])
 
 
 def _text(page: reproduction.Reproduction) -> str:
@@ -187,7 +186,7 @@ def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepAr
     for place in places:
         with contextlib.suppress(TableError):  # the call that continues reports it
             page = _judge_table(tables, place, ledger, given, baselines_too=False)
-            exit.say([f"{page.table.spec.id}: {line}" for line in [*page.lacking(), *page.unscored()]])
+            exit.say([f"{page.table.spec.id}: {line}" for line in page.lacking()])
             if out is not None:
                 reproduction.write(page, out)
 

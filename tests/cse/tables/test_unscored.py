@@ -1,40 +1,33 @@
-"""Finished runs that came without files, and lack a score of another table: counted, with the command that helps."""
+"""Finished runs that came without files and lack a table's scores are counted, with the command that helps."""
 
 from pathlib import Path
 
 import pytest
 
-from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.tables.reproduction import Reproduction, judge_study
-from cse.tables.study import read_space
-from search_spaces.catalog import load_space
-from search_spaces.cells import resolve
 from tests.sides import needs
 
 pytestmark = needs("importers", "bundles")
 BUNDLE = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles" / "words_tiny.jsonl.gz"
+SPACE = """version: 1
+id: again
+method: esimcse
+profile: tiny
+seeds: 5
+evaluate: [SUITE]
+space:
+  method.dup_rate: {grid: [0.32]}
+"""
+TOLD = "5 runs without a score came without files; cse run again --retrain-missing, with the same settings and data, "
 
 
-@pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    path = tmp_path_factory.mktemp("unscored") / "ledger.db"
-    assert main(["import", str(BUNDLE), "--ledger", str(path)]) == 0
-    return Ledger.open(path)
-
-
-def judged(table: str, ledger: Ledger) -> Reproduction:
-    resolved = resolve(load_space(table), "tiny")
-    study, made = read_space(resolved, ledger, None, None)
-    planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return judge_study(resolved, study, made, ledger, planned)
-
-
-def test_runs_without_files_that_lack_a_table_s_scores_are_counted_with_the_way_out(ledger: Ledger) -> None:
-    (line,) = judged("E6", ledger).unscored()
-    assert line.startswith("Unscored: 5 finished runs without all scores of this table, whose files are not here; ")
-    assert "cse run E6 --retrain-missing, with the same settings and data, trains them again" in line
-
-
-def test_a_table_whose_runs_have_its_scores_says_nothing(ledger: Ledger) -> None:
-    assert judged("E7", ledger).unscored() == []
+@pytest.mark.parametrize(("suite", "lines"), [("repetition", 1), ("sts_dev", 0)])
+@pytest.mark.parametrize("command", ["table", "reproduce"])
+def test_the_page_says_what_trains_them_again(
+    command: str, suite: str, lines: int, somewhere: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(BUNDLE)]) == 0
+    Path("again.yaml").write_text(SPACE.replace("SUITE", suite), encoding="utf8")
+    capsys.readouterr()
+    assert main([command, "again.yaml", "--data", str(data_dir)]) == 0
+    assert capsys.readouterr().out.count(TOLD) == lines
