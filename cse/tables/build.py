@@ -67,11 +67,13 @@ def build_planned(
     runs: Sequence[RunRow] | None = None,
     unevaluated: Mapping[str, str] = NOTHING,
     scales: Mapping[str, MetricScale] = NOTHING_SAID,
+    published: bool = False,
 ) -> Table:
     """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before.
 
     `unevaluated`: label of a row of the paper -> why its model could not be scored. `scales`: column -> what its
-    numbers mean, where no suite of ours says it.
+    numbers mean, where no suite of ours says it. `published`: for readers who do not hold the ledger, to whom a command
+    that fills it says nothing.
     """
     spec = spec_of(resolved)
     if ledger and runs is None:
@@ -93,7 +95,7 @@ def build_planned(
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
     made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
-    remarks += _say_what_scores_them(resolved.space.id, lines, runs or [])
+    remarks += [] if published else _say_what_scores_them(resolved.space.id, lines, runs or [])
     return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
 
 

@@ -37,7 +37,7 @@ def read_space(
     """A space's study: the runs that answer its cells, all on one data set, and the cells that no run answers."""
     matches, notes = match_on(resolved, ledger.runs(), seeds, data_hash=data_hash)
     planned = [matched.planned for matched in matches]
-    made = _add_notes(build.build_planned(resolved, ledger, planned), notes)
+    made = _add_notes(build.build_planned(resolved, ledger, planned, published=True), notes)
     space = resolved.space
     command = _command(str(space.file), resolved.profile.name, resolved.given(), seeds or space.seeds, url)
     lacking = _list_unanswered(resolved, planned, seeds or space.seeds)
@@ -82,7 +82,10 @@ def read_sweep(
     axes = resolved.space.axis_names if resolved else varied
     keys = [cells.full_key(resolved, link.cell) if resolved else {a: link.cell.get(a) for a in axes} for link in links]
     planned = [(key, link.signature, link.seed) for key, link in zip(keys, links, strict=True)]
-    made = build.build_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
+    if resolved:
+        made = build.build_planned(resolved, ledger, planned, published=True)
+    else:
+        made = _plain_table(sweep, axes, ledger, planned)
     spec = sweep.spec
     if spec.imported is not None:  # a profile's settings are ours, and the runs are others'
         made = replace(_add_notes(made, list_caveats(sweep, ledger)), protocol={RULE: made.protocol.get(RULE)})
