@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from cse_train import numerics
 from cse_train.encoder.card.fused_attention import Masks, attention_kernels, attention_masks
+from cse_train.encoder.card.fused_norm import LayerStates
 from cse_train.encoder.dropout import dropout
 from cse_train.encoder.kinds import FIRST_BEHIND_PADDING, find_unsupported
 from cse_train.encoder.layer import Layer
@@ -154,17 +155,18 @@ class Encoder(nn.Module):
             states = [x_TH]
             rows, deep = views * packed.rows, len(self.layers) - 1
             masks = self._masks(packed, views, prompts.length if prompts else 0)
+            x = LayerStates(x_TH, x_TH)
             for index, layer in enumerate(self.layers[:-1]):
-                x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None, masks)
+                x = layer(x, packed, views, prompts.keys_values(index, rows) if prompts else None, masks)
                 if index == 0 or layers:
-                    states.append(x_TH)
+                    states.append(x.full)
             last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
             if not (tokens or layers):
                 assert isinstance(last, Layer)
-                cls = last.forward_cls(x_TH, packed, views, prefix, masks)
+                cls = last.forward_cls(x, packed, views, prefix, masks)
                 cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
                 return Hidden(packed, views, cls_VNH)
-            last_TH = last(x_TH, packed, views, prefix, masks)
+            last_TH = last(x, packed, views, prefix, masks).full
             cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
             states.append(last_TH)
             every = tuple(states) if layers else ()

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cse_train import numerics
 from cse_train.encoder.attention import KeysValues, attend_packed
 from cse_train.encoder.card.cast_weights import Affine, cast_together
 from cse_train.encoder.card.fused_attention import Masks, attend_fused, attend_fused_cls
+from cse_train.encoder.card.fused_norm import LayerStates, add_and_norm, is_fused
 from cse_train.encoder.cls_attention import cls_attention
 from cse_train.encoder.dropout import dropout_and_add
 from cse_train.encoder.linear import linear, linear_gelu
@@ -46,18 +48,18 @@ class Layer(nn.Module):
         """What `compile_layers` asked for."""
 
     def forward(
-        self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
-    ) -> Tensor:
+        self, x: LayerStates, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
+    ) -> LayerStates:
         """[T, H] -> [T, H]; `masks` are there on a card alone (`attention_masks`)."""
-        qkv, *others = self._linears(x_TH.device)
-        qkv_T3H = linear(x_TH, qkv)
+        qkv, *others = self._linears(x.full.device)
+        qkv_T3H = linear(x.cast, qkv)
         rate = self.attention_dropout if self.training else 0.0
         if masks is None:
-            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x_TH, *others)
-        return self._rest(attend_fused(qkv_T3H, packed, views, self.heads, rate, masks, prompts), x_TH, *others)
+            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x.full, *others)
+        return self._rest(attend_fused(qkv_T3H, packed, views, self.heads, rate, masks, prompts), x.full, *others)
 
     def forward_cls(
-        self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
+        self, x: LayerStates, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
     ) -> Tensor:
         """The same layer for position 0 of each sequence: [V * N, H] in packed order.
 
@@ -65,13 +67,14 @@ class Layer(nn.Module):
         sum_t w_t (V x_t + v) = V sum_t w_t x_t + v sum_t w_t, so both projections meet one row a sentence and head.
         On a card the product that this saves costs less than the kernels that it takes.
         """
+        x_TH = x.full
         cls_NH = x_TH.index_select(0, packed.first_VN(views))
         rate = self.attention_dropout if self.training else 0.0
         linears = self._linears(x_TH.device)
         if masks is not None:
-            query_NH, kv_T2H = _query_and_rest(cls_NH, x_TH, linears[0])
+            query_NH, kv_T2H = _query_and_rest(cls_NH, x.cast, linears[0])
             mixed_NH = attend_fused_cls(query_NH, kv_T2H, packed, views, self.heads, rate, masks, prompts)
-            return self._rest(mixed_NH, cls_NH, *linears[1:])
+            return self._rest(mixed_NH, cls_NH, *linears[1:]).full
         query, key, value = (self._projection(part) for part in range(3))
         query_NAD = torch.einsum("nh,adh->nad", cls_NH, query[0]) + query[1]
         query_NAD = query_NAD * query_NAD.shape[-1] ** -0.5
@@ -84,7 +87,7 @@ class Layer(nn.Module):
         mixed_NAD = torch.einsum("nah,adh->nad", context_NAH, value[0]) + share_NA1 * value[1]
         if prompts is not None and weights_NAP is not None:
             mixed_NAD = mixed_NAD + (weights_NAP.unsqueeze(2) @ prompts[1]).squeeze(2)
-        return self._rest(mixed_NAD.flatten(1), cls_NH, *linears[1:])
+        return self._rest(mixed_NAD.flatten(1), cls_NH, *linears[1:]).full
 
     def _projection(self, part: int) -> tuple[Tensor, Tensor]:
         """Weight [A, D, H] and bias [A, D] of the query (0), key (1) or value (2) projection."""
@@ -105,10 +108,14 @@ class Layer(nn.Module):
         attention_out: nn.Linear | Affine,
         inner: nn.Linear | Affine,
         outer: nn.Linear | Affine,
-    ) -> Tensor:
+    ) -> LayerStates:
         """What lies behind the attention, of as many rows as there are."""
-        rest = _compiled_rest(self.compiler) if self.compiler and self.training else Layer._compute_rest
-        return rest(self, mixed, x, attention_out, inner, outer)
+        compiler = self.compiler if self.training else None
+        if compiler is None and is_fused(mixed):
+            return self._fuse_rest(mixed, x, attention_out, inner, outer)
+        rest = _compiled_rest(compiler) if compiler else Layer._compute_rest
+        y = rest(self, mixed, x, attention_out, inner, outer)
+        return LayerStates(y, y)
 
     def _compute_rest(
         self,
@@ -121,6 +128,21 @@ class Layer(nn.Module):
         x = self.attention_norm(dropout_and_add(linear(mixed, attention_out), x, self.hidden_dropout, self.training))
         widened = linear(linear_gelu(x, inner), outer)
         return self.output_norm(dropout_and_add(widened, x, self.hidden_dropout, self.training))
+
+    def _fuse_rest(
+        self,
+        mixed: Tensor,
+        x: Tensor,
+        attention_out: nn.Linear | Affine,
+        inner: nn.Linear | Affine,
+        outer: nn.Linear | Affine,
+    ) -> LayerStates:
+        """`_compute_rest` by a card's kernels, which add the biases of two products."""
+        rate = self.hidden_dropout if self.training else 0.0
+        projected = F.linear(mixed, attention_out.weight)
+        middle = add_and_norm(projected, attention_out.bias, x, self.attention_norm, rate)
+        widened = F.linear(linear_gelu(middle.cast, inner), outer.weight)
+        return add_and_norm(widened, outer.bias, middle.full, self.output_norm, rate)
 
 
 def compile_layers(model: nn.Module, backend: str = "inductor") -> None:

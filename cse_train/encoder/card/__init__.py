@@ -1,3 +1,3 @@
 """What the encoder does on a card alone."""
 
-__all__ = ["cast_weights", "compilers", "fused_attention"]
+__all__ = ["cast_weights", "compilers", "fused_attention", "fused_norm"]

@@ -5,8 +5,6 @@ and a mask where rows are padded. Shape suffixes: N packed rows, T packed slots,
 """
 
 import functools
-import logging
-import pkgutil
 from typing import Any
 
 import numpy as np
@@ -15,20 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cse_train import distributed
-from cse_train.encoder.card.compilers import find_lacking
+from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_kernel
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.reading import first_line
-
-log = logging.getLogger(__name__)
 
 MOST_SLOTS = 64
 """Slots of a row at most: a program holds all of its scores."""
 HEAD_SIZES = (16, 32, 64, 128)
-DTYPES = (torch.bfloat16, torch.float16)
-LARGEST_DIFFERENCE = 0.03
-"""Largest difference from torch's own, relative to the largest number, with which the kernels count as right."""
-DROPOUT_SEEDS = 2**31 - 1
-"""A number below it stands for the masks of dropout of one call."""
 MOST_NUMBERS = 2**31
 """Of one call's scores, which dropout counts through."""
 
@@ -43,19 +33,14 @@ def find_block(packed: Packed, rows: int, size: int, dtype: torch.dtype) -> int:
 
 @functools.cache
 def is_right(device: torch.device, dtype: torch.dtype, size: int, block: int) -> bool:
-    """Whether this machine makes the kernels, and they compute what torch's do: looked at once in a process."""
-    if find_lacking():
-        return False
-    try:
-        with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
-            return _is_near(device, dtype, size, block)
-    except Exception as error:  # of a compiler or a card that nobody has tried
-        log.warning("slow attention: the kernels for short rows cannot be used here: %s", first_line(error))
-        return False
+    """Whether the kernels can be used on this machine: looked at once in a process."""
+    return is_proved("attention of short rows", device, lambda: _compare(device, dtype, size, block))
 
 
-def _is_near(device: torch.device, dtype: torch.dtype, size: int, block: int) -> bool:
-    """Two rows of as many tokens as fit, in two heads, there and back."""
+def _compare(
+    device: torch.device, dtype: torch.dtype, size: int, block: int
+) -> list[tuple[Tensor | None, Tensor | None]]:
+    """Two rows of as many tokens as fit, in two heads, there and back: ours and torch's."""
     packed = pack_lists([[0] * block] * 2, groups=1).to(device)
     values = torch.linspace(-3, 3, 2 * block * 6 * size, device=device).cos().view(2 * block, 6 * size).to(dtype)
     ours, theirs = (values.clone().requires_grad_() for _ in range(2))
@@ -64,9 +49,7 @@ def _is_near(device: torch.device, dtype: torch.dtype, size: int, block: int) ->
     wanted = F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2).flatten(0, 1)
     for result in (mixed, wanted):
         result.backward(torch.ones_like(result) * torch.arange(2 * size, device=device).to(result.dtype).sin())
-    assert ours.grad is not None and theirs.grad is not None
-    pairs = ((mixed, wanted), (ours.grad, theirs.grad))
-    return all(((a - b).abs().max() <= LARGEST_DIFFERENCE * b.abs().max()).item() for a, b in pairs)
+    return [(mixed, wanted), (ours.grad, theirs.grad)]
 
 
 def locate_rows(packed: Packed) -> Tensor:
@@ -94,7 +77,7 @@ class ShortAttention(torch.autograd.Function):
     def forward(
         ctx: Any, qkv_T3H: Tensor, places_N5: Tensor, views: int, heads: int, rate: float, block: int
     ) -> Tensor:
-        seed = int(torch.randint(DROPOUT_SEEDS, ()).item()) if rate else 0  # the host's own generator: no wait
+        seed = draw_seed() if rate else 0
         mixed_TH = qkv_T3H.new_empty(len(qkv_T3H), qkv_T3H.shape[1] // 3)
         size = mixed_TH.shape[1] // heads
         ctx.numbers = (len(places_N5), seed, rate, size**-0.5, heads, views, size, block, rate > 0)
@@ -111,6 +94,6 @@ class ShortAttention(torch.autograd.Function):
 
 
 def _run(name: str, tensors: list[Tensor], numbers: tuple[Any, ...]) -> None:
-    kernel = pkgutil.resolve_name(f"cse_train.encoder.card.short_kernels:{name}")
+    kernel = load_kernel(f"short_kernels:{name}")
     rows, heads, views, block = numbers[0], numbers[4], numbers[5], numbers[7]
     kernel[(rows * views * heads,)](*tensors, *numbers, num_warps=2 if block <= 32 else 4)

@@ -13,6 +13,7 @@ from cse_train.encoder import packing
 from cse_train.encoder.attention import attend_packed
 from cse_train.encoder.card.cast_weights import cast_together
 from cse_train.encoder.card.fused_attention import attend_fused, attention_masks
+from cse_train.encoder.card.fused_norm import LayerStates
 from cse_train.encoder.encoder import Encoder, Hidden
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import pack_lists
@@ -164,13 +165,14 @@ def masters(layer: Layer, frozen: tuple[str, ...]) -> dict[str, Tensor]:
     """Gradients of a layer that computes under autocast on the way of a card."""
     packed = pack_lists([[5, 6, 7], [8, 9]], groups=1)
     x_TH = torch.randn(6, 32, generator=torch.Generator().manual_seed(1))
+    x = LayerStates(x_TH, x_TH)
     masks = attention_masks(packed, 1, 0, torch.bfloat16, 4, 8)
     layer.zero_grad()
     for name, parameter in layer.named_parameters():
         parameter.requires_grad_(name not in frozen)
     with torch.autocast("cpu", torch.bfloat16):
-        for forward in (layer.forward, layer.forward_cls):
-            forward(x_TH, packed, 1, None, masks).float().square().sum().backward()
+        for output in (layer(x, packed, 1, None, masks).full, layer.forward_cls(x, packed, 1, None, masks)):
+            output.float().square().sum().backward()
     return {name: p.grad for name, p in layer.named_parameters() if p.grad is not None}
 
 

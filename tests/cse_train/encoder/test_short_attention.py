@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cse_train import distributed, numerics
 from cse_train.encoder.attention import attend_packed
-from cse_train.encoder.card import fused_attention, short_attention
+from cse_train.encoder.card import compilers, fused_attention, short_attention
 from cse_train.encoder.card.short_attention import attend_short, find_block, is_right, locate_rows
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed, pack_lists
@@ -161,7 +161,7 @@ def test_where_the_kernels_are_used(monkeypatch):
 
 def test_a_machine_that_cannot_make_them_says_so_once_and_computes_without(monkeypatch, caplog):
     is_right.cache_clear()
-    monkeypatch.setattr(short_attention, "find_lacking", lambda: "")
+    monkeypatch.setattr(compilers, "find_lacking", lambda: "")
     assert is_right(DEVICE, torch.float16, 32, 16)
     is_right.cache_clear()
 
@@ -171,11 +171,11 @@ def test_a_machine_that_cannot_make_them_says_so_once_and_computes_without(monke
     monkeypatch.setattr(short_attention, "attend_short", broken)
     assert not is_right(DEVICE, torch.float16, 32, 16) and not is_right(DEVICE, torch.float16, 32, 16)
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["slow attention: the kernels for short rows cannot be used here: no such target: sm_12"]
+    assert said == ["slow attention of short rows: the kernels for it cannot be used here: no such target: sm_12"]
     is_right.cache_clear()
     monkeypatch.setattr(short_attention, "attend_short", lambda slots, *rest: slots[:, :64] * 1.0)
     assert not is_right(DEVICE, torch.float16, 32, 16), "wrong numbers"
     is_right.cache_clear()
-    monkeypatch.setattr(short_attention, "find_lacking", lambda: "a C compiler")
+    monkeypatch.setattr(compilers, "find_lacking", lambda: "a C compiler")
     assert not is_right(DEVICE, torch.float16, 32, 16)
     is_right.cache_clear()

@@ -1,0 +1,112 @@
+"""LayerNorm(x + dropout(product + bias)) on a card, in bf16 or fp16: one kernel there and one back.
+
+torch takes four kernels there and nine back, most of which read and write fp32 rows: of a base encoder's step they were
+a quarter. The numbers are those of autocast: sum and result in fp32, and beside the result its copy for the next
+product. Shape suffixes: T rows, H their width, P programs.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_kernel
+
+WIDEST = 4096
+"""Numbers of a row at most: a program holds all of them."""
+OF_A_WARP = {"norm": 512, "norm_back": 1024}
+"""Numbers of a row for each warp of a program: measured on an H200, as the next two."""
+MOST_PROGRAMS = 1056
+"""On the way back, which adds up over rows: eight for each multiprocessor of an H100."""
+LEAST_ROWS = 16
+"""Of a program there, where there are fewer rows."""
+
+
+class LayerStates(NamedTuple):
+    """What a layer is given and gives: [T, H]."""
+
+    full: Tensor
+    """What is added to and read."""
+    cast: Tensor
+    """What the next product multiplies: a copy in autocast's dtype, or the same tensor."""
+
+
+def is_fused(product_TH: Tensor) -> bool:
+    """Whether `add_and_norm` is to be used behind a product of this device, dtype and width."""
+    device, width = product_TH.device, product_TH.shape[1]
+    fits = device.type == "cuda" and product_TH.dtype in DTYPES and width <= WIDEST
+    return fits and is_right(device, product_TH.dtype, width)
+
+
+@functools.cache
+def is_right(device: torch.device, dtype: torch.dtype, width: int) -> bool:
+    """Whether the kernels can be used on this machine: looked at once in a process."""
+    return is_proved("LayerNorm", device, lambda: _compare(device, dtype, width))
+
+
+def _compare(device: torch.device, dtype: torch.dtype, width: int) -> list[tuple[Tensor | None, Tensor | None]]:
+    """Three rows there and back, without dropout: ours and torch's."""
+    numbers = torch.linspace(-3, 3, 9 * width, device=device).cos().view(9, width)
+    norm = nn.LayerNorm(width, device=device)
+    given = (numbers[:3].to(dtype), numbers[3].to(dtype), numbers[4:7])
+    ours, theirs = ([part.clone().requires_grad_() for part in given] for _ in range(2))
+    product, bias, x = ours
+    added = theirs[2] + theirs[0].float() + theirs[1].float()
+    wanted = F.layer_norm(added, (width,), norm.weight, norm.bias, norm.eps)
+    full, cast = add_and_norm(product, bias, x, norm, 0.0)
+    for result, copy in ((full, cast), (wanted, wanted.to(dtype))):
+        (result * numbers[6:] + copy * numbers[7]).sum().backward()
+    return [(full, wanted), *((mine.grad, torchs.grad) for mine, torchs in zip(ours, theirs, strict=True))]
+
+
+def add_and_norm(product_TH: Tensor, bias_H: Tensor, x_TH: Tensor, norm: nn.LayerNorm, rate: float) -> LayerStates:
+    """`norm(x_TH + dropout(product_TH + bias_H))`, and its copy in the product's dtype."""
+    given = (product_TH.contiguous(), bias_H, x_TH.contiguous(), norm.weight, norm.bias)
+    return LayerStates(*AddAndNorm.apply(*given, norm.eps, rate))
+
+
+class AddAndNorm(torch.autograd.Function):
+    """What `add_and_norm` applies."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        product_TH: Tensor,
+        bias_H: Tensor,
+        x_TH: Tensor,
+        weight_H: Tensor,
+        shift_H: Tensor,
+        epsilon: float,
+        rate: float,
+    ) -> tuple[Tensor, Tensor]:
+        full_TH, cast_TH = torch.empty_like(x_TH), torch.empty_like(product_TH)
+        ctx.set_materialize_grads(False)
+        ctx.numbers = (draw_seed() if rate else 0, rate, epsilon)
+        ctx.save_for_backward(product_TH, bias_H, x_TH, weight_H)
+        tensors = (product_TH, bias_H, x_TH, weight_H, shift_H, full_TH, cast_TH)
+        _run("norm", len(x_TH), x_TH.shape[1], *tensors, *ctx.numbers, rate > 0)
+        return full_TH, cast_TH
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        product_TH, bias_H, x_TH, weight_H = ctx.saved_tensors
+        by_full, by_cast = (None if grad is None else grad.contiguous() for grad in grads)
+        by_product, by_x = torch.empty_like(product_TH), torch.empty_like(x_TH)
+        rows, width = x_TH.shape
+        programs = max(1, min(MOST_PROGRAMS, rows // LEAST_ROWS))
+        sums_P3H = x_TH.new_empty(programs, 3, width, dtype=torch.float32)
+        given = (x_TH if by_full is None else by_full, product_TH if by_cast is None else by_cast)
+        tensors = (*given, product_TH, bias_H, x_TH, weight_H, by_product, by_x, sums_P3H)
+        flags = (ctx.numbers[1] > 0, by_full is not None, by_cast is not None)
+        _run("norm_back", programs, width, *tensors, rows, *ctx.numbers, *flags)
+        by_weight, by_shift, by_bias = sums_P3H.sum(0)
+        by_vectors = by_weight.to(weight_H.dtype), by_shift.to(weight_H.dtype)
+        return by_product, by_bias.to(bias_H.dtype), by_x, *by_vectors, None, None
+
+
+def _run(name: str, programs: int, width: int, *arguments: Any) -> None:
+    block = max(16, 1 << (width - 1).bit_length())
+    warps = max(1, block // OF_A_WARP[name])
+    load_kernel(f"norm_kernels:{name}")[(programs,)](*arguments, width, block, num_warps=warps)

@@ -1,0 +1,97 @@
+"""Triton's kernels of `fused_norm`: what stands between a layer's product and its LayerNorm's result, in one pass.
+
+A row of `width` numbers is in one program's registers. The way back adds and normalises again what the way there did,
+from the same draws: nothing is kept but what the products keep anyway.
+"""
+
+# mypy: disable-error-code="import-not-found, import-untyped, no-untyped-def, untyped-decorator"
+# What Triton compiles is no Python that mypy could follow.
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def draw_row(seed, row, rate, block: tl.constexpr):
+    """1 / (1 - rate) where a number of the row stays and 0 elsewhere: four numbers a draw."""
+    quarter: tl.constexpr = block // 4
+    a, b, c, d = tl.rand4x(seed, row * quarter + tl.arange(0, quarter))
+    draws = tl.reshape(tl.join(tl.join(a, b), tl.join(c, d)), [block])
+    return tl.where(draws >= rate, 1.0 / (1.0 - rate), 0.0)
+
+
+@triton.jit
+def add_row(product, bias, x, at, inside, kept):
+    """x + dropout(product + bias) of a row, fp32, 0 outside."""
+    value = (tl.load(product + at, mask=inside, other=0.0).to(tl.float32) + bias) * kept
+    return value + tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def standardise(values, inside, width: tl.constexpr, epsilon):
+    """The row with mean 0 and variance 1, and what it was multiplied by."""
+    centred = tl.where(inside, values - tl.sum(values, 0) / width, 0.0)
+    scale = tl.rsqrt(tl.sum(centred * centred, 0) / width + epsilon)
+    return centred * scale, scale
+
+
+@triton.jit(do_not_specialize=["seed"])
+def norm(
+    product, bias, x, weight, shift, full, cast, seed, rate, epsilon, dropout: tl.constexpr, width: tl.constexpr,
+    block: tl.constexpr,
+):  # fmt: skip
+    """Write LayerNorm(x + dropout(product + bias)) of one row, in the dtype of `full` and in that of `cast`."""
+    row = tl.program_id(0)
+    column = tl.arange(0, block)
+    inside = column < width
+    at = row.to(tl.int64) * width + column
+    kept = 1.0
+    if dropout:
+        kept = draw_row(seed, row, rate, block)
+    added = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
+    values, _ = standardise(add_row(product, added, x, at, inside, kept), inside, width, epsilon)
+    scaled = values * tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
+    result = scaled + tl.load(shift + column, mask=inside, other=0.0).to(tl.float32)
+    tl.store(full + at, result.to(full.dtype.element_ty), mask=inside)
+    tl.store(cast + at, result.to(cast.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["rows", "seed"])
+def norm_back(
+    by_full, by_cast, product, bias, x, weight, by_product, by_x, sums, rows, seed, rate, epsilon,
+    dropout: tl.constexpr, has_full: tl.constexpr, has_cast: tl.constexpr,
+    width: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """Write the gradients of every so many rows, and of these rows' sums, which are weight's, shift's and bias's."""
+    program = tl.program_id(0)
+    column = tl.arange(0, block)
+    inside = column < width
+    added = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
+    factor = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
+    by_weight = tl.zeros([block], tl.float32)
+    by_shift = tl.zeros([block], tl.float32)
+    by_bias = tl.zeros([block], tl.float32)
+    for row in range(program, rows, tl.num_programs(0)):
+        at = tl.cast(row, tl.int64) * width + column
+        by = tl.zeros([block], tl.float32)
+        if has_full:
+            by += tl.load(by_full + at, mask=inside, other=0.0).to(tl.float32)
+        if has_cast:
+            by += tl.load(by_cast + at, mask=inside, other=0.0).to(tl.float32)
+        kept = tl.full([block], 1.0, tl.float32)
+        if dropout:
+            kept = draw_row(seed, row, rate, block)
+        values, scale = standardise(add_row(product, added, x, at, inside, kept), inside, width, epsilon)
+        by_weight += by * values
+        by_shift += by
+        by_values = by * factor
+        by_sum = by_values - tl.sum(by_values, 0) / width - values * (tl.sum(by_values * values, 0) / width)
+        by_sum = by_sum * scale
+        tl.store(by_x + at, by_sum.to(by_x.dtype.element_ty), mask=inside)
+        by_sum = by_sum * kept
+        by_bias += by_sum
+        tl.store(by_product + at, by_sum.to(by_product.dtype.element_ty), mask=inside)
+    to = sums + program * (3 * width) + column
+    tl.store(to, by_weight, mask=inside)
+    tl.store(to + width, by_shift, mask=inside)
+    tl.store(to + 2 * width, by_bias, mask=inside)
