@@ -12,6 +12,7 @@ from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.results import Outcome, Point
 from cse_train.training import loop
+from cse_train.training.saver import SAVE_MINUTES
 
 TRAIN = "cse.doctor.card_peak:train"
 """`train`, as a sweep's options name it."""
@@ -33,9 +34,10 @@ def train(
     report: Callable[[Point], bool],
     resume_from: Path | None = None,
     signature: str | None = None,
+    save_minutes: float = SAVE_MINUTES,
 ) -> Outcome:
     """As `cse_train.training.loop.train`; rank 0 leaves a note in the folder where it has a card."""
-    outcome = loop.train(run, paths, folder, report, resume_from=resume_from, signature=signature)
+    outcome = loop.train(run, paths, folder, report, resume_from, signature, save_minutes)
     if distributed.has_card() and distributed.rank() == 0:
         card = torch.cuda.get_device_properties(torch.cuda.current_device())
         peak = CardPeak(torch.cuda.max_memory_reserved(), card.total_memory)

@@ -1,9 +1,11 @@
 """`cse doctor --probe`: what a group takes is measured, and a packing keeps to cores, memory and GPUs."""
 
+import inspect
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,9 @@ from cse_train.backbone.folders import find_weights
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from cse_train.results import Outcome
+from cse_train.training import loop
+from cse_train.training.trainer import run as trainer_run
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
@@ -187,6 +192,12 @@ def test_a_probe_tells_what_was_measured_and_how_to_run(
     assert "temperature=0.05: 160 examples in 4.0 s, at most 1.5 GB" in said
     assert "a whole run at this speed, alone on the machine: about 16 s" in said
     assert "; cse run mine --max-concurrent " in said
+
+
+@pytest.mark.parametrize("train", [card_peak.train, trainer_run.train], ids=["probe", "own trainer"])
+def test_what_stands_in_for_the_loop_takes_all_that_a_worker_gives_it(train: Callable[..., Outcome]) -> None:
+    wanted = inspect.signature(loop.train).parameters
+    assert list(inspect.signature(train).parameters) == list(wanted)
 
 
 @pytest.mark.slow
