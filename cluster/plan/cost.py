@@ -68,6 +68,12 @@ ENCODER_SHAPES = {
 }
 """Encoder -> layers, width, millions of parameters; for word vectors InferSent's LSTM, and its classifier with it."""
 COST_RULE = "layers x width^2"
+CARD_ENCODER = "bert-base-uncased"
+CARD_EXAMPLES_PER_SECOND = {"fp32": 1195, "bf16": 2412}
+"""SimCSE's steps of 64 at this encoder's size, a run alone on an H100 (docs/results/performance.md, gpu); fp32 without
+TF32. Other precisions count as bf16."""
+MOST_ON_A_CARD = 5942
+"""Examples per second of the smallest encoders: of a run on words-l2-h128 alone on an H200."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Cost:
     core_seconds: float = 0.0
     disk_bytes: int = 0
     unknown: int = 0
+    card_seconds: float = 0.0
+    """On one card, a run at a time."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
@@ -110,6 +118,16 @@ class Rates:
         reference = self.measured.get((run.method, REFERENCE_ENCODER), shipped)
         return None if scale is None else examples * scale / reference
 
+    def card_seconds(self, run: RunConfig) -> float:
+        """Seconds of one run alone on a card, 0 where nothing is known: no ledger's runs are asked, which may be of
+        other machines."""
+        encoder, examples = str(run.train.encoder), run.train.examples
+        if encoder not in ENCODER_SHAPES or not isinstance(examples, int):
+            return 0.0
+        rate = CARD_EXAMPLES_PER_SECOND.get(run.train.precision, CARD_EXAMPLES_PER_SECOND["bf16"])
+        each = max(_arithmetic(encoder) / _arithmetic(CARD_ENCODER) / rate, 1 / MOST_ON_A_CARD)
+        return examples * each * EXAMPLES_PER_SECOND["simcse"] / EXAMPLES_PER_SECOND.get(run.method, UNMEASURED)
+
     def cost(self, run: RunConfig) -> Cost:
         """Of one run; the bytes of an encoder that is not known are those of the reference. Of a loop of its own nobody
         knows more than its time."""
@@ -120,7 +138,7 @@ class Rates:
         if run.options.SHARED is not None:
             return Cost(0, cores, 0, int(seconds is None))
         examples = run.train.examples if isinstance(run.train.examples, int) else 0
-        return Cost(examples, cores, scaled, int(seconds is None))
+        return Cost(examples, cores, scaled, int(seconds is None), self.card_seconds(run))
 
     def wall(self, cost: Cost) -> float:
         """Seconds on this machine with a run on every core."""
@@ -152,7 +170,10 @@ def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
 
 def _relative(encoder: str) -> float | None:
     """Arithmetic of an encoder relative to the reference's, at least 1: small ones are bound by other things."""
-    if encoder not in ENCODER_SHAPES:
-        return None
-    (layers, width, _), (base_layers, base_width, _) = ENCODER_SHAPES[encoder], ENCODER_SHAPES[REFERENCE_ENCODER]
-    return max(1.0, layers * width**2 / (base_layers * base_width**2))
+    return max(1.0, _arithmetic(encoder) / _arithmetic(REFERENCE_ENCODER)) if encoder in ENCODER_SHAPES else None
+
+
+def _arithmetic(encoder: str) -> int:
+    """By COST_RULE."""
+    layers, width, _ = ENCODER_SHAPES[encoder]
+    return layers * width**2

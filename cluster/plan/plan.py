@@ -182,6 +182,7 @@ class Plan:
         return {
             "examples": cost.examples,
             "seconds": round(self.rates.wall(cost), 1) if not cost.unknown else None,
+            "card_seconds": round(cost.card_seconds, 1) if cost.card_seconds and not cost.unknown else None,
             "disk_bytes": cost.disk_bytes,
         }
 

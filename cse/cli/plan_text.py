@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of, some
+from cluster.plan.cost import CARD_ENCODER, CARD_EXAMPLES_PER_SECOND, MOST_ON_A_CARD
 from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
@@ -23,6 +24,8 @@ SPARE_PLAN_COLUMNS = ("disk", "examples", "unique", "kind", "title")
 """Columns that a narrow terminal goes without, the first first."""
 SEEN_NAMED = 3
 """Finished runs of a plan without any other that are named."""
+EIGHT = 8
+"""Cards of a usual node."""
 NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 INPUTS_NAMED = 3
@@ -124,6 +127,7 @@ def _totals(plan: Plan) -> list[str]:
             sentence = f"{each}, {unique}: {totals[RunState.DONE]} done, {totals['to_run']} to run"
             lines.append(f"{what if plan.tables else ''}{sentence}{more}")
             lines.append(_tell_left(plan, spaces))
+            lines += _tell_cards(plan, spaces)
     training = [space for space in plan.tables if space.kind == "training"]
     if 1 < len(training) < len(plan.tables):
         totals = counts(training)
@@ -134,6 +138,20 @@ def _totals(plan: Plan) -> list[str]:
 def _tell_shared(counts: dict[str, int]) -> str:
     """The part of the runs that sharing saves."""
     return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
+
+
+def _tell_cards(plan: Plan, spaces: list[SpacePlan]) -> list[str]:
+    """What is left on one card and on eight, what lacks an input here with it, and by which rates."""
+    cost, totals = plan.cost(spaces), counts(spaces)
+    runs = totals["to_run"] + totals["missing_input"]
+    if cost.unknown or not cost.card_seconds:
+        return []
+    times = [duration(cost.card_seconds / min(cards, max(1, runs))) for cards in (1, EIGHT)]
+    by = " and ".join(f"{rate} in {precision}" for precision, rate in CARD_EXAMPLES_PER_SECOND.items())
+    line = (
+        f"on one card about {times[0]}, on eight {times[1]}, a run a card, by the examples per second of SimCSE alone"
+    )
+    return [f"{line} on an H100 at the size of {CARD_ENCODER}: {by}; at most {MOST_ON_A_CARD}"]
 
 
 def _tell_left(plan: Plan, spaces: list[SpacePlan]) -> str:

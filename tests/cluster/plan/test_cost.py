@@ -37,6 +37,21 @@ def test_other_encoders_by_layers_and_squared_width() -> None:
     assert faster.seconds(run(encoder="bert-base-uncased")) == pytest.approx(base * 251 / 500)
 
 
+def test_a_card_s_hours_by_its_measured_steps() -> None:
+    """A million sentences on BERT-base as docs/start.md has them; the smallest encoders are bound by launches."""
+
+    def minutes(encoder: str, precision: str, method: str = "simcse") -> float:
+        settings = {"method": method, "train.encoder": encoder, "train.examples": 10**6, "train.precision": precision}
+        return Rates().card_seconds(parse_run(settings)) / 60
+
+    assert round(minutes("bert-base-uncased", "bf16")) == 7 and round(minutes("bert-base-uncased", "fp32")) == 14
+    assert minutes("bert-base-uncased", "auto") == minutes("bert-base-uncased", "bf16")
+    assert minutes("words-l2-h128", "fp32") == minutes("words-l4-h128", "fp32") == pytest.approx(1e6 / 5942 / 60)
+    assert minutes("roberta-large", "bf16") == pytest.approx(1e6 / 2412 / 60 * (24 * 1024**2) / (12 * 768**2))
+    assert minutes("words-l2-h128", "fp32", "diffcse") == pytest.approx(1e6 / 5942 / 60 * 251 / 95)
+    assert minutes("some/model", "bf16") == 0
+
+
 def test_what_is_not_known_is_said_to_be() -> None:
     cost = Rates().cost(run(encoder="some/model"))
     assert (cost.examples, cost.core_seconds, cost.unknown) == (2510, 0.0, 1)

@@ -72,6 +72,17 @@ def test_what_is_absent_is_named_with_cell_source_and_option(capsys: pytest.Capt
     assert found["seconds"] > found["here"]["seconds"] > 0 and found["disk_bytes"] > found["here"]["disk_bytes"] > 0
 
 
+def test_hours_of_cards_stand_beside_those_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    """What lacks its encoder here is counted: it is planned for where the card is. Eight cards help two runs no more
+    than two."""
+    name = table("T", BASE)
+    found = json.loads(printed(capsys, "plan", name, "--format", "json", "--set", "train.examples=1000000"))
+    assert found["card_seconds"] == round(2e6 / 1195, 1) and found["here"]["card_seconds"] is None
+    said = " ".join(printed(capsys, "plan", name, "--set", "train.examples=1000000").split())
+    assert "on one card about 28 min, on eight 14 min, a run a card, by the examples per second of SimCSE alone" in said
+    assert "on an H100 at the size of bert-base-uncased: 1195 in fp32 and 2412 in bf16; at most 5942" in said
+
+
 def test_absent_word_vectors_are_named_with_source_and_option(capsys: pytest.CaptureFixture[str]) -> None:
     """Where the encoder tells the rows apart, and where the profile alone names it."""
     Path("p.yaml").write_text(PROFILE + "methods: {infersent: {train.encoder: mine.txt}}\n")
