@@ -16,6 +16,8 @@ from cse.tables.imported import IMPORTED
 from cse_train.fields import Json, Scalar
 from search_spaces.cells import ResolvedSpace
 
+SAME_ROW = 1e-5
+"""Relative difference up to which two values are one: of 65, less than a tenth of what is printed."""
 NOT_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
 MADE_BY = "`cse table` with --data computes what can be"
 NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
@@ -80,10 +82,15 @@ def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float
 
 def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]) -> list[Json]:
     """One row where all setups agree; else one for each, which names what tells the setups apart."""
-    if all(cells == parts[0][1] for _, cells in parts):
+    if all(_agree(cells, parts[0][1]) for _, cells in parts):
         return [{"name": name, "cells": parts[0][1]}]
     differing = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
     return [{"name": ", ".join([name, *(str(setup[k]) for k in differing)]), "cells": cells} for setup, cells in parts]
+
+
+def _agree(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether two rows are one that two machines may have scored: where cosines nearly tie, rounding orders a pair."""
+    return one.keys() == other.keys() and all(math.isclose(one[c], other[c], rel_tol=SAME_ROW) for c in one)
 
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
