@@ -38,6 +38,6 @@ def test_loss_and_gradients_are_the_cpus(
     monkeypatch.setattr(distributed, "has_card", lambda: True)
     monkeypatch.setattr(distributed, "device", lambda: exact.device)
     loss, gradients = first_step(run, paths, "cpu", "fp32")
-    assert loss == pytest.approx(wanted, rel=1e-6)
+    assert loss == pytest.approx(wanted, rel=1e-5)  # 6e-6 on a CPU with AVX-512, of promptbert's small temperature
     if len(exact):
         assert (gradients - exact).norm() < 1e-5 * exact.norm()

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.card.fused_norm import LayerStates
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import consert
@@ -122,7 +123,7 @@ def test_loss_is_a_hand_loop_over_the_layers_of_training(
         x_TH = encoder.word(torch.tensor(ids)) + encoder.position(torch.tensor(places)) + encoder.token_type.weight[0]
         states, whole = [encoder.embedding_norm(x_TH)], pack_lists([ids])
         for layer in encoder.layers:
-            states.append(layer(states[-1], whole, 1))
+            states.append(layer(LayerStates(states[-1], states[-1]), whole, 1).full)
         vectors.append(torch.stack(states[-averaged:]).mean(0).mean(0).double())
     total = 0.0
     for i in range(12):
