@@ -18,8 +18,8 @@ PAIRS_SHOWN = 8
 
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: float | None = None) -> str:
-    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds, 40 min); not
-    the paper's scale`; empty where nothing was judged. `seconds`: what a run takes.
+    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds would settle
+    them, 40 min); not the paper's scale`; empty where nothing was judged. `seconds`: what a run takes.
 
     A table without signal says so behind its counts.
     """
@@ -46,10 +46,10 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
     if not most:
         return ""
     priced = sum(verdict.more_seeds is not None for verdict in undecided.values())
-    part = "" if priced == len(undecided) else f"{priced:,} of them by "
+    which = "them" if priced == len(undecided) else f"{priced:,}"
     runs = sum(wanted.values()) + most
     time = f", {duration(MINUTE * math.ceil(runs * seconds / MINUTE))}" if seconds else ""
-    return f" ({part}at most {number_of(most, 'more seed')}{time})"
+    return f" (at most {number_of(most, 'more seed')} would settle {which}{time})"
 
 
 def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:

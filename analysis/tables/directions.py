@@ -14,6 +14,7 @@ from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import IDLE
 from analysis.tables.columns import Column, Entry, Verdict, Word, align_by_seed
+from analysis.tables.labels import number_of
 from analysis.tables.spec import TableError
 
 SEED_NOISE = 2.0
@@ -167,9 +168,13 @@ def _word(
     why = "; the paper's own gap is below what seeds do" if below else "; ours is too wide"
     return (
         "undecided",
-        f"{why}; {f'about {more}' if more else f'over {MOST_SEEDS_NEEDED}'} more seeds would decide it",
+        f"{why}; {_tell_more(more)} would decide it",
         more,
     )
+
+
+def _tell_more(more: int | None) -> str:
+    return f"over {MOST_SEEDS_NEEDED} more seeds" if more is None else f"about {number_of(more, 'more seed')}"
 
 
 def _faint(difference: float, column: Column, needs: str = "") -> str:

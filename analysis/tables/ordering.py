@@ -110,7 +110,12 @@ def _tau(
     if chance < ORDER_LEVEL and not low <= 0 <= high:
         word = "ordering supported" if low > 0 else "not supported"
     measured = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
-    return tau, interval, chance, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
+    return tau, interval, chance, word, f"{measured}; a random order gets as far {_percent(chance)} of the time"
+
+
+def _percent(chance: float) -> str:
+    """Two digits of it: `40%`, `0.025%`, `100%`."""
+    return f"{float(f'{100 * chance:.2g}'):g}%"
 
 
 def measure_chance(

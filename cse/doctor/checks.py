@@ -12,6 +12,7 @@ from typing import Literal
 
 from analysis.ledger import Ledger, LedgerError, mask_password
 from analysis.ledger.database import network_file_system, parse_url
+from analysis.tables.labels import number_of
 from cluster.plan.missing_inputs import group_by_reason
 from cluster.plan.planner import plan_all
 from cluster.runtime.cards import check_cards, local_kinds
@@ -80,7 +81,13 @@ def check_machine(options: SweepOptions) -> str:
     node = this_machine()
     check_cards(options, local_kinds(options))
     fit = slots_that_fit(options, [node])
-    return f"{node}; {fit} runs at once of {options.workers} workers and about {group_memory_gb(options):.1f} GB"
+    return f"{node}; {tell_fit(fit, options)}, about {group_memory_gb(options):.1f} GB each"
+
+
+def tell_fit(fit: int, options: SweepOptions) -> str:
+    """How many runs a machine or a cluster takes."""
+    verb = "fits" if fit == 1 else "fit"
+    return f"{number_of(fit, 'run')} {verb} at once ({number_of(options.workers, 'worker')} each)"
 
 
 def gpus(per_worker: float) -> list[Finding]:

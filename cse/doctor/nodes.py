@@ -13,7 +13,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cards_of, cluster_nodes, limit, slots_that_fit
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_nodes
-from cse.doctor.checks import Finding, try_check, versions
+from cse.doctor.checks import Finding, tell_fit, try_check, versions
 from cse_train.fields import ConfigError
 
 
@@ -54,7 +54,7 @@ def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
     def room() -> str:
         check_cards(options, cards_of(here))
         fit = slots_that_fit(options, here)
-        return f"{fit} runs at once of {options.workers} workers, limited by {limit(options, here)}"
+        return f"{tell_fit(fit, options)}, limited by {limit(options, here)}"
 
     findings = [Finding("fine", "node", str(node)) for node in here]
     findings += try_check("cluster", room)

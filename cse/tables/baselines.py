@@ -88,9 +88,10 @@ def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups:
     return [{"name": ", ".join([name, *(str(setup[k]) for k in differing)]), "cells": cells} for setup, cells in parts]
 
 
-def _agree(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+def _agree(cells: Mapping[str, float], first: Mapping[str, float]) -> bool:
     """Whether two rows are one that two machines may have scored: where cosines nearly tie, rounding orders a pair."""
-    return one.keys() == other.keys() and all(math.isclose(one[c], other[c], rel_tol=SAME_ROW) for c in one)
+    alike = (math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items() if column in first)
+    return cells.keys() == first.keys() and all(alike)
 
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
@@ -129,8 +130,7 @@ class Idle:
             starts = ", ".join(dict.fromkeys(self.below.values()))
             lines.append(f"below the encoder without training ({starts}): {len(self.below)} of {self.done} runs")
         if self.early:
-            how = "training after it did not help"
-            lines.append(f"best at their first evaluation: {len(self.early)} of {self.done} runs; {how}")
+            lines.append(f"{len(self.early)} of {self.done} runs never beat their first evaluation")
         return lines
 
 

@@ -42,7 +42,7 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     (line,) = [line for line in lines if "| ✗ opposite direction | paper -0.1 " in line]
     assert line.startswith("| 0.2 ") and "ours +1.00, 97.5% interval +0.74 to +1.26 (3 seeds)" in line
     (order,) = [line for line in lines if line.startswith("- dev: undecided; tau -1.00")]
-    assert order.endswith("interval -1.00 to -1.00 over seeds, 3 rows; rows in random order reach it with p 0.33")
+    assert order.endswith("interval -1.00 to -1.00 over seeds, 3 rows; a random order gets as far 33% of the time")
     assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text
     assert "; over seeds, two rows correlate by rho 0.89" in text
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text

@@ -113,7 +113,7 @@ def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> Non
     ledger.store_baselines([Baselines(*key, {}, {"untrained mean": 41.5, "untrained [CLS]": 30.0})])
     said = printed(capsys, "best", "harm")
     assert "of the pick: below the encoder without training (generated_dev:20 41.50): 1 of 1 runs" in said
-    assert "of the pick: best at their first evaluation: 1 of 1 runs; training after it did not help" in said
+    assert "of the pick: 1 of 1 runs never beat their first evaluation" in said
 
 
 def test_runs_by_another_version_of_the_method_are_a_row_of_their_own(
