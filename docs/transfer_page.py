@@ -21,7 +21,7 @@ from docs.methods_page import folder
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
-LEDGERS = {"two CPU cores": ("words_tiny", "words_simcse"), "a card": ("card",)}
+LEDGERS = {"two CPU cores": ("words_tiny", "words_simcse"), "a card": ("apart/card",)}
 TABLES = ("S2", "S3", "E7", "E8", "D7", "D8")
 """Those that were run at both sizes."""
 SIZES = {"tiny": "2 layers, 12,800 sentences", "small": "4 layers, 25,600 sentences"}

@@ -30,7 +30,7 @@ RESULTS = Path("docs/results")
 OLD = REPO / "tests" / "ledger_0_1_0"
 BUNDLES = [
     pytest.param(file, id=file.name, marks=pytest.mark.slow if file.stat().st_size > 1_000_000 else ())
-    for file in sorted((REPO / RESULTS / "bundles").glob("*.jsonl.gz"))
+    for file in sorted((REPO / RESULTS / "bundles").rglob("*.jsonl.gz"))
 ]
 
 
