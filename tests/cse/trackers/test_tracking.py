@@ -46,10 +46,11 @@ class Raising(Kept):
 class Hanging(Kept):
     def __init__(self) -> None:
         super().__init__()
-        self.free = threading.Event()
+        self.begun, self.free = threading.Event(), threading.Event()
 
     def send(self, run: TrackedRun) -> None:
         super().send(run)
+        self.begun.set()
         self.free.wait(60)
 
 
@@ -145,7 +146,8 @@ def test_a_tracker_that_long_hangs_is_not_waited_for(tracked: Any) -> None:
     hanging = Hanging()
     with tracked.under({"hanging": hanging}):
         tracked.begin(A)
-        time.sleep(1.3)
+        assert hanging.begun.wait(30)
+        time.sleep(1.1)
         begun = time.monotonic()
     assert time.monotonic() - begun < 0.5
     hanging.free.set()
