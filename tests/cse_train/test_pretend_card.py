@@ -116,11 +116,12 @@ def test_a_killed_run_goes_on_at_the_next_step_and_ends_bit_equal(
     assert one.keys() == other.keys()
     assert [name for name, value in other.items() if not equal(value, one[name])] == []
     assert [point.metrics for point in resumed.points] == [point.metrics for point in whole.points]
-    near = 1e-2 if run.train.precision == "bf16" else 1e-3  # some CPUs round rows in bf16 where others keep them
+    bf16 = run.train.precision == "bf16"  # what of a step is rounded to it differs from CPU to CPU
+    near, least = (3e-2, 5e-3) if bf16 else (1e-3, 5e-4)
     for one_point, other_point in zip(whole.points, on_cpu.points, strict=True):
         losses = one_point.metrics["loss"], other_point.metrics["loss"]
         # flow's loss lies near 0 and moves by 1e-4 with the number of length groups, on a CPU too
-        assert losses[0] == pytest.approx(losses[1], rel=near, abs=5e-4), "the card computes as the CPU"
+        assert losses[0] == pytest.approx(losses[1], rel=near, abs=least), "the card computes as the CPU"
 
 
 def equal(one: Any, other: Any) -> bool:
