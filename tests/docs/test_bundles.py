@@ -11,6 +11,7 @@ import io
 import re
 import shlex
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,25 @@ def test_every_bundle_imports_and_comes_out_the_same(file: Path, tmp_path: Path)
     assert (merged.added, merged.sweeps) == (bundle.header.counts["run"], bundle.header.counts.get("sweep", 0))
     write(tmp_path / "again.jsonl.gz", gather(ledger))
     assert Bundle(tmp_path / "again.jsonl.gz").header == bundle.header
+
+
+def find_conflicts(files: Iterable[Path]) -> list[str]:
+    """Runs with another result in an earlier file: one ledger, so the site of all, takes one result of a run."""
+    bests: dict[str, tuple[float, str]] = {}
+    conflicts = []
+    for file in files:
+        for record in Bundle(file).records():
+            if record["kind"] == "run" and record["best"] is not None:
+                best, earlier = bests.setdefault(record["signature"], (record["best"], file.name))
+                conflicts += [f"{record['signature']}: {earlier}, {file.name}"] if best != record["best"] else []
+    return conflicts
+
+
+def test_the_bundles_of_the_site_go_into_one_ledger() -> None:
+    bundles = REPO / RESULTS / "bundles"
+    shown = sorted(bundles.glob("*.jsonl.gz"))
+    assert len(shown) > 5 and find_conflicts(shown) == []
+    assert find_conflicts([*shown, bundles / "apart" / "card.jsonl.gz"]), "that one is apart for this"
 
 
 @pytest.mark.parametrize("page", pages(REPO), ids=lambda path: path.name)
