@@ -16,8 +16,17 @@ from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_trainer.md").read_text(encoding="utf8")
-SCRIPT, LOOP, FUNCTION, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-SPACE, OF_FUNCTION = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SCRIPT, BY_ARGUMENTS, LOOP, FUNCTION, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SPACE, OF_ARGUMENTS, OF_FUNCTION = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLE = """
+import cse
+from transformers import TrainingArguments
+
+args = TrainingArguments(output_dir="elsewhere", learning_rate=1.0, per_device_train_batch_size=8, fp16=True)
+given = [args.learning_rate, args.per_device_train_batch_size, args.eval_steps, args.seed, args.fp16]
+assert given == [2e-5, 16, 50, 0, False] and args.output_dir != "elsewhere", given
+cse.report(1, score=args.learning_rate, fraction=1)
+"""
 COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^\$ (cse .*)$", PAGE, re.MULTILINE)]
 
 
@@ -50,6 +59,13 @@ def test_the_function_trains_and_its_least_loss_is_the_best(folder: Path) -> Non
     outcome = _run("mine.yaml", folder)
     assert (len(outcome.points), outcome.best) == (10, -0.1 / 10)
     assert float((folder / "attempt-1" / "best" / "model.txt").read_text()) == 0.01
+
+
+def test_a_script_without_options_gets_the_arguments_of_the_space(folder: Path) -> None:
+    pytest.importorskip("accelerate")  # without it transformers makes no training arguments
+    for name, text in {"sweep.py": BY_ARGUMENTS, "by.yaml": OF_ARGUMENTS, "example.py": EXAMPLE}.items():
+        Path(name).write_text(text, encoding="utf8")
+    assert _run("by.yaml", folder).best == pytest.approx(100 * 2e-5)
 
 
 def test_the_loop_reports_in_a_sweep_and_runs_without_one(folder: Path) -> None:
