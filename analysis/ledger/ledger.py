@@ -119,6 +119,8 @@ class Ledger:
     take_out = _transaction(unsound_rows.take_out, writes=True)
     join_cluster = _transaction(cluster_log.begin, writes=True)
     leave_cluster = _transaction(cluster_log.end, writes=True)
+    stand_beside = _transaction(cluster_log.stand_beside, writes=True)
+    leave = _transaction(cluster_log.leave, writes=True)
 
     def run(self, signature: str) -> RunRow | None:
         """One run, or None."""

@@ -18,6 +18,11 @@ ARITHMETIC = "train.precision"
 SEED_TEXT = re.compile(rf'"{re.escape(SEED)}": ?(0|[1-9][0-9]*)(?=[,}}])')
 
 
+def user_of(owner: str) -> str:
+    """Whose driver an owner is, USER@HOST:PID:ID; empty where it does not say, as those of older programs."""
+    return owner.rpartition("@")[0]
+
+
 @dataclass(frozen=True)
 class Claim:
     """The right to run one attempt; it ends when the lease runs out and another owner takes the run over."""
@@ -58,6 +63,11 @@ class RunRow:
     """Claimed or running with a lease that still holds; False for a dead owner's run."""
     settings: str = field(default="", compare=False)
     """The text of `config` without the seed, the same for all seeds of a cell; empty for a row that was not read."""
+
+    @property
+    def user(self) -> str:
+        """Whose driver trained it; empty where that is not known."""
+        return user_of(self.owner)
 
     @property
     def files(self) -> RunFolder | None:

@@ -1,10 +1,8 @@
 """A sweep that shall run elsewhere: the command line of its driver there, as data, and the program that takes it."""
 
-import getpass
 import hashlib
 import itertools
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -68,14 +66,6 @@ class LaunchJob:
 def ray_version() -> str:
     """The Ray that is installed here, which nodes and images must have too."""
     return version("ray")
-
-
-def login_name() -> str:
-    """Whose jobs these are: LOGNAME or USER, else the name of this process's user, or its number."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def send(text: str, command: Sequence[str], advice: str) -> str:

@@ -3,8 +3,9 @@
 import json
 import subprocess
 
-from cluster.launch.job import CLIENT_LIMIT_S, login_name, send
+from cluster.launch.job import CLIENT_LIMIT_S, send
 from cluster.launch.pods import PodJson
+from cluster.runtime.options import login_name
 from cse_train.fields import ConfigError
 
 OWNER = "cse-search/owner"

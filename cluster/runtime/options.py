@@ -1,12 +1,22 @@
 """What a caller of `run_sweep` gives and gets: options, events, outcome. Plain data; imports no Ray."""
 
-from dataclasses import dataclass
+import getpass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from cse_train.training.saver import SAVE_MINUTES
 
 Isolation = Literal["slot", "trial"]
+
+
+def login_name() -> str:
+    """Whose process this is: LOGNAME or USER, else the name of its user, or that one's number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +47,12 @@ class SweepOptions:
     """The kind of GPU that ranks train on, by Ray's name, such as A100; None for any."""
     max_concurrent: int | None = None
     """Runs at once; None for as many as fit."""
+    user: str = field(default_factory=login_name)
+    """Whose runs these are."""
+    user_slots: int | None = None
+    """Runs at once of all drivers of this user and ledger; None for any number."""
+    priority: int = 1
+    """Where users want more than a cluster holds, one at 3 gets three times what one at 1 gets."""
     isolation: Isolation = "slot"
     """`slot`: long-lived worker groups that take run after run, a new one after a run of a plug-in's; `trial`: a new
     group for each run."""

@@ -166,6 +166,12 @@ def session_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
+def session_name() -> str:
+    """What this process's Ray cluster is called, the same on all its nodes and of no other; empty without Ray."""
+    folder = session_folder()
+    return folder.name if folder else ""
+
+
 def dashboard() -> str | None:
     """HOST:PORT of the dashboard of this process's Ray; None without Ray, or without a dashboard."""
     address = _address_info().get("webui_url")

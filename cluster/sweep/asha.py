@@ -8,10 +8,19 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, TrialSch
 
 from cluster.runtime.options import AshaOptions
 from cluster.slots.group_api import SlotResult
-from cluster.sweep.unsaved import Unsaved
 
 Points = Mapping[str, list[tuple[int, float]]]
 """Signature -> (examples, best dev score up to there) by examples."""
+
+
+class Unsaved:
+    """Tune pickles what it is given, to restore from; we restore from the ledger, so nothing of ours is written."""
+
+    def __reduce__(self) -> Any:
+        return (object, ())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cluster.runtime.cards import KIND, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
@@ -46,6 +47,16 @@ def describe_places(options: SweepOptions, slots: int, nodes: Sequence[Node]) ->
     """The shape of the sweep on these nodes, and what keeps it from being wider."""
     shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
     return f"{shape}, limited by {limit(options, nodes)}"
+
+
+def has_room(options: SweepOptions) -> bool:
+    """Whether what nobody holds in the cluster now, all nodes together, is enough for a run."""
+    import ray
+
+    free = ray.available_resources()
+    memory_gb = free.get("memory", 0) / memory_bytes(1)
+    room = Node(cpus=free.get("CPU", 0), gpus=free.get("GPU", 0), memory_gb=memory_gb, head=True)
+    return slots_that_fit_or_0(replace(options, max_concurrent=None, accelerator_type=None), [room]) > 0
 
 
 def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str], None], done: threading.Event) -> None:

@@ -69,13 +69,13 @@ def run_sweep(
     chosen = source if isinstance(source, RunSource) else ListSource(source)
     over = over or threading.Event()
     retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind=EventKind.LEDGER, reason=line)))
-    owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    owner = f"{options.user}@{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
     heartbeats = partial(_heartbeats, ledger, retrying, owner, over)
     give_back = partial(_give_back, ledger, owner, over)
     with _Signals(over) as signals, background(heartbeats), background(give_back):
         try:
-            _run(dispatcher, options, over, on_event)
+            _run(dispatcher, ledger, options, over, on_event)
             ledger.require_file()
         finally:
             with contextlib.suppress(LedgerError):  # what ended the sweep is reported; leases give the claims back
@@ -85,7 +85,9 @@ def run_sweep(
     return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - begun)
 
 
-def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, on_event: OnEvent) -> None:
+def _run(
+    dispatcher: Dispatcher, ledger: Ledger, options: SweepOptions, over: threading.Event, on_event: OnEvent
+) -> None:
     """Ray is started for the first run that is ours to do."""
     first = None
     while first is None and not dispatcher.finished() and not over.is_set():
@@ -119,7 +121,7 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
             shape += f"; dashboard {address}"
         on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
         with cluster_watch(over), blames_storage(options.storage):
-            run_trials(dispatcher, options, slots, over)
+            run_trials(dispatcher, options, slots, ledger, over)
 
 
 def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:

@@ -12,20 +12,22 @@ from ray import tune
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from analysis.ledger import LostClaim
+from analysis.ledger import Ledger, LostClaim
+from analysis.ledger.cluster_log import Driver
 from analysis.run_state import RunState
 from cluster.runtime import ray_internals
 from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import cluster_nodes, slots_that_fit_or_0
 from cluster.slots.group_api import GivenBack, GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
-from cluster.sweep.asha import SharedAsha
+from cluster.sweep.asha import SharedAsha, Unsaved
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, SweepEvent
-from cluster.sweep.places import follow_nodes, slot_bundle
+from cluster.sweep.fair_share import FairShare
+from cluster.sweep.places import follow_nodes, has_room, slot_bundle
 from cluster.sweep.recorder import ClaimedRun
-from cluster.sweep.unsaved import Unsaved
 from cse_train.fields import ConfigError
 from cse_train.plugins.snapshot import snapshot
 
@@ -64,17 +66,21 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
         self._group = GroupSettings(
             options=dispatcher.options, digest=code_digest(), plugins=snapshot(dispatcher.options.storage)
         )
-        self.slots = slots
+        self.slots = self.most = slots
+        """`most`: runs that this driver's share allows at once."""
+        self._hungry, self._sweeps = True, set[str]()
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""
 
     def suggest(self, trial_id: str) -> Any:
-        if self._guard.over.is_set():
-            return Searcher.FINISHED
-        claimed = self._guard(self._dispatcher.next_run)
+        claimed = None
+        if not self._guard.over.is_set() and len(self._trials) < self.most:
+            claimed = self._guard(self._dispatcher.next_run)
+            self._hungry = claimed is not None
         if claimed is None:
             return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
         self._trials[trial_id] = claimed
+        self._sweeps.add(claimed.planned.sweep)
         name = f"slot {self._number(trial_id)} of {claimed.planned.sweep}"
         job = self._dispatcher.job(claimed)
         options = replace(self._group.options, gpus_per_worker=job.gpus)
@@ -87,6 +93,21 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
                 proven=self._dispatcher.recorder.outcome.done > 0,
             ),
         }
+
+    def stand(self) -> Driver:
+        """How this driver stands among those of its ledger. For another thread."""
+        options, running, most = self._dispatcher.options, len(self._trials), self.slots
+        return Driver(
+            owner=self._dispatcher.owner,
+            cluster=ray_internals.session_name(),
+            sweeps=tuple(sorted(self._sweeps.copy())),
+            slots=max(most, slots_that_fit_or_0(replace(options, max_concurrent=None), cluster_nodes())),
+            most=most,
+            running=running,
+            wanted=most if self._hungry else running,
+            priority=options.priority,
+            cap=options.user_slots,
+        )
 
     def _number(self, trial_id: str) -> int:
         """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
@@ -166,10 +187,13 @@ class SweepStopper(Unsaved, tune.Stopper):  # type: ignore[misc]
         return self._over.is_set()
 
 
-def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: threading.Event) -> None:
+def run_trials(
+    dispatcher: Dispatcher, options: SweepOptions, slots: int, ledger: Ledger, over: threading.Event
+) -> None:
     """Run what the dispatcher gives out until there is no more or `over` is set.
 
-    `slots` runs go at once, and in a cluster that was joined more or fewer as nodes come and go.
+    `slots` runs go at once, and in a cluster that was joined more or fewer as nodes come and go; fewer also where the
+    share of this driver beside the others of `ledger` is less.
     """
     trials: dict[str, ClaimedRun] = {}
     guard = Guard(over)
@@ -203,9 +227,13 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
         limiter.max_concurrent = searcher.slots = count
         dispatcher.recorder.on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
 
+    def set_share(most: int) -> None:
+        searcher.most = most
+
     follow = functools.partial(follow_nodes, options, slots, resize)
     following = background(follow) if options.address is not None else contextlib.nullcontext()
-    with following, ray_internals.keep_signals():
+    share = FairShare(ledger, searcher.stand, functools.partial(has_room, options), set_share)
+    with following, background(share.follow), ray_internals.keep_signals():
         tuner.fit()
     if guard.error is not None:
         raise guard.error

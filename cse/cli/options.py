@@ -5,6 +5,7 @@ import functools
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -207,6 +208,26 @@ def read_workers(value: object) -> int:
 
 
 Workers = Annotated[int, typer.Option(parser=read_workers, metavar="INTEGER", help="Data-parallel ranks of one run.")]
+USER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+def read_user(name: object) -> str:
+    """`--user`, which stands in the ledger before an @."""
+    if not USER_NAME.fullmatch(str(name)):
+        raise typer.BadParameter(f"wrong name: user={name}; give letters, digits, dots, - and _, such as anna")
+    return str(name)
+
+
+User = Annotated[
+    str | None,
+    typer.Option(
+        parser=read_user,
+        metavar="NAME",
+        envvar="CSE_USER",
+        help="Whose runs these are (default: who is logged in).",
+        show_default=False,
+    ),
+]
 Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
 Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 a fraction is allowed: 0.5, 0.25, …")]
 SaveMinutes = Annotated[float, typer.Option(min=0, metavar="N", help="From one write of a run's state to the next.")]

@@ -10,7 +10,7 @@ import typer
 from analysis.ledger import mask_password
 from cluster.plan.user_files import add_user_files, describe_files
 from cluster.runtime.cards import check_cards, local_kinds
-from cluster.runtime.options import Isolation, SweepOptions
+from cluster.runtime.options import Isolation, SweepOptions, login_name
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
 from cse.cli import exit, ledgers
@@ -28,6 +28,17 @@ AcceleratorType = Annotated[
 ]
 Address = Annotated[
     str | None, typer.Option(help="Address of a running Ray cluster (default: start one here).", show_default=False)
+]
+
+Priority = Annotated[
+    int,
+    typer.Option(
+        min=1, max=1000, help="Beside others on a full cluster: at 3, three times the slots of one who is at 1."
+    ),
+]
+UserSlots = Annotated[
+    int | None,
+    typer.Option(min=1, help="Runs at once of all your drivers of this ledger (default: any).", show_default=False),
 ]
 
 RetryFailed = Annotated[
@@ -101,6 +112,9 @@ class SweepArguments:
     gpus_per_worker: arguments.Gpus = 0
     accelerator_type: AcceleratorType = None
     max_concurrent: arguments.Concurrent = None
+    user: arguments.User = None
+    priority: Priority = SweepOptions.priority
+    user_slots: UserSlots = None
     isolation: IsolationOption = "slot"
     address: Address = None
     save_minutes: arguments.SaveMinutes = SweepOptions.save_minutes
@@ -157,7 +171,7 @@ class SweepArguments:
         """Whether or not a run fits here; ConfigError for a quota that is no size."""
         quota = None if self.disk_quota is None else parse_size(self.disk_quota)
         names = [field.name for field in dataclasses.fields(SweepOptions) if field.name in vars(self)]
-        given = {name: getattr(self, name) for name in names}
+        given = {name: getattr(self, name) for name in names} | {"user": self.user or login_name()}
         return SweepOptions(**given | {"storage": ledgers.storage_folder(self.storage), "disk_quota": quota})
 
 

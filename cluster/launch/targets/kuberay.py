@@ -11,9 +11,10 @@ import yaml
 from pydantic import Field, field_validator
 
 from cluster.launch.config import Block, ClusterConfig
-from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, login_name, ray_version
+from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version
 from cluster.launch.kubectl import OWNER, check_queue, submit_manifest
 from cluster.launch.pods import PodJson, merge_pod, patch_problems
+from cluster.runtime.options import login_name
 from cluster.runtime.resources import GROUP_GB
 
 LEAST_GB, MOST_GB = 8, 64
