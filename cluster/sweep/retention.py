@@ -37,6 +37,8 @@ class Removable:
     folder: Path
     size: int
     """Bytes."""
+    user: str = ""
+    """Whose driver ended the run; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,22 @@ def plan_cleaning(
     quota: int | None,
     referred: Collection[str] = (),
     disk: DiskUse | None = None,
+    user: str | None = None,
 ) -> Cleaning:
     """What may go from `storage`: superseded attempts; beyond the best `keep_top` of each sweep also checkpoints.
 
     `quota` in bytes stops as soon as the rest fits, worst runs first, and alone means `keep_top=1`. `referred`:
-    signatures whose model stays besides those that have a score. `disk` remembers what was measured before.
+    signatures whose model stays besides those that have a score. `disk` remembers what was measured before. With `user`
+    nothing goes of runs that are known to be another's.
     """
     disk = disk or DiskUse(storage)
     runs = {run.signature: run for run in ledger.runs()}
     holdings = {name: holding for name, run in runs.items() if (holding := disk.of(run, ledger.history)) is not None}
+    used = disk.used()
+    if user is not None:
+        holdings = {name: holding for name, holding in holdings.items() if runs[name].user in ("", user)}
     removable = [
-        Removable(name, "superseded", path, size)
+        Removable(name, "superseded", path, size, runs[name].user)
         for name, holding in holdings.items()
         for path, size in holding.attempts
     ]
@@ -85,7 +92,7 @@ def plan_cleaning(
         stay = _top(ledger, runs, keep_top or 1)
         scored = {score.signature for score in ledger.scores(holdings)} | set(referred)
         removable += _checkpoints(_worst_first(runs[name] for name in holdings if name not in stay), holdings, scored)
-    return _apply_quota(removable, disk.used(), quota)
+    return _apply_quota(removable, used, quota)
 
 
 def list_referred(ledger: Ledger) -> set[str]:
@@ -115,7 +122,7 @@ def _checkpoints(
         for run in runs:
             for kind, folder, size in holdings[run.signature].checkpoints:
                 if kind == wanted and not (kind == "best" and run.signature in scored):
-                    yield Removable(run.signature, wanted, folder, size)
+                    yield Removable(run.signature, wanted, folder, size, run.user)
 
 
 def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:
@@ -151,8 +158,8 @@ RETENTION_PERIOD_S = 30.0
 class Pruner(AbstractContextManager["Pruner"]):
     """A listener of `run_sweep` and a context manager: prunes now and then, and once more when the sweep is over.
 
-    It prunes in a thread, so that no slot waits for the disk. Idle without `keep_top` and `disk_quota`. A ledger or a
-    disk that does not answer is tried again at the next end of a run.
+    It prunes in a thread, so that no slot waits for the disk, and leaves others' runs alone. Idle without `keep_top`
+    and `disk_quota`. A ledger or a disk that does not answer is tried again at the next end of a run.
     """
 
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
@@ -195,7 +202,7 @@ class Pruner(AbstractContextManager["Pruner"]):
         with contextlib.suppress(LedgerError, OSError), contextlib.closing(opened()) as ledger:
             referred = list_referred(ledger)
             cleaning = plan_cleaning(
-                ledger, options.storage, options.keep_top, options.disk_quota, referred, self._disk
+                ledger, options.storage, options.keep_top, options.disk_quota, referred, self._disk, options.user
             )
             self.over = cleaning.over
             for item in cleaning.removable:

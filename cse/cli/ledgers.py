@@ -1,7 +1,8 @@
 """Which ledger a command reads or writes, and where the files of its runs lie; needs no space and no method."""
 
 import contextlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from sqlalchemy import Engine
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect
 from cluster.runtime import storage as named
+from cluster.runtime.options import login_name
 from cse_train.fields import ConfigError
 
 RESULTS = Path("results")
@@ -32,6 +34,19 @@ def ledger_url(url: str | None) -> str:
     if url.startswith("sqlite:///"):
         url = url.removeprefix("sqlite:///")
     return url if "://" in url else str(Path(url).expanduser().resolve())
+
+
+def require_own(users: Iterable[str], named: str | None) -> None:
+    """ConfigError where something of another user would go and nobody was named (--user).
+
+    `users`: whose each thing is; empty where that is not known, as of the runs of older programs.
+    """
+    me = login_name()
+    others = Counter(user for user in users if user not in ("", me))
+    if others and named is None:
+        whose = ", ".join(f"user={user} has {count}" for user, count in others.items())
+        advice = f"give --user {me} for yours alone, or --user {next(iter(others))} for theirs"
+        raise ConfigError([f"another's runs: {whose} of what would go; {advice}"])
 
 
 def notes_folder(ledger: str, storage: Path) -> Path:

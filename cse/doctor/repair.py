@@ -20,6 +20,8 @@ class Repair:
     line: str
     """What, where, and what is done about it."""
     do: Callable[[], object]
+    user: str = ""
+    """Whose run it is about; empty where that is not known."""
 
 
 def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
@@ -40,9 +42,8 @@ def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
         if row.state.is_held and not row.live:
             what = f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
             orphan = Claim(row.signature, row.attempt, row.owner)
-            yield Repair(
-                f"{what}; counts as lost", partial(ledger.release, orphan, "orphaned; given back by cse doctor")
-            )
+            release = partial(ledger.release, orphan, "orphaned; given back by cse doctor")
+            yield Repair(f"{what}; counts as lost", release, row.user)
 
 
 def _find_without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
@@ -56,7 +57,7 @@ def _find_without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> It
             continue
         if reason := _damage(folder, row.signature):
             line = f"run without files: run={row.signature} folder={folder} ({reason})"
-            yield Repair(f"{line}; cse run trains it again", partial(ledger.reopen, [row.signature], reason))
+            yield Repair(f"{line}; cse run trains it again", partial(ledger.reopen, [row.signature], reason), row.user)
 
 
 def _damage(folder: Path, signature: str) -> str:

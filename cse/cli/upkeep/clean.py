@@ -16,16 +16,21 @@ def clean(
     storage: options.Storage = None,
     keep_top: options.KeepTop = None,
     disk_quota: options.DiskQuota = None,
+    user: options.User = None,
     delete: Delete = False,
 ) -> int:
     """Show what may be deleted: attempts that a finished one replaced, and with --keep-top or --disk-quota checkpoints.
 
-    It keeps runs that train or may continue, models with scores, and runs that this ledger does not know.
+    It keeps runs that train or may continue, models with scores, and runs that this ledger does not know. With --user
+    it looks at that user's runs alone; another's are deleted only so.
     """
     folder = ledgers.storage_folder(storage)
     quota = None if disk_quota is None else retention.parse_size(disk_quota)
     opened = ledgers.open_ledger(ledger, storage)
-    cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, retention.list_referred(opened))
+    referred = retention.list_referred(opened)
+    cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, referred, user=user)
+    if delete:
+        ledgers.require_own((item.user for item in cleaning.removable), user)
     for item in cleaning.removable:
         print(f"{item.kind:10}  {size(item.size):>10}  {item.folder}")
     if delete:

@@ -111,6 +111,9 @@ def require_trainer(given: SweepArguments, space: str | None) -> None:
 def repair_ledger(given: SweepArguments, yes: bool) -> int:
     """Print what is wrong with ledger and storage and, with `yes`, put it right."""
     broken = repairing.repairs(ledgers.open_ledger(given.ledger), ledgers.storage_folder(given.storage))
+    broken = [item for item in broken if given.user is None or item.user in ("", given.user)]
+    if yes:
+        ledgers.require_own((item.user for item in broken), given.user)
     for item in broken:
         if yes:
             item.do()

@@ -123,3 +123,33 @@ def test_sizes(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     assert capsys.readouterr().err == (
         "cse: no size: disk_quota=much; write a number and KB, MB, GB or TB, such as 20GB\n"
     )
+
+
+@pytest.fixture
+def bens(ledger: Ledger) -> Ledger:
+    """The runs are Ben's, but for `r1` and `r2`."""
+    with ledger._engine.begin() as connection:
+        connection.exec_driver_sql("update cse_runs set owner = 'ben@host:1:aa' where signature not in ('r1', 'r2')")
+    return ledger
+
+
+def test_anothers_runs_are_deleted_only_where_their_user_is_named(
+    bens: Ledger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "anna")
+    there = sorted(Path("results").rglob("file"))
+    assert main(["clean", "--keep-top", "1", "--delete"]) == 2
+    line = "another's runs: user=ben has 3 of what would go; give --user anna for yours alone, or --user ben for theirs"
+    assert capsys.readouterr() == ("", f"cse: {line}\n")
+    assert main(["clean", "--keep-top", "1"]) == 0 and "r3" in capsys.readouterr().out
+    assert sorted(Path("results").rglob("file")) == there
+    assert main(["clean", "--keep-top", "1", "--delete", "--user", "anna"]) == 0
+    assert {path.parts[2] for path in set(there) - set(Path("results").rglob("file"))} == {"r1", "r2"}
+    assert main(["clean", "--keep-top", "1", "--delete", "--user", "ben"]) == 0
+    assert {path.parts[2] for path in set(there) - set(Path("results").rglob("file"))} == {"r0", "r1", "r2", "r3"}
+
+
+def test_a_sweep_that_keeps_its_top_leaves_other_users_checkpoints_alone(bens: Ledger) -> None:
+    cleaning = plan_cleaning(bens, Path("results").resolve(), 1, None, user="anna")
+    assert {item.signature for item in cleaning.removable} == {"r1", "r2"}
+    assert cleaning.used == 12_500

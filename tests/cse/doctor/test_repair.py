@@ -84,3 +84,27 @@ def test_everything_is_shown_then_put_right_and_trained_again(
         row = ledger.run(name)
         assert row is not None and row.state == "lost" and claim(ledger, name).attempt == 2
     assert repaired(capsys) == ["0 would be put right; --yes does it"]
+
+
+def test_anothers_runs_are_repaired_only_where_their_user_is_named(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ben's storage may only be away from this machine."""
+    monkeypatch.setenv("LOGNAME", "anna")
+    for signature in ("hers", "his"):
+        folder = finished(ledger, signature)
+        (folder / checkpoint.BEST).unlink()
+        (folder / "best").rmdir()
+        folder.rmdir()
+    with ledger._engine.begin() as connection:
+        connection.exec_driver_sql("update cse_runs set owner = 'ben@host:1:aa' where signature = 'his'")
+    assert main(["doctor", "--repair", "--yes", "--ledger", "l.db", "--storage", "."]) == 2
+    said = capsys.readouterr()
+    assert (
+        said.err.startswith("cse: another's runs: user=ben has 1 of what would go; give --user anna") and not said.out
+    )
+    assert {row.state for row in ledger.runs()} == {"done"}
+    repaired(capsys, "--yes", "--user", "anna")
+    assert {row.signature: row.state for row in ledger.runs()} == {"hers": "lost", "his": "done"}
+    repaired(capsys, "--yes", "--user", "ben")
+    assert {row.state for row in ledger.runs()} == {"lost"}
