@@ -33,9 +33,9 @@ class Follower:
         """All sweeps. LedgerError."""
         with self._lock, transaction(self._engine) as connection:
             now = self._read(connection)
-            clusters = cluster_log.read(connection)
+            clusters, drivers = cluster_log.read(connection), cluster_log.read_drivers(connection)
             sweeps = [
-                progress_of(connection, sweep, spec, self._rows.get(sweep, []), clusters, now, self._labels)
+                progress_of(connection, sweep, spec, self._rows.get(sweep, []), clusters, drivers, now, self._labels)
                 for sweep, spec in queries.specs(connection).items()
             ]
         return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))

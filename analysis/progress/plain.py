@@ -1,12 +1,14 @@
 """Sweeps and runs as plain values, for JSON."""
 
+from dataclasses import asdict
+
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
 
 
 def short(sweep: SweepProgress) -> dict[str, object]:
     """A sweep's line; also what `cse status --format json` prints."""
     plain = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
-    return plain | {"ended": sweep.ended}
+    return plain | {"ended": sweep.ended, "drivers": list(map(asdict, sweep.drivers))}
 
 
 def whole(sweep: SweepDetail) -> dict[str, object]:

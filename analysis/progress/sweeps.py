@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine
 
 from analysis.ledger import cluster_log, queries
-from analysis.ledger.cluster_log import Cluster
+from analysis.ledger.cluster_log import Cluster, Driver
 from analysis.ledger.database import transaction
 from analysis.ledger.rows import read_metric
 from analysis.progress import pace
@@ -60,6 +60,8 @@ class SweepProgress:
     """HOST:PORT of the Ray dashboard of its driver while one lives, else empty."""
     missing_input: int
     """Cells that cannot be trained for want of data."""
+    drivers: Sequence[Driver]
+    """Those that are at work on its runs; they may be at work on other sweeps' too."""
 
     @property
     def ended(self) -> int:
@@ -117,7 +119,8 @@ def detail_of(
     spec = queries.specs(connection).get(sweep)
     if spec is None:
         return None
-    progress = progress_of(connection, sweep, spec, rows, cluster_log.read(connection), now, labels)
+    clusters, drivers = cluster_log.read(connection), cluster_log.read_drivers(connection)
+    progress = progress_of(connection, sweep, spec, rows, clusters, drivers, now, labels)
     listing = listing_of(sweep, spec, rows, labels)
     names = listing.names
     listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
@@ -139,6 +142,7 @@ def progress_of(
     spec: SweepSpec,
     rows: Sequence[ProgressRow],
     clusters: Mapping[str, Cluster],
+    drivers: Sequence[Driver],
     now: float,
     labels: Labels,
 ) -> SweepProgress:
@@ -168,6 +172,7 @@ def progress_of(
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
         missing_input=len(spec.blocked),
+        drivers=[driver for driver in drivers if sweep in driver.sweeps],
     )
 
 

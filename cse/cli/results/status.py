@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.ledger.cluster_log import Driver
 from analysis.progress.follower import Follower
 from analysis.progress.plain import short, whole
 from analysis.progress.sweeps import SweepDetail, SweepProgress
@@ -69,9 +70,18 @@ def block(sweep: SweepProgress) -> str:
     lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
     if sweep.best is not None:
         lines.append(f"  best run {_tell_score(sweep.best, sweep)}  {sweep.best_run}")
+    lines += map(driver_line, sweep.drivers)
     if sweep.dashboard:
         lines.append(f"  Ray dashboard http://{sweep.dashboard}")
     return "\n".join(lines)
+
+
+def driver_line(driver: Driver) -> str:
+    """A driver, what it has of its cluster, and by what rule."""
+    waits = f", {driver.wanted - driver.running} more wait" if driver.wanted > driver.running else ""
+    cap = f", at most {driver.cap} for {driver.user}" if driver.cap else ""
+    slots = f"{driver.running} of {number_of(driver.slots, 'slot')}{waits}"
+    return f"  driver {driver.owner.rpartition(':')[0]}  {slots}, priority {driver.priority}{cap}"
 
 
 def long_block(sweep: SweepDetail) -> str:
