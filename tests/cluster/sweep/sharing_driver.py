@@ -1,4 +1,4 @@
-"""One user's driver of stub runs on a Ray cluster that is there: FOLDER ADDRESS USER PRIORITY FIRST_SEED RUNS."""
+"""One user's driver on a Ray cluster that is there, of runs that take room: FOLDER ADDRESS USER PRIORITY SEED RUNS."""
 
 import sys
 from pathlib import Path
@@ -17,8 +17,7 @@ def main() -> None:
         user=user,
         priority=int(priority),
         cpus_per_worker=0.5,
-        function="stub_training:train",
-        scorer="stub_training:score",
+        group="room_group:RoomGroup",
     )
     seeds = range(int(first), int(first) + int(runs))
     outcome = run_sweep(
