@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -52,7 +53,7 @@ def connect(url: str | Path, *, create: bool = True, storage: Path | None = None
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         _prepare_file(Path(str(parsed.database)), create)
-    engine = _engine(parsed)
+    engine = _engine(parsed, create)
     engine = engine.execution_options(**{GIVEN: storage})
     try:
         _check_schema(engine, create)
@@ -90,10 +91,13 @@ def file_identity(engine: Engine) -> tuple[int, int] | None:
     return file.st_dev, file.st_ino
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, create: bool) -> Engine:
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, json_serializer=schema.dumps)
-        _configure_sqlite(engine)
+        file = Path(str(url.database)).resolve()
+        reads = not create and not all(os.access(path, os.W_OK) for path in (file, file.parent))
+        given = {"creator": functools.partial(_open_read_only, file)} if reads else {}
+        engine = create_engine(url, json_serializer=schema.dumps, **given)
+        _configure_sqlite(engine, writes=not reads)
         return engine
     try:
         return _server(url).execution_options()
@@ -101,6 +105,12 @@ def _engine(url: URL) -> Engine:
         raise LedgerError(
             f"ledger driver: url={mask_password(url)} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
+
+
+def _open_read_only(file: Path) -> sqlite3.Connection:
+    """A file that may not be written. Without the log of a writer that lives SQLite would want to make one."""
+    how = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"{file.as_uri()}?{how}", uri=True, check_same_thread=False)
 
 
 @functools.cache
@@ -141,7 +151,7 @@ _TIMEOUTS = {
 """libpq's limits on a server that no longer answers: seconds, and milliseconds for data that is not acknowledged."""
 
 
-def _configure_sqlite(engine: Engine) -> None:
+def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
     """All that is SQLite's alone: write-ahead log, full syncs (4 ms a commit), waits, writers that lock at BEGIN."""
 
     @event.listens_for(engine, "connect")
@@ -150,7 +160,8 @@ def _configure_sqlite(engine: Engine) -> None:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
-        _use_write_ahead_log(connection)
+        if writes:
+            _use_write_ahead_log(connection)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -222,6 +233,19 @@ def _transaction(engine: Engine, writes: bool) -> Iterator[Connection]:
         if MALFORMED in str(error):
             raise _name_broken_json(engine, ledger_error(error, engine.url)) from error
         raise ledger_error(error, engine.url) from error
+
+
+def require_sound(engine: Engine) -> None:
+    """LedgerError unless a SQLite file can be written, and every page of it can be read; a server looks by itself."""
+    if engine.url.get_backend_name() != "sqlite":
+        return
+    with _transaction(engine, writes=True):
+        pass
+    with _transaction(engine, writes=False) as connection:
+        found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+    if found != "ok":
+        line = f"ledger file: url={mask_password(engine.url)} is damaged ({' '.join(found.split())})"
+        raise LedgerError(f"{line}; restore a copy or use another --ledger")
 
 
 def _check_schema(engine: Engine, create: bool) -> None:

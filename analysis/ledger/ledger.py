@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
 from analysis.ledger import claims, cluster_log, places, queries, schema, selection_log
-from analysis.ledger.database import connect, file_identity, transaction
+from analysis.ledger.database import connect, file_identity, require_sound, transaction
 from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
 from analysis.ledger.exchange import imports as import_rows
 from analysis.ledger.exchange import merge as merging
@@ -82,6 +82,10 @@ class Ledger:
         if file_identity(self._engine) != self._file:
             line = f"ledger file: url={self.url} was removed or replaced while it was open; what came after is lost"
             raise LedgerError(f"{line}, put a copy back and give the same command again")
+
+    def require_sound(self) -> None:
+        """As `database.require_sound`. It reads the whole file."""
+        require_sound(self._engine)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -130,7 +130,8 @@ def check_ledger(url: str) -> str:
     if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
         return f"{shown} is not there yet; the first sweep makes it"
     with contextlib.closing(Ledger.open(url, create=False)) as ledger:
-        return f"{shown} can be read; sweeps: {len(ledger.sweeps())}"
+        ledger.require_sound()
+        return f"{shown} can be read and written; sweeps: {len(ledger.sweeps())}"
 
 
 def check_token() -> str:

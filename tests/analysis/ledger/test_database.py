@@ -1,6 +1,9 @@
 """Ledger addresses and what can be wrong with them, each told in one line."""
 
+import os
+import shutil
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +15,8 @@ from sqlalchemy.sql import sqltypes
 from analysis.ledger import Ledger, LedgerError, schema
 from analysis.ledger.database import connect, network_file_system, parse_url, transaction
 from analysis.run_state import RunState
+from analysis.sweep_spec import SweepSpec
+from tests.conftest import REPO
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -170,3 +175,40 @@ def test_sqlalchemy_never_asks_what_a_state_is(tmp_path: Path, monkeypatch: pyte
     numbers = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
     ledger.finish(claim, RunState.DONE, **numbers, folder=None)
     assert [run.state for run in ledger.runs(states=[RunState.DONE])] == [RunState.DONE]
+
+
+READ = """
+import contextlib, sys
+from analysis.ledger import Ledger, LedgerError
+with contextlib.closing(Ledger.open(sys.argv[1], create=False)) as ledger:
+    print(*(sweep.id for sweep in ledger.sweeps()))
+    try:
+        ledger.record_sweep("b", ledger.sweep_spec("a"))
+    except LedgerError as error:
+        print(error)
+"""
+NO_RIGHTS_OF_ROOT = ("--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-dac_override,-dac_read_search")
+
+
+@pytest.mark.parametrize("writer_lives", [False, True])
+def test_a_ledger_that_may_not_be_written_is_read(tmp_path: Path, writer_lives: bool) -> None:
+    """Another user's, or one on a mount that is read-only; with a living writer its newest rows too."""
+    given = ["setpriv", *NO_RIGHTS_OF_ROOT] if os.geteuid() == 0 else []
+    if given and shutil.which("setpriv") is None:
+        pytest.skip("root may write everywhere: install util-linux for setpriv")
+    folder = tmp_path / "theirs"
+    ledger = Ledger.open(folder / "ledger.db")
+    ledger.record_sweep("a", SweepSpec({"title": "A"}))
+    if not writer_lives:
+        ledger.close()
+    for path in (*folder.iterdir(), folder):
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        command = [*given, sys.executable, "-c", READ, str(folder / "ledger.db")]
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(REPO)})
+    finally:
+        folder.chmod(0o755)
+    assert not done.stderr
+    swept, refused = done.stdout.splitlines()
+    assert swept == "a" and refused.endswith("ledger.db is read-only; make it writable or use another --ledger")
+    ledger.close()

@@ -113,7 +113,22 @@ def test_a_ledger_that_is_there_is_counted(capsys: pytest.CaptureFixture[str]) -
     ledger.record_sweep("one", SweepSpec({}))
     ledger.close()
     assert main(["doctor", "--ledger", "ledger.db"]) == 0
-    assert "ledger.db can be read; sweeps: 1" in capsys.readouterr().out
+    assert "ledger.db can be read and written; sweeps: 1" in capsys.readouterr().out
+
+
+def test_every_page_of_a_ledger_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """No command that lists sweeps comes upon the damage: it is in the table of runs."""
+    ledger = Ledger.open("ledger.db")
+    for seed in range(200):
+        about = {"method": "simcse", "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
+        ledger.claim(f"r{seed}", {"note": "x" * 500}, **about)
+    ledger.close()
+    content = bytearray(Path("ledger.db").read_bytes())
+    page = content.rindex(b"x" * 500) // 4096 * 4096
+    content[page : page + 8] = b"\xff" * 8
+    Path("ledger.db").write_bytes(content)
+    (line,) = stopped(capsys, "--ledger", "ledger.db")
+    assert "ledger.db is damaged (" in line and line.endswith("; restore a copy or use another --ledger")
 
 
 def test_authentication_turned_off_is_refused(
@@ -225,6 +240,9 @@ def test_the_doctor_hides_a_password_of_a_ledger_that_is_fine(monkeypatch: pytes
     class Fine:
         def sweeps(self) -> list[str]:
             return []
+
+        def require_sound(self) -> None:
+            pass
 
         def close(self) -> None:
             pass
