@@ -11,12 +11,25 @@ from cse_train.fields import ConfigError
 REASON_CHARACTERS = 160
 """Characters of a library's message that stand in ours."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""Escapes that a terminal would obey, ends of lines, changes of direction, and halves of characters."""
+"""Escapes that a terminal would obey, ends of lines and paragraphs, changes of direction, and halves of characters."""
+
+
+def plain_text(text: str) -> str:
+    """A foreign text on one line, with a blank for what is no visible character."""
+    return CONTROL.sub(" ", text)
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says; nothing where its own code fails to say it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def first_line(error: BaseException) -> str:
     """An error's message on one short line without control characters; its type where it says nothing."""
-    lines = (CONTROL.sub(" ", line).strip() for line in str(error)[:10_000].splitlines())
+    lines = (plain_text(line).strip() for line in message_of(error)[:10_000].splitlines())
     text = next((line for line in lines if line), "") or type(error).__name__
     return text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 3] + "..."
 
@@ -55,7 +68,7 @@ def is_of_content(error: BaseException) -> bool:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory is used up: Python's, torch's on a GPU, or its allocator's on the CPU."""
     names = [kind.__name__ for kind in type(error).__mro__]
-    return {"MemoryError", "OutOfMemoryError"} & set(names) != set() or "can't allocate memory" in str(error)
+    return {"MemoryError", "OutOfMemoryError"} & set(names) != set() or "can't allocate memory" in message_of(error)
 
 
 def require_size(path: Path, most: int, remedy: str) -> None:

@@ -92,13 +92,14 @@ ROOMS: Mapping[str, str] = {
     "analysis.frames": "analysis.ledger",
     "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
     "analysis.sweep_spec cse_train.results",
-    "analysis.render": "analysis.tables",
+    "analysis.render": "analysis.tables cse_train.reading",
     "analysis.bundles": "analysis.ledger",
     "analysis.progress": "analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec cse_train.results "
     "cse_train.evaluate.metric_names",
     "analysis.study": "analysis.run_state analysis.ledger analysis.statistics analysis.tables",
-    "analysis.figures": "analysis.statistics analysis.tables analysis.study",
-    "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",
+    "analysis.figures": "analysis.statistics analysis.tables analysis.study cse_train.files",
+    "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures "
+    "cse_train.files",
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths cse_train.training.saver",
@@ -111,7 +112,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
     "analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths cse_train.evaluate.suites "
     "cse_train.plugins cse_train.results",
-    "cluster.monitor": "cluster.runtime cluster.sweep analysis.run_state analysis.ledger",
+    "cluster.monitor": "cluster.runtime cluster.sweep analysis.run_state analysis.ledger cse_train.reading",
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",

@@ -1,16 +1,15 @@
 """How each text format writes a number, an emphasis and a foreign word."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""Ends of lines and paragraphs, what a terminal obeys, changes of direction, and halves of characters."""
+from cse_train.reading import plain_text
 
 
-def plain_text(text: str) -> str:
-    """A foreign text on one line, with a blank for what is no visible character; every format begins with it."""
-    return CONTROL.sub(" ", text)
+def escape_markdown(text: str) -> str:
+    """A foreign text in which Markdown finds no table, no link and no HTML."""
+    text = plain_text(text).replace("\\", "\\\\").replace("|", "\\|")
+    return text.replace("<", "&lt;").replace("](", "]\\(")
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ MARKDOWN = Markup(
     bold=lambda text: f"**{text}**",
     underline=str,
     spread=lambda text: f" ± {text}",
-    escape=lambda text: plain_text(text).replace("\\", "\\\\").replace("|", "\\|"),
+    escape=escape_markdown,
     minus="-",
     delta="Δ",
     none="",

@@ -6,8 +6,8 @@ from pathlib import Path
 import markupsafe
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis.render.markup import plain_text
 from analysis.render.signs import GLYPHS
+from cse_train.reading import plain_text
 
 ROOT = Path(__file__).parents[2]
 """Templates are named from here: `analysis/report/page.html`."""

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from cluster.monitor.tally import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
+from cse_train.reading import plain_text
 
 UNSPOKEN = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
 """Events that are not worth a line in a log."""
@@ -76,7 +77,7 @@ class Progress:
         if event.log and event.kind in (EventKind.FAILED, EventKind.RETRIED):
             words.append(f"log {event.log}")
         tail = f"  [{self.tally.summary(self._now())}]" if event.kind in RUN_ENDS else ""
-        return "  ".join(part for part in words if part) + tail
+        return plain_text("  ".join(part for part in words if part)) + tail
 
     def _block(self) -> Group:
         with self._lock:
@@ -86,7 +87,7 @@ class Progress:
         running = list(self.tally.running)
         lines = [self._bar(), Text(self.tally.summary(self._now()))]
         for signature in running[:MARKS_LISTED]:
-            share, name = self.tally.share(signature), self._labels.get(signature, signature)
+            share, name = self.tally.share(signature), plain_text(self._labels.get(signature, signature))
             lines.append(Text(f"  {share:4.0%}  {name}", style="dim"))
         if len(running) > MARKS_LISTED:
             lines.append(Text(f"  and {len(running) - MARKS_LISTED} more", style="dim"))

@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterator
 from typing import Literal
 
-from cse_train.reading import MachineFault
+from cse_train.reading import MachineFault, message_of
 
 Fault = Literal["run", "machine", "echo"]
 """`echo`: the error only says that another process is gone: a rank, or the mailbox of the ranks."""
@@ -56,12 +56,12 @@ def fault_of(error: BaseException) -> Fault:
     """Whose an error of a rank is, by the error and by what it was raised from."""
     if isinstance(error, MachineFault):
         return "machine"
-    texts = [str(each).lower() for each in _chain(error)]
+    texts = [message_of(each).lower() for each in _chain(error)]
     if any(words in text for text in texts for words in OF_THE_RUN):
         return "run"
     if any(isinstance(each, OSError) and each.errno in MOUNT_ERRNOS for each in _chain(error)):
         return "machine"
-    runtime = [str(each).lower() for each in _chain(error) if isinstance(each, RuntimeError | OSError)]
+    runtime = [message_of(each).lower() for each in _chain(error) if isinstance(each, RuntimeError | OSError)]
     if any(words in text for text in runtime for words in OF_THE_MACHINE):
         return "machine"
     echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
@@ -70,7 +70,7 @@ def fault_of(error: BaseException) -> Fault:
 
 def is_card_full(error: BaseException) -> bool:
     """Whether an error of a rank says that its card has no memory left: on a shared card a neighbour may have it."""
-    texts = [str(each).lower() for each in _chain(error) if isinstance(each, RuntimeError)]
+    texts = [message_of(each).lower() for each in _chain(error) if isinstance(each, RuntimeError)]
     return any(words in text for text in texts for words in CARD_FULL)
 
 

@@ -30,7 +30,7 @@ from cse_train.plugins import registry
 from cse_train.plugins.faults import LIBRARY_PATHS
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import code_problem
-from cse_train.reading import WholeReason, first_line, is_out_of_memory
+from cse_train.reading import WholeReason, first_line, is_out_of_memory, message_of
 from cse_train.results import Outcome, Point, Score
 from cse_train.training.saver import save_open
 
@@ -196,7 +196,7 @@ def _score(reporter: Reporter, job: Job) -> None:
 
 def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
     """An exception in one line, and whose it is; its traceback is in the rank's log."""
-    text = str(error).strip() or type(error).__name__
+    text = message_of(error).strip() or type(error).__name__
     if isinstance(error, OtherCode):
         return ErrorEvent(cause="setup", reason=text, rank=rank)
     inputs = error.settings if isinstance(error, WrongInputs) else {}

@@ -8,6 +8,7 @@ import typer
 from analysis.render.documents import dump_json
 from analysis.render.markup import pad_columns
 from cse.cli import screen
+from cse_train.reading import plain_text
 
 Format = Literal["text", "json"]
 """How a listing is printed."""
@@ -61,7 +62,7 @@ def _write_entry(value: Any) -> str:
         return "-"
     if isinstance(value, Rounded) and value.digits != POINT_DIGITS:
         return f"{value:.{value.digits}f}"
-    return number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else plain_text(str(value))
 
 
 def number(value: float) -> str:

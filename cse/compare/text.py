@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis.render.formats import render
-from analysis.render.markup import MARKDOWN, plain_text
+from analysis.render.markup import MARKDOWN
 from analysis.render.markup import align_table as markdown
 from analysis.render.signs import sign_word
 from analysis.render.verdicts import LACKING_SHOWN
@@ -23,6 +23,7 @@ from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict, que
 from cse.compare.gathered import Gathered
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
+from cse_train.reading import plain_text
 
 if TYPE_CHECKING:
     import pandas as pd

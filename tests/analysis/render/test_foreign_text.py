@@ -40,3 +40,10 @@ def test_a_spreadsheet_computes_nothing() -> None:
     assert rows[1][1] == "'=HYPERLINK(1)"
     assert [cell(text) for text in ("@x", "+x", "-x", " =x", "\t=x")] == ["'@x", "'+x", "'-x", "' =x", "' =x"]
     assert [cell(text) for text in ("-0.5", "+1e-4", "x=1", "simcse")] == ["-0.5", "+1e-4", "x=1", "simcse"]
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "[x](javascript:alert(1))"])
+def test_a_reader_of_markdown_finds_no_html_and_no_link(text: str) -> None:
+    spec = TableSpec(id="E", title=text, axes=["method.pooler"], columns=["sts_dev"], rows=[{"method.pooler": text}])
+    markdown = render(aggregate(spec, [value_of({"method.pooler": text}, 60.0, column="sts_dev")]), "md")
+    assert "alert" in markdown and "<script" not in markdown and "](" not in markdown

@@ -74,6 +74,17 @@ def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
     assert len(lines) == 2
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_values_and_reasons_move_nothing_on_a_terminal(terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=terminal, width=200, soft_wrap=True)
+    with Progress({"s": 2}, labels={"a": "cell \x1b]0;owned\x07", "b": "b\u202ec"}, console=console) as progress:
+        progress(SweepEvent(kind="started", signature="b", total_examples=100))
+        progress(SweepEvent(kind="failed", signature="a", reason="why \x1b[2J\u202e\nmore"))
+    said = console.file.getvalue()
+    assert "cell  ]0;owned" in said and "why  [2J more" in said
+    assert not any(obeyed in said for obeyed in ("\x1b]", "\x1b[2J", "\x07", "\u202e"))
+
+
 def test_finished_runs_count_from_the_start() -> None:
     assert Progress({"s": 4}, reused=["x", "y"]).tally.summary(0.0) == "2/4 done (2 reused)"
 

@@ -150,6 +150,13 @@ def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
     assert event.reason == "loss is nan after 8 examples; lower train.learning_rate"
 
 
+class Speechless(RuntimeError):
+    """An error of a library whose own text fails."""
+
+    def __str__(self) -> str:
+        raise KeyError("no text")
+
+
 @pytest.mark.parametrize(
     ("error", "cause", "reason"),
     [
@@ -159,6 +166,7 @@ def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
         (OSError(errno.ENOSPC, "No space left", "/x/last"), "run", "disk full: path=/x/last; free some space"),
         (OSError(errno.ENOSPC, "No space left"), "run", "disk full; free some space"),
         (ZeroDivisionError(), "run", "ZeroDivisionError"),
+        (Speechless(), "run", "Speechless"),
     ],
 )
 def test_errors_are_told_in_one_line_and_echoes_of_a_lost_rank_are_known(error, cause, reason):
