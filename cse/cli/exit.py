@@ -10,9 +10,9 @@ import cse
 from cluster.sweep.events import SweepOutcome
 from cse.cli.listing import size
 from cse.cli.loader import deferred
-from cse.cli.printing import problem_lines
+from cse.cli.printing import plain, problem_lines
 from cse_train.plugins import registry
-from cse_train.reading import first_line, is_out_of_memory
+from cse_train.reading import first_line, is_out_of_memory, message_of
 
 with deferred(__name__):
     from analysis import ledger as ledgers
@@ -45,7 +45,7 @@ def say(lines: list[str]) -> None:
 
 def tell(line: str) -> None:
     """One line on stderr at once, before something that takes long."""
-    print(f"cse: {line}", file=sys.stderr, flush=True)
+    print(f"cse: {plain(line)}", file=sys.stderr, flush=True)
 
 
 def verdict(error: Exception) -> tuple[int, list[str]]:
@@ -57,7 +57,7 @@ def verdict(error: Exception) -> tuple[int, list[str]]:
     if isinstance(error, RuntimeError) and _modules(error)[-1:] == ["pathlib"]:  # a circle of links, an unknown ~user
         return MISTAKE, [f"cannot use a path: {first_line(error)}; check the path, its ~ and its links"]
     if is_ours(error):
-        lines = getattr(error, "problems", None) or str(error).splitlines()
+        lines = getattr(error, "problems", None) or message_of(error).splitlines()
         return (MISTAKE if isinstance(error, ValueError) else SOME_FAILED), list(lines)
     what = f"{type(error).__name__}: {first_line(error)}"
     if where := registry.find_raiser(error):

@@ -1,6 +1,7 @@
 """What reaches a terminal: no control characters, no endless lines, no endless lists."""
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -39,15 +40,20 @@ def _cut(line: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE * 3 // 4]} ... {line[-LONGEST_LINE // 4 :]}"
 
 
-class PlainStream:
-    """A text stream that writes everything plain but for colours, and is the stream itself otherwise."""
+class LastingStream:
+    """A text stream that drops what nobody reads any more, and is the stream itself otherwise."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(escape_styled(text) if "\x1b" in text else plain(text))
+        with self._until_closed():
+            self._stream.write(text)
         return len(text)
+
+    def flush(self) -> None:
+        with self._until_closed():
+            self._stream.flush()
 
     def writelines(self, lines: Sequence[str]) -> None:
         for line in lines:
@@ -56,9 +62,45 @@ class PlainStream:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
+    @contextlib.contextmanager
+    def _until_closed(self) -> Iterator[None]:
+        """Once its reader is gone, as `head` after some lines, it leads nowhere: a sweep goes on to its end."""
+        try:
+            yield
+        except BrokenPipeError:
+            _lead_nowhere(self._stream.fileno())
+
+
+class PlainStream(LastingStream):
+    """The same, which writes everything plain but for colours."""
+
+    def write(self, text: str) -> int:
+        super().write(escape_styled(text) if "\x1b" in text else plain(text))
+        return len(text)
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere == number:
+        os.set_inheritable(number, True)
+    else:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+
 
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
-    """Everything that is printed within it is plain but for colours."""
-    with contextlib.redirect_stdout(PlainStream(sys.stdout)):
-        yield
+    """Everything that is printed within it is plain but for colours.
+
+    A stream that the caller closed (`>&-`) leads nowhere: the next file to be opened, a ledger, would get its number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            _lead_nowhere(number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf8", closefd=False))
+    # What Rich moves on the screen passes through stderr; its texts are plain before.
+    with contextlib.redirect_stdout(PlainStream(sys.stdout)), contextlib.redirect_stderr(LastingStream(sys.stderr)):
+        try:
+            yield
+        finally:
+            sys.stdout.flush()

@@ -1,11 +1,17 @@
 """What reaches a terminal: nothing that it obeys, nothing without end."""
 
+import contextlib
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from cse.cli.app import main
 from cse.cli.exit import say
 from cse.cli.printing import LINES, LONGEST_LINE, plain, plain_output
+from tests.conftest import REPO
 
 
 def test_what_a_terminal_would_obey_is_shown_as_a_mark() -> None:
@@ -30,3 +36,23 @@ def test_problems_are_single_short_lines_and_the_rest_is_counted(capsys: pytest.
     assert len(lines) == LINES + 1 and lines[-1] == f"cse: and {20_002 - LINES} more"
     assert lines[0].startswith("cse: wrong: xxx") and lines[0].endswith("xxx; put it right")
     assert len(lines[0]) < LONGEST_LINE + 20 and lines[1] == "cse: two lines\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_stream_whose_reader_is_gone_drops_what_comes() -> None:
+    """`cse run | head -1`: the sweep goes on, and ends with its own exit code."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe, contextlib.redirect_stderr(pipe), contextlib.redirect_stdout(pipe):
+        assert main(["ls", "--ledger", "absent.db"]) == 2
+        with plain_output():
+            print("x" * 100_000, flush=True)
+            print("more", file=sys.stderr, flush=True)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-", "| head -c 0", "2>&1 | head -c 0"])
+def test_a_closed_stream_changes_no_exit_code(tmp_path: Path, closed: str) -> None:
+    """Nor does the next file that is opened get its number: the ledger has what it should."""
+    script = f"set -o pipefail; {sys.executable} -m cse schema plan {closed}; echo $? > code"
+    environment = os.environ | {"PYTHONPATH": str(REPO)}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+    assert (tmp_path / "code").read_text() == "0\n"
