@@ -52,8 +52,16 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         with aside.open("rb+") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk names no file
+        raise
     finally:
         aside.unlink(missing_ok=True)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """`replace_file` with a text, in UTF-8, as it is."""
+    replace_file(path, lambda aside: aside.write_bytes(text.encode()))
 
 
 def writer_of(path: Path) -> int | None:

@@ -3,7 +3,6 @@
 import base64
 import io
 import statistics
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from analysis.figures.words import wrap_words
+from cse_train.files import replace_file
 
 OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
 SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
@@ -113,11 +113,5 @@ def data_uri(figure: Figure) -> str:
 
 def save(figure: Figure, to: Path) -> Path:
     """Draws aside and renames, so that no reader ever finds half a picture; the suffix names the format (png)."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}.part")
-    try:
-        aside.write_bytes(encode_figure(figure, to.suffix.lstrip(".") or "png"))
-        aside.replace(to)
-    finally:
-        aside.unlink(missing_ok=True)
+    replace_file(to, lambda aside: aside.write_bytes(encode_figure(figure, to.suffix.lstrip(".") or "png")))
     return to

@@ -235,19 +235,6 @@ def _transaction(engine: Engine, writes: bool) -> Iterator[Connection]:
         raise ledger_error(error, engine.url) from error
 
 
-def require_sound(engine: Engine) -> None:
-    """LedgerError unless a SQLite file can be written, and every page of it can be read; a server looks by itself."""
-    if engine.url.get_backend_name() != "sqlite":
-        return
-    with _transaction(engine, writes=True):
-        pass
-    with _transaction(engine, writes=False) as connection:
-        found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
-    if found != "ok":
-        line = f"ledger file: url={mask_password(engine.url)} is damaged ({' '.join(found.split())})"
-        raise LedgerError(f"{line}; restore a copy or use another --ledger")
-
-
 def _check_schema(engine: Engine, create: bool) -> None:
     version = _version(engine)
     if version is None and create:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import JSON, Column, Float, Integer, String, Table
+from sqlalchemy import JSON, Column, Engine, Float, Integer, String, Table
 
 from analysis.ledger import schema
-from analysis.ledger.errors import LedgerError
+from analysis.ledger.database import OLDER, transaction
+from analysis.ledger.errors import LedgerError, mask_password
 from analysis.run_state import RunState
 from cse_train.results import Json
 
@@ -35,6 +36,19 @@ OTHER_SHAPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "rows": ((object,), "a list of [name, number]"),  # `baselines` looks into it
 }
 """JSON columns that hold no object."""
+
+
+def require_sound(engine: Engine) -> None:
+    """LedgerError unless a SQLite file can be written, and every page of it can be read; a server looks by itself."""
+    if engine.dialect.name != "sqlite":
+        return
+    with transaction(engine.execution_options(**{OLDER: False}), writes=True):  # as it is, not migrated
+        pass
+    with transaction(engine) as connection:
+        found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+    if found != "ok":
+        line = f"ledger file: url={mask_password(engine.url)} is damaged ({' '.join(found.split())})"
+        raise LedgerError(f"{line}; restore a copy or use another --ledger")
 
 
 def intact(table: Table, row: Json) -> None:

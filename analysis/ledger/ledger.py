@@ -17,13 +17,14 @@ from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
 from analysis.ledger import claims, cluster_log, places, queries, schema, selection_log
-from analysis.ledger.database import connect, file_identity, require_sound, transaction
+from analysis.ledger.database import connect, file_identity, transaction
 from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
 from analysis.ledger.exchange import imports as import_rows
 from analysis.ledger.exchange import merge as merging
 from analysis.ledger.exchange import records
 from analysis.ledger.exchange import unsound as unsound_rows
 from analysis.ledger.exchange.columns import Record
+from analysis.ledger.integrity import require_sound
 from analysis.ledger.rows import Claim, CurvePoint, RunRow
 from analysis.run_state import NOT_HELD, RunState
 from analysis.sweep_spec import SweepSpec
@@ -84,7 +85,7 @@ class Ledger:
             raise LedgerError(f"{line}, put a copy back and give the same command again")
 
     def require_sound(self) -> None:
-        """As `database.require_sound`. It reads the whole file."""
+        """As `integrity.require_sound`. It reads the whole file."""
         require_sound(self._engine)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from analysis.figures.canvas import save
 from analysis.render.formats import render
 from analysis.render.templates import fill
 from analysis.report.report import Report
+from cse_train.files import replace_text
 
 
 def page(report: Report) -> str:
@@ -16,10 +17,9 @@ def page(report: Report) -> str:
 
 def write_report(report: Report, folder: Path, *, figures: bool = False) -> Path:
     """Writes `index.html` and, on request, each figure as PNG and PDF beside it; returns the page's path."""
-    folder.mkdir(parents=True, exist_ok=True)
     for picture in report.pictures if figures else ():
         for suffix in ("png", "pdf"):
             save(picture.figure, folder / f"{picture.name}.{suffix}")
-    target, aside = folder / "index.html", folder / ".index.html.part"
-    aside.write_text(page(report), encoding="utf8")
-    return aside.replace(target)
+    target = folder / "index.html"
+    replace_text(target, page(report))
+    return target

@@ -6,8 +6,6 @@ after this line. Every other line is a record in canonical JSON. Equal rows give
 
 import gzip
 import hashlib
-import os
-import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from analysis.bundles.header import BUNDLE_FORMAT, BUNDLE_VERSION
 from analysis.ledger import schema
 from analysis.ledger.exchange.columns import problem
 from cse.bundles.contents import Contents
+from cse_train.files import replace_file
 
 SUFFIX = ".jsonl.gz"
 
@@ -30,10 +29,9 @@ def write(path: Path, contents: Contents) -> None:
     digest = hashlib.sha256(b"".join(body)).hexdigest()
     counts = Counter(str(record["kind"]) for record in contents.records)
     header = {"format": BUNDLE_FORMAT, "version": BUNDLE_VERSION, "counts": counts, "sha256": digest}
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
+
+    def pack(aside: Path) -> None:
         with aside.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             packed.writelines([f"{schema.dumps(header)}\n".encode(), *body])
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+
+    replace_file(path, pack)

@@ -22,6 +22,7 @@ from cse.tables.selection import require_finished
 from cse_train.checkpoint import read_best
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError, Scalar
+from cse_train.files import replace_text
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, full_key
 from search_spaces.keys import SEED
@@ -62,10 +63,7 @@ class Ablation:
     def write(self) -> Path:
         """The space as a file that every command reads; written aside and renamed, and read back."""
         path = self.space.file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}")
-        aside.write_text(yaml.safe_dump(dict(self.raw), sort_keys=False, allow_unicode=True), encoding="utf-8")
-        aside.replace(path)
+        replace_text(path, yaml.safe_dump(dict(self.raw), sort_keys=False, allow_unicode=True))
         assert parse_file(path) == self.space, path
         return path
 

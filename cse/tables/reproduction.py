@@ -1,6 +1,5 @@
 """A reproduced table with its basis: verdicts, order, cost, environment, and what is missing."""
 
-import functools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +25,7 @@ from cluster.plan.match import match
 from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
-from cse_train.files import replace_file
+from cse_train.files import replace_text
 from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name, unlike_paper
 
 ROWS_NAMED = 8
@@ -235,5 +234,5 @@ def write(page: Reproduction, folder: Path) -> list[Path]:
     id = page.table.spec.id
     texts = {folder / f"{id}.md": page.markdown(), folder / f"{id}.json": plain + "\n"}
     for path, text in texts.items():
-        replace_file(path, functools.partial(Path.write_bytes, data=text.encode()))
+        replace_text(path, text)
     return list(texts)

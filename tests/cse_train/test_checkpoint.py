@@ -37,8 +37,9 @@ def test_disk_full_at_the_rename_keeps_the_old_file(tmp_path: Path, monkeypatch:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as raised:
         files.replace_file(path, lambda p: p.write_bytes(b"new"))
+    assert raised.value.filename == str(path)
     assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["state.pt"]
 
 

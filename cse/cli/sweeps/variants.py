@@ -18,6 +18,7 @@ from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import work_of
 from cse_train.fields import ConfigError
+from cse_train.files import replace_text
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
 from search_spaces.space import Space
@@ -65,7 +66,7 @@ def variants(
     text = report(work.spaces, ledger)
     print(f"\n{text}", end="")
     if out is not None:
-        out.write_text(text, encoding="utf8")
+        replace_text(out, text)
     return code
 
 

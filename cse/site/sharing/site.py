@@ -1,22 +1,21 @@
 """`cse site`: published tables and what became of them, as a static site."""
 
 import contextlib
-import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from analysis.bundles.reader import Bundle
-from analysis.ledger import Ledger, mask_password
+from analysis.ledger import Ledger, LedgerError, mask_password
 from analysis.ledger.exchange.merge import RecordSource
 from cse.cli import ledgers, screen
 from cse.cli.loader import deferred
 from cse.tables.imported.strangers import check_records
 from cse_train.fields import ConfigError
-from cse_train.files import replace_file
+from cse_train.files import replace_text
 
 with deferred(__name__):
     from cse.site import files as pages
@@ -35,12 +34,23 @@ def site(to: To, files: Files = None, ledger: ledgers.LedgerUrl = None) -> None:
     screen.note("reading runs and comparing tables")
     with _open(files or [], ledger) as (opened, sources):
         made = gallery.gather(opened, sources)
-        written = 0
-        for name, text in pages.files(made):
-            replace_file(to / name, functools.partial(Path.write_bytes, data=text.encode()))
-            written += 1
+        written = _write(to, pages.files(made))
     run = sum(bool(sheet.scales) for sheet in made.published)
     print(f"wrote {to / 'index.html'}: {run} of {len(made.published)} tables with runs; {written} files")
+
+
+def _write(to: Path, files: Iterable[tuple[str, str]]) -> int:
+    """The number of files, which take their places once all are written: a full disk leaves the site as it was."""
+    to.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".site-", dir=to) as aside:
+        names = list[str]()
+        for name, text in files:
+            replace_text(Path(aside, name), text)
+            names.append(name)
+        for name in names:
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            Path(aside, name).replace(to / name)
+    return len(names)
 
 
 def _check(to: Path, files: list[Path], ledger: str | None) -> None:
@@ -70,5 +80,12 @@ def _open(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str
         with contextlib.closing(opened):
             for file in sorted(files, key=lambda file: file.name):
                 bundle = Bundle(file)
-                opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
+                try:
+                    opened.merge(check_records(bundle), RecordSource(file.name, bundle.header.sha256))
+                except LedgerError as error:
+                    line, _, remedy = str(error).partition("; nothing was imported")
+                    if not remedy:
+                        raise
+                    line = line.replace(" here and ", " in another of these bundles and ")
+                    raise ConfigError([f"{line}; leave one of the two bundles out"]) from error
             yield opened, sorted(file.name for file in files)

@@ -14,7 +14,7 @@ from tests.conftest import REPO
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-SLOTS, RUNS, PAUSE_S = 4, 200, 1.0
+SLOTS, RUNS, PAUSE_S = 4, 200, 2.0
 Spans = list[tuple[float, float]]
 
 
@@ -27,14 +27,14 @@ def start(folder: Path, user: str, priority: int, first: int, runs: int) -> subp
 
 
 def list_spans(folder: Path, user: str) -> Spans:
-    """When each of a user's runs ran, as the ledger has it; by its start."""
+    """When each of a user's runs had a slot, as the ledger has it; by its start."""
     if not (folder / "ledger.db").exists():
         return []
     ledger = Ledger.open(folder / "ledger.db")
     rows = [row for row in ledger.runs(states=["done"]) if row.user == user]
     notes = [{note.state: note.at for note in ledger.history(row.signature)} for row in rows]
     ledger.close()
-    return sorted((note["running"], note["done"]) for note in notes)
+    return sorted((note["claimed"], note["done"]) for note in notes)
 
 
 def sum_within(runs: Spans, begin: float, end: float) -> float:
@@ -62,5 +62,5 @@ def test_two_users_get_what_their_priorities_ask_for(tmp_path: Path, ray_cluster
     ended = sum(begin < last <= end for _, last in [*hers, *his])
     in_use = sum(used) / (SLOTS * (end - begin))
     print(f"anna {used[0] / sum(used):.3f}, asked {share:.3f}; {ended} runs, {end - begin:.0f} s, {in_use:.2f} in use")
-    assert ended > 0.8 * RUNS
+    assert ended > 0.7 * RUNS
     assert used[0] / sum(used) == pytest.approx(share, abs=0.1)

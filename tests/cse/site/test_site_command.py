@@ -1,5 +1,6 @@
 """`cse site` as it is typed: from a bundle and from a ledger the same site, and a line for each mistake."""
 
+import errno
 import shlex
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import yaml
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
+from cse_train import files
 from tests.site_ledger import noise, small, train
 
 REPO = Path(__file__).resolve().parents[3]
@@ -80,3 +82,36 @@ def test_mistakes_are_one_line_each(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("cse: no ledger yet: --ledger=") and line.endswith("name bundles, or another ledger")
     assert not (tmp_path / "site").exists()
+
+
+def test_bundles_that_contradict_each_other_are_told_with_what_to_do(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = Ledger.open(lab / "other.db")
+    train(ledger, small("E7"), 2, lambda run: 50 + noise(run, 1.0))
+    ledger.close()
+    assert main(["bundle", "E7", "--to", "other.jsonl.gz", "--ledger", "other.db"]) == 0
+    capsys.readouterr()
+    assert main(["site", "lab.jsonl.gz", "other.jsonl.gz", "--to", "site"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("cse: two results: signature=") and " in another of these bundles and " in line
+    assert "other.jsonl.gz" in line and line.endswith("; leave one of the two bundles out")
+
+
+def test_a_full_disk_leaves_the_site_as_it_was(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab / "site").mkdir()
+    (lab / "site" / "index.html").write_text("before")
+    written: list[Path] = []
+
+    def fill(path: Path, text: str) -> None:
+        written.append(path)
+        if len(written) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        files.replace_text(path, text)
+
+    monkeypatch.setattr("cse.site.sharing.site.replace_text", fill)
+    assert main(["site", "lab.jsonl.gz", "--to", "site"]) == 1
+    assert capsys.readouterr().err.startswith(f"cse: disk full: file={written[-1]}; free some space")
+    assert [(path.name, path.read_text()) for path in (lab / "site").iterdir()] == [("index.html", "before")]
