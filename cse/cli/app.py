@@ -132,5 +132,7 @@ def _call(arguments: list[str]) -> int:
     try:
         app(arguments, prog_name="cse")
     except SystemExit as end:
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
+            raise KeyboardInterrupt from end  # of which Typer says nothing
         return end.code if isinstance(end.code, int) else 0
     return 0

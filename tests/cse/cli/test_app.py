@@ -288,3 +288,16 @@ def test_one_run_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "--version") == f"cse-search {cse.__version__}\n"
+
+
+def test_an_interrupt_before_a_sweep_is_said_in_a_line(
+    somewhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Typer ends the program with 130 and no word."""
+
+    def interrupt(*given: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cse.experiments.request.plan_all", interrupt)
+    assert main(["run", "E7"]) == 130
+    assert capsys.readouterr().err == "cse: interrupted; the same command continues\n"
