@@ -138,6 +138,9 @@ class SleepingGroup:
     def waits_for(self) -> str:
         return ""
 
+    def has_ranks(self) -> bool:
+        return True
+
     def node_lost(self) -> bool:
         return False
 

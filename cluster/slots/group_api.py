@@ -98,6 +98,8 @@ class SlotSettings:
     """Seconds without news after which `step` returns."""
     proven: bool = False
     """Runs have ended in order in this sweep, so that ranks that cannot begin are their machine's doing."""
+    slowest_s: float = 0.0
+    """Seconds of the slowest finished run of the sweep; 0 where none has finished."""
 
 
 class TrialConfig(TypedDict):
@@ -140,7 +142,7 @@ class SlotResult(TypedDict):
     retried: str
     """Why the job began again; empty where it did not."""
     waits_for: str
-    """What the job needs and the cluster does not have now; empty where it has."""
+    """What the job needs and the cluster does not have now, or its dev point that is long in coming; else empty."""
     done: bool
 
 
@@ -204,6 +206,9 @@ class Group(Protocol):
 
     def waits_for(self) -> str:
         """What the group needs that the cluster does not have now; empty where it has."""
+
+    def has_ranks(self) -> bool:
+        """Whether ranks have begun to serve: a group may wait for room before."""
 
     def node_lost(self) -> bool:
         """Whether a part of the group was on a node that the cluster no longer has."""

@@ -11,6 +11,9 @@ STUCK_FACTOR = 20.0
 """A job is stuck when it is silent for this many times the median time between its own dev points..."""
 STUCK_S = 600.0
 """...and for this many seconds: a file system that is slow for some minutes costs no run its place."""
+SLOWEST_FACTOR = 5.0
+"""Before its second dev point a job is stuck when it is silent for this many times what the slowest finished run took
+in all, and for STUCK_S."""
 DIFFERENT_RUNS = 2
 """A slot is quarantined when it has lost so many different runs in a row."""
 FIRST_REST_S = 300.0
@@ -42,9 +45,19 @@ class Losses:
 class Pace:
     """The seconds between a job's dev points."""
 
-    def __init__(self, now: Clock = time.monotonic) -> None:
-        self._now, self._gaps = now, list[float]()
+    def __init__(self, now: Clock = time.monotonic, slowest_s: float = 0.0) -> None:
+        """`slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished."""
+        self._now, self._slowest_s, self._gaps = now, slowest_s, list[float]()
         self._last: float | None = None
+        self._begun: float | None = None
+
+    def begin(self) -> None:
+        """The job's ranks are there."""
+        self._begun = self._now() if self._begun is None else self._begun
+
+    @property
+    def is_begun(self) -> bool:
+        return self._begun is not None
 
     def point(self) -> None:
         """A new dev point."""
@@ -54,16 +67,26 @@ class Pace:
 
     def pause(self) -> None:
         """The job begins again, so that the time to its next point says nothing."""
-        self._last = None
+        self._last = self._begun = None
 
     def stuck(self) -> str:
         """How long the job has made no point, where that is far too long; empty where it is not, or nobody can say."""
-        if self._last is None or not self._gaps:
+        silent, usual = self._silent_s(), statistics.median(self._gaps) if self._gaps else 0.0
+        if self._last is not None and self._gaps:
+            limit, why = STUCK_FACTOR * usual, f"{usual:.0f} s lay between two before"
+        else:
+            limit, why = SLOWEST_FACTOR * self._slowest_s, f"the slowest finished run took {self._slowest_s:.0f} s"
+        return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_S, limit) else ""
+
+    def doubt(self) -> str:
+        """That the job has made no second point for long, where no finished run says how long one takes; or empty."""
+        if self._gaps or self._slowest_s or self._silent_s() <= STUCK_S:
             return ""
-        usual, silent = statistics.median(self._gaps), self._now() - self._last
-        if silent <= max(STUCK_S, STUCK_FACTOR * usual):
-            return ""
-        return f"no dev point for {silent:.0f} s, where {usual:.0f} s lay between two before"
+        return f"no dev point for {STUCK_S / 60:.0f} min, and no finished run says how long one takes; look at its log"
+
+    def _silent_s(self) -> float:
+        since = self._begun if self._last is None else self._last
+        return 0.0 if since is None else self._now() - since
 
 
 class Quarantine:

@@ -120,7 +120,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     def _begin(self, job: Job, settings: SlotSettings) -> None:
         self.job, self.settings = job, settings
-        self.losses, self.pace = Losses(settings.group.options.max_retries), Pace()
+        self.losses, self.pace = Losses(settings.group.options.max_retries), Pace(slowest_s=settings.slowest_s)
         self.examples, self.judged, self.best = 0, 0, float("-inf")
         self.points: list[Point] = []
         self.scores: list[Score] = []
@@ -216,10 +216,14 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         lost = self.group.lost()
         if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
             lost = lost or self.echo[1]
-        lost = lost or (self.pace.stuck() if self.examples < self.job.total_examples else "")
+        trains = self.job.kind == "train" and self.examples < self.job.total_examples
+        if trains and not self.pace.is_begun and self.group.has_ranks():
+            self.pace.begin()
+        lost = lost or (self.pace.stuck() if trains else "")
         if lost:
             return self._handle_loss(lost, "nodes" if self.group.node_lost() else "workers")
-        return self._result(RunState.RUNNING, waits_for=self.group.waits_for()) if time.monotonic() >= until else None
+        waits_for = self.group.waits_for() or (self.pace.doubt() if trains else "")
+        return self._result(RunState.RUNNING, waits_for=waits_for) if time.monotonic() >= until else None
 
     def _handle_loss(self, reason: str, cause: str) -> SlotResult:
         """The job goes on from its checkpoint in a new group, unless it was lost too often since its last point."""

@@ -172,6 +172,10 @@ class WorkerGroup:
         """Why not even one such group fits into the cluster now; empty where it does, or nothing is waited for."""
         return self._waits_for
 
+    def has_ranks(self) -> bool:
+        """Whether ranks have said hello."""
+        return bool(self.ranks())
+
     def node_lost(self) -> bool:
         """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""
         alive, ranks = _alive_nodes(), self.ranks().values()

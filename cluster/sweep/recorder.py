@@ -71,6 +71,8 @@ class Recorder:
         """What this call did so far."""
         self.open: dict[str, ClaimedRun] = {}
         """Runs by signature whose end is not recorded yet."""
+        self.slowest_s = 0.0
+        """Seconds of the slowest finished run that this call has met."""
         self._adopts = False
         """Whether it was said that runs are adopted."""
 
@@ -87,7 +89,7 @@ class Recorder:
             )
         if result["waits_for"] != claimed.waits_for:
             claimed.waits_for = result["waits_for"]
-            self.report(EventKind.WAITING, claimed.planned, reason=claimed.waits_for or "the cluster has room again")
+            self.report(EventKind.WAITING, claimed.planned, reason=claimed.waits_for or "it goes on")
         points = result["points"]
         if not points or claimed.claim is None:
             return
@@ -147,6 +149,7 @@ class Recorder:
         """The ledger has the run's end already; the source observes it once its scores are there too."""
         if not to_score:
             self.source.observe(planned, row.state, row.best, row.examples)
+        self.slowest_s = max(self.slowest_s, row.seconds or 0.0)
         self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
         self.report(EventKind.REUSED, planned, row=row)
 
@@ -193,6 +196,7 @@ class Recorder:
             self.outcome = replace(self.outcome, stopped=self.outcome.stopped + 1)
         reached = outcome or claimed.last_point
         examples = reached.examples if reached else 0
+        self.slowest_s = max(self.slowest_s, (reached.seconds or 0.0) if reached else 0.0)
         self.source.observe(claimed.planned, state, best, examples)
         kind = EventKind.DONE if state == RunState.DONE else EventKind.STOPPED
         self.report(kind, claimed.planned, state=state, examples=examples, best=best)

@@ -91,6 +91,7 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
                 group=replace(self._group, options=options),
                 quiet_s=max(1.0, self.slots / QUIET_RATE),
                 proven=self._dispatcher.recorder.outcome.done > 0,
+                slowest_s=self._dispatcher.recorder.slowest_s,
             ),
         }
 

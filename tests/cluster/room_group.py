@@ -47,6 +47,9 @@ class RoomGroup:
     def waits_for(self):
         return ""
 
+    def has_ranks(self):
+        return True
+
     def node_lost(self):
         return False
 

@@ -71,6 +71,9 @@ class SickGroup:
     def waits_for(self) -> str:
         return ""
 
+    def has_ranks(self) -> bool:
+        return True
+
     def node_lost(self) -> bool:
         return False
 

@@ -1,5 +1,7 @@
 """A slot's rest and a job's pace, by a clock that the test moves."""
 
+import pytest
+
 from cluster.slots.health import FIRST_REST_S, LONGEST_REST_S, STUCK_S, Pace, Quarantine
 
 
@@ -62,3 +64,31 @@ def test_short_gaps_give_a_job_ten_minutes_and_a_retry_gives_it_any_time() -> No
     assert pace.stuck()
     pace.pause()
     assert pace.stuck() == ""
+
+
+@pytest.mark.parametrize("points", [0, 1])
+def test_before_its_second_point_a_job_is_held_to_the_slowest_finished_run(points: int) -> None:
+    clock = Clock()
+    pace = Pace(clock, slowest_s=300.0)
+    clock.now += 10_000  # its group waits for room
+    assert not pace.is_begun and pace.stuck() == ""
+    pace.begin()
+    for _ in range(points):
+        clock.now += 10
+        pace.point()
+    clock.now += 1500
+    assert pace.stuck() == ""
+    clock.now += 1
+    assert pace.stuck() == "no dev point for 1501 s, where the slowest finished run took 300 s"
+
+
+def test_where_nothing_has_finished_a_long_silence_is_said() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.begin()
+    clock.now += STUCK_S
+    assert pace.doubt() == ""
+    clock.now += 1
+    assert pace.doubt().startswith("no dev point for 10 min, and no finished run") and pace.stuck() == ""
+    pace.point()
+    assert pace.doubt() == ""

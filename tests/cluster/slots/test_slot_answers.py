@@ -17,7 +17,7 @@ def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int]]]:
     slot.job = job(gated=gated, run=run_of(examples=64))
     slot.number, slot.undecided, slot.points, slot.examples, slot.judged, slot.best = 7, None, [], 0, 0, 0.0
     slot.echo, slot.group.lost, slot.scores, slot.pace = None, lambda: "", [], Pace()
-    slot.group.waits_for = str
+    slot.group.waits_for, slot.group.has_ranks = str, bool
     return slot, answers
 
 

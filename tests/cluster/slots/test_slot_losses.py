@@ -64,7 +64,7 @@ def test_lost_nodes_are_no_reason_to_rest():
 def test_a_step_without_news_lasts_as_long_as_its_setting_and_looks_after_the_group_meanwhile():
     slot, looks = object.__new__(Slot), []
     slot.group = SimpleNamespace(
-        events=lambda seconds: time.sleep(0.02) or [], lost=lambda: looks.append("look"), waits_for=str
+        events=lambda seconds: time.sleep(0.02) or [], lost=lambda: looks.append("look"), waits_for=str, has_ranks=bool
     )
     slot.events, slot.points, slot.undecided, slot.echo = deque(), [], None, None
     slot.examples, slot.judged, slot.best, slot.settings = 0, 0, 0.0, slot_settings(quiet_s=0.2)

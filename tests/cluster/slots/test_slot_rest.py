@@ -35,6 +35,9 @@ class Group:
     def lost(self) -> None:
         return None
 
+    def has_ranks(self) -> bool:
+        return False
+
     def __getattr__(self, name: str) -> Any:
         return lambda *given: self.calls.append(name)
 

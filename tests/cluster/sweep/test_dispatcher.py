@@ -95,7 +95,7 @@ def test_what_a_run_waits_for_is_reported_once_and_so_is_its_end(tmp_path):
     for waits_for in ("", "no node has room", "no node has room", "", ""):
         driver.recorder.progressed(claimed, slot_result(waits_for=waits_for))
     waits = [event.reason for event in driver.events if event.kind == "waiting"]
-    assert waits == ["no node has room", "the cluster has room again"]
+    assert waits == ["no node has room", "it goes on"]
 
 
 def test_an_old_final_folder_is_where_the_next_attempt_goes_on(tmp_path):
