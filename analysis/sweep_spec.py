@@ -65,6 +65,11 @@ class SweepSpec:
         return self.stored.get("asked")
 
     @property
+    def spent(self) -> Sequence[str]:
+        """What was spent of each budget when a run was begun last, or at the end; a line for each."""
+        return [str(line) for line in self.stored.get("spent") or ()]
+
+    @property
     def margin(self) -> float | None:
         """How far apart rows may be that count as equal, in points; None for the usual."""
         return self.stored.get("margin")

@@ -60,6 +60,8 @@ class SweepProgress:
     """HOST:PORT of the Ray dashboard of its driver while one lives, else empty."""
     missing_input: int
     """Cells that cannot be trained for want of data."""
+    spent: Sequence[str]
+    """What was spent of each budget, a line for each."""
     drivers: Sequence[Driver]
     """Those that are at work on its runs; they may be at work on other sweeps' too."""
 
@@ -172,6 +174,7 @@ def progress_of(
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
         missing_input=len(spec.blocked),
+        spent=spec.spent,
         drivers=[driver for driver in drivers if sweep in driver.sweeps],
     )
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -38,11 +38,13 @@ class Progress:
         *,
         labels: Mapping[str, str] | None = None,
         reused: Iterable[str] = (),
+        notes: Sequence[str] = (),
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`totals`: sweep -> its runs; the mappings may grow meanwhile."""
-        self._totals = totals
+        """`totals`: sweep -> its runs; the mappings may grow meanwhile. `notes`: lines below the counts, such as what
+        was spent; they may change."""
+        self._totals, self._notes = totals, notes
         self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, EventKind.REUSED))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
@@ -76,7 +78,7 @@ class Progress:
             words.append(event.reason)
         if event.log and event.kind in (EventKind.FAILED, EventKind.RETRIED):
             words.append(f"log {event.log}")
-        tail = f"  [{self.tally.summary(self._now())}]" if event.kind in RUN_ENDS else ""
+        tail = f"  [{'; '.join([self.tally.summary(self._now()), *self._notes])}]" if event.kind in RUN_ENDS else ""
         return plain_text("  ".join(part for part in words if part)) + tail
 
     def _block(self) -> Group:
@@ -85,7 +87,7 @@ class Progress:
 
     def _draw(self) -> Group:
         running = list(self.tally.running)
-        lines = [self._bar(), Text(self.tally.summary(self._now()))]
+        lines = [self._bar(), Text(self.tally.summary(self._now())), *map(Text, self._notes)]
         for signature in running[:MARKS_LISTED]:
             share, name = self.tally.share(signature), plain_text(self._labels.get(signature, signature))
             lines.append(Text(f"  {share:4.0%}  {name}", style="dim"))

@@ -183,6 +183,10 @@ class BudgetSource(RunSource):
         """What every driver has spent by now, a line for each limit."""
         with contextlib.suppress(LedgerError):
             self._take()
+        return self.spent()
+
+    def spent(self) -> list[str]:
+        """The same as of the last look."""
         return [limit.line() for limit in (*self._accounts, self._clock) if limit]
 
     def _take(self) -> None:

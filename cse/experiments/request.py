@@ -153,10 +153,12 @@ def record(
     runs: Sequence[PlannedRun],
     incomplete: Sequence[IncompleteCell] = (),
     num_samples: int | None = None,
+    spent: Sequence[str] = (),
 ) -> None:
     """Write the sweep, its runs and the cells that lack an input into the ledger.
 
-    `num_samples`: runs that a search makes at most. `blocked` and `asked` are keys of the ledger's format.
+    `num_samples`: runs that a search makes at most; `spent`: a line for each budget. `blocked` and `asked` are keys of
+    the ledger's format.
     """
     space = request.resolved.space
     spec: dict[str, object] = {
@@ -169,7 +171,7 @@ def record(
         "seeds": list(request.seeds),
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,
-        **({"budget": [str(budget) for budget in request.budgets]} if request.budgets else {}),
+        **({"budget": [str(each) for each in request.budgets], "spent": list(spent)} if request.budgets else {}),
         **request.terms.declared(),
         **_list_written(request.resolved),
     }

@@ -43,10 +43,11 @@ def _listeners(
     totals: Mapping[str, int],
     labels: Mapping[str, str],
     reused: Collection[str] = (),
+    notes: Sequence[str] = (),
 ) -> Iterator[tuple[OnEvent, Pruner]]:
     """What hears every event: progress, metrics, trackers, and the pruner, whose figures the outcome takes."""
     with (
-        Progress(totals, labels=labels, reused=reused) as progress,
+        Progress(totals, labels=labels, reused=reused, notes=notes) as progress,
         Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
         track_sweep(request.ledger, sweeps, labels, request.track, request.options.storage) as tracking,
         Pruner(request.ledger, request.options) as pruner,
@@ -75,13 +76,16 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
     sweeps: dict[str, str] = {}
+    spent: list[str] = []
     limits = (resolved.size(), resolved.space.search.num_samples if resolved.space.search else None)
     num_samples = min(count for count in limits if count is not None) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         planned = runs_of(resolved, cell, seeds, identify(cell.run(0)))
         runs = [dataclasses.replace(run, sweep=name) for run in planned]
-        record(request, retrying, runs, num_samples=num_samples)  # type: ignore[arg-type]
+        if isinstance(source, BudgetSource):
+            spent[:] = source.spent()
+        record(request, retrying, runs, num_samples=num_samples, spent=spent)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: cell_name(run.cell, run.seed) for run in runs})
         return runs
@@ -90,12 +94,15 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     mirror = StudyMirror(mirror_url(request.ledger), resolved) if request.mirror else None
-    with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner), mirror or contextlib.nullcontext():
+    shown = _listeners(request, sweeps, {name: num_samples}, labels, notes=spent)
+    with shown as (tell, pruner), mirror or contextlib.nullcontext():
         retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind=EventKind.LEDGER, reason=line)))
         source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
-    if isinstance(source, BudgetSource):
-        print(*source.lines(), sep="\n")
+        if isinstance(source, BudgetSource):
+            spent[:] = source.lines()
+            record(request, retrying, [], num_samples=num_samples, spent=spent)  # type: ignore[arg-type]
+    print(*(f"{line}\n" for line in spent), sep="", end="")
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
 
 

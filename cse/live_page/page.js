@@ -28,6 +28,7 @@ function facts(sweep) {
   if (sweep.seconds_left) parts.push(`about ${clock(sweep.seconds_left)} left`);
   if (sweep.is_turned) parts.push("scores have their sign turned: the lower value is the better one");
   if (!sweep.live && sweep.ended < sweep.runs) parts.push("no driver works on it");
+  parts.push(...sweep.spent);
   return parts.join(", ");
 }
 

@@ -70,6 +70,7 @@ def block(sweep: SweepProgress) -> str:
     lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
     if sweep.best is not None:
         lines.append(f"  best run {_tell_score(sweep.best, sweep)}  {sweep.best_run}")
+    lines += [f"  {line}" for line in sweep.spent]
     lines += map(driver_line, sweep.drivers)
     if sweep.dashboard:
         lines.append(f"  Ray dashboard http://{sweep.dashboard}")

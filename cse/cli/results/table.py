@@ -67,9 +67,11 @@ def table(
     wanted = range(seeds) if seeds else None
     made = build(resolved, opened, wanted, paths=paths, data_hash=data_hash, unevaluated=unevaluated)
     _show(made, None, form, figure)
-    if opened is not None and resolved.space.search is None:
-        incomplete = opened.sweep_spec(sweep_name(resolved)).blocked
-        exit.say(list_unfinished(made, seeds or len(resolved.space.seeds), incomplete))
+    if opened is not None:
+        spec = opened.sweep_spec(sweep_name(resolved))
+        exit.say(list(spec.spent))
+        if resolved.space.search is None:
+            exit.say(list_unfinished(made, seeds or len(resolved.space.seeds), spec.blocked))
 
 
 def _show(made: Table, verdicts: Verdicts | None, form: str | None, figure: Path | None) -> None:

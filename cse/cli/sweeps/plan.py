@@ -8,6 +8,7 @@ from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
 from cse.cli.plan_text import count_published, tell_until_decided, text
 from search_spaces.catalog import load_all
+from search_spaces.cells import sweep_name
 
 with deferred(__name__):
     from cse.tables import looks
@@ -45,6 +46,9 @@ def plan(
         print(dump_json(work.as_dict() | {"published": count_published(work)} | looked))
         return
     print(text(work))
+    if opened is not None:
+        for line in (line for space in work.spaces for line in opened.sweep_spec(sweep_name(space.resolved)).spent):
+            print(screen.prose(line, indent="  "))
     for line in tell_until_decided(work, expected, terms):
         print(screen.prose(line, indent="  "))
     exit.say([f"what is done was recognised by settings alone: {line}" for line in work.absent])

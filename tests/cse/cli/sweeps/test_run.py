@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
-from cluster.sweep.events import Failure, SweepOutcome
+from cluster.sweep.events import EventKind, Failure, SweepEvent, SweepOutcome
 from cse.cli import exit
+from cse.cli.app import main
 from cse.cli.options import data_paths
 from cse.cli.sweeps import run as run_command
 from cse.experiments import request as sweeping
@@ -128,3 +130,38 @@ def test_only_a_great_many_runs_are_asked_about(monkeypatch: pytest.MonkeyPatch)
 
 def test_labels_are_short() -> None:
     assert cell_names.cell_name({"method.dup_rate": 0.32}, 1) == "dup_rate=0.32 seed 1"
+
+
+def test_what_was_spent_of_a_budget_is_in_the_ledger_and_said_by_plan_status_and_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While the sweep runs as of its newest run, also in a line of its progress; at the end as it is then."""
+    said: list[list[str]] = []
+
+    def stub(source, ledger, paths, options, on_event, suites, over):  # type: ignore[no-untyped-def]
+        opened = Ledger.open(ledger)
+        for _ in range(3):
+            run = source.ask()
+            said.append(list(opened.sweeps()[0].spec.spent))
+            about = {"method": "simcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
+            claim = opened.claim(run.signature, run.run.flat(), **about)
+            end = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0, "folder": None}
+            opened.finish(claim, "done", **end)
+            on_event(SweepEvent(kind=EventKind.DONE, signature=run.signature, best=1.0))
+            source.observe(run, RunState.DONE, 1.0, 1)
+        assert source.ask() is None and source.exhausted()
+        opened.close()
+        return SweepOutcome(done=3)
+
+    monkeypatch.setattr("cse.experiments.run.run_sweep", stub)
+    request = sweeping.set_budgets(request_for(tmp_path, "simcse"), "3 runs", None)
+    experiments_run.run_search(request, Ledger.open(request.ledger))
+    spent = "budget 3 runs: simcse {} of 3 runs spent"
+    assert said[0] == [spent.format(0)] and said[2] in ([spent.format(1)], [spent.format(2)])
+    told = capsys.readouterr()
+    assert told.out == f"{spent.format(3)}\n" and spent.format(1) in told.err.splitlines()[-1].replace("2 of", "1 of")
+    given = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+    for words in (["status"], ["plan", "simcse", *given], ["table", "simcse", *given]):
+        assert main([*words, "--ledger", request.ledger]) == 0
+        both = capsys.readouterr()
+        assert spent.format(3) in " ".join((both.out + both.err).split()), words
