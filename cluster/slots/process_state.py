@@ -9,7 +9,7 @@ import logging
 import os
 import random
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +95,42 @@ _KNOBS: list[Knob] = [
 ]
 
 
+LOG_CHARACTERS = 64_000_000
+"""Of a log at most; of a longer one the first half and the newest lines are kept."""
+
+
+class LimitedLog:
+    """A text file, opened for append, that is cut where it grows too long, and is the file itself otherwise."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._size = stream, os.fstat(stream.fileno()).st_size
+
+    def write(self, text: str) -> int:
+        half = LOG_CHARACTERS // 2
+        if self._size + len(text) > LOG_CHARACTERS:
+            self._stream.truncate(half)
+            self._size = half
+            self._stream.write(f"\n... cut here: a log has {LOG_CHARACTERS} characters at most ...\n")
+        self._size += len(text[-half:])
+        self._stream.write(text[-half:])
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 @contextlib.contextmanager
 def job_log(path: Path) -> Iterator[None]:
     """Logging, prints and warnings of a job go to the file `path`, opened for append; nothing to the console."""
     path.parent.mkdir(parents=True, exist_ok=True)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    with path.open("a", encoding="utf-8", buffering=1) as stream:
+    with path.open("a", encoding="utf-8", buffering=1) as file:
+        stream: Any = LimitedLog(file)
         handler = logging.StreamHandler(stream)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         root.handlers = [handler]

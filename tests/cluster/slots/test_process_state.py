@@ -1,6 +1,7 @@
 import logging
 import os
 import random
+import sys
 import warnings
 from pathlib import Path
 
@@ -81,3 +82,17 @@ def test_a_jobs_words_go_to_its_log_alone(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     assert [word in path.read_text() for word in ("printed", "logged", "again")] == [True] * 3
     assert logging.getLogger().handlers == handlers
+
+
+def test_a_log_has_its_beginning_and_its_newest_lines_and_no_more(tmp_path, monkeypatch):
+    """A job that prints without end would fill the disk of all; what it said last is why it failed."""
+    monkeypatch.setattr("cluster.slots.process_state.LOG_CHARACTERS", 10_000)
+    for attempt in range(2):
+        with job_log(tmp_path / "rank0.log"):
+            for number in range(5_000):
+                print(f"attempt {attempt} line {number}")
+            print("x" * 50_000)
+            print("why it failed", file=sys.stderr)
+    said = (tmp_path / "rank0.log").read_text()
+    assert len(said) < 11_000 and said.startswith("attempt 0 line 0\n") and said.endswith("why it failed\n")
+    assert "\n... cut here: a log has 10000 characters at most ...\n" in said
