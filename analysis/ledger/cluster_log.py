@@ -66,10 +66,20 @@ class Cluster:
     dashboard: str
     """HOST:PORT of Ray's dashboard; empty where Ray did not say."""
     shape: str
-    """How many runs at once, of how many workers."""
+    """How many runs at once, of how many workers, and `; logs ` with where Ray writes its logs."""
     began: float
     ended: float | None
-    """None while the driver lives, and after one that was killed."""
+    """None while the driver lives, and after one that was killed or whose cluster was lost."""
+
+    @property
+    def logs(self) -> str:
+        """HOST:FOLDER of Ray's logs, behind the folder to which they are copied; empty in a ledger of 0.1.0."""
+        return self.shape.partition("; logs ")[2]
+
+    @property
+    def host(self) -> str:
+        """The driver's."""
+        return self.logs.rpartition(", else ")[2].partition(":")[0]
 
 
 def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: str) -> None:

@@ -58,6 +58,10 @@ class SweepProgress:
     """When the newest run said something, seconds since 1970."""
     dashboard: str
     """HOST:PORT of the Ray dashboard of its driver while one lives, else empty."""
+    host: str
+    """The machine of its driver while one lives, as it names itself; its 127.0.0.1 is meant in `dashboard`."""
+    lost_logs: str
+    """HOST:FOLDER of the logs of Ray whose driver or cluster was lost, while runs are left; else empty."""
     missing_input: int
     """Cells that cannot be trained for want of data."""
     spent: Sequence[str]
@@ -156,6 +160,8 @@ def progress_of(
     at_most = num_samples if isinstance(num_samples, int) else 0
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
     cluster = clusters.get(sweep)
+    open_cluster = cluster if cluster and cluster.ended is None else None
+    left = any(row.state not in FINAL for row in rows)
     return SweepProgress(
         id=sweep,
         space=spec.space or sweep,
@@ -172,7 +178,9 @@ def progress_of(
         best_run=labels(sweep, rows, searched)[best.signature] if best else "",
         seconds_left=pace.seconds_left(connection, sweep, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
-        dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
+        dashboard=open_cluster.dashboard if open_cluster and live else "",
+        host=open_cluster.host if open_cluster and live else "",
+        lost_logs=open_cluster.logs if open_cluster and left and not live else "",
         missing_input=len(spec.blocked),
         spent=spec.spent,
         drivers=[driver for driver in drivers if sweep in driver.sweeps],

@@ -6,16 +6,20 @@ a sweep whose driver is gone, disappear by themselves. Nothing here may hold up 
 
 import contextlib
 import logging
+import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, LedgerError
+from cluster.monitor.discovery import TargetFile
 from cluster.monitor.metrics import METRICS
 from cluster.monitor.samples import Board, Sample
 from cluster.runtime import ray_internals
+from cluster.runtime.head_watch import ClusterLost, logs_place
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
 EXPORT_PERIOD_S = 2.0
@@ -65,6 +69,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def __init__(
         self,
         ledger: str,
+        storage: Path,
         sweeps: Mapping[str, str],
         *,
         totals: Mapping[str, int],
@@ -74,6 +79,9 @@ class Monitor(AbstractContextManager["Monitor"]):
     ) -> None:
         """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
         self.board = Board(sweeps, totals, labels, reused)
+        self.spent: Callable[[], Mapping[str, float]] = dict
+        """Each limit of the budget, as a person reads it -> its spent part, 0 to 1."""
+        self._storage = storage.resolve()
         self._ledger, self._totals, self._now = ledger, totals, now
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
         self._cluster = ""
@@ -82,7 +90,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(2 * EXPORT_PERIOD_S)
-        if self._cluster:
+        if self._cluster and not (kind and issubclass(kind, ClusterLost)):
             self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
 
     def __call__(self, event: SweepEvent) -> None:
@@ -94,19 +102,34 @@ class Monitor(AbstractContextManager["Monitor"]):
     def _export(self) -> None:
         """In a thread of its own: the sweep goes on whatever Ray or the database do here."""
         shape, _, dashboard = self._cluster.partition("; dashboard ")
-        self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, shape))
+        place = f"{shape}; logs {logs_place()}"
+        self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, place))
         import ray
 
         ray_internals.start_no_other()  # the sweep's Ray may end before this thread does
+        targets = TargetFile(self._storage)
         try:
             exporter = start_exporter(", ".join(self._totals))
             while ray.is_initialized() and not self._over.is_set():
-                exporter.take.remote(self.board.samples(self._now()))
+                targets.refresh()
+                exporter.take.remote([*self.board.samples(self._now()), *self._measure_limits()])
                 self._over.wait(EXPORT_PERIOD_S)
         except Exception as error:
             if not ray.is_initialized():
                 return
             log.warning("metrics are not exported any more: %s", str(error).strip().partition("\n")[0])
+        finally:
+            targets.remove()
+
+    def _measure_limits(self) -> Iterator[Sample]:
+        """How much of the budget and of the storage's disk is used up; of a disk that does not answer, nothing."""
+        budgets = self.spent()
+        for sweep in list(self._totals):
+            for limit, share in budgets.items():
+                yield "cse_budget_share", {"sweep": sweep, "budget": limit}, share
+            with contextlib.suppress(OSError):
+                disk = shutil.disk_usage(self._storage)
+                yield "cse_storage_share", {"sweep": sweep}, disk.used / (disk.used + disk.free)
 
     def _tell_ledger(self, action: Callable[[Ledger], None]) -> None:
         with contextlib.suppress(LedgerError), contextlib.closing(Ledger.open(self._ledger, create=False)) as ledger:

@@ -9,7 +9,9 @@ from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
 Json = dict[str, Any]
 GRAFANA_FILE = Path(__file__).with_name("grafana_dashboard.json")
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-GRAFANA_UNITS = {"cse_seconds_left": "s", "cse_run_share": "percentunit"}
+GRAFANA_UNITS = {"cse_seconds_left": "s"} | dict.fromkeys(
+    ("cse_run_share", "cse_budget_share", "cse_storage_share"), "percentunit"
+)
 WIDTH, HEIGHT = 12, 8
 """Of a panel, in Grafana's grid of 24 columns."""
 

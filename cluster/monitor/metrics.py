@@ -39,6 +39,9 @@ METRICS = (
     PrometheusMetric("cse_reused", "counter", ("sweep",), "Runs found in the ledger and not trained"),
     PrometheusMetric("cse_retries", "counter", ("sweep",), "Times that a run went on after its workers died"),
     PrometheusMetric("cse_failures", "counter", ("sweep",), "Runs that ended without a result"),
+    PrometheusMetric("cse_rests", "counter", ("sweep",), "Times that a slot was set aside after it lost several runs"),
+    PrometheusMetric("cse_budget_share", "gauge", ("sweep", "budget"), "Spent part of each limit of --budget, 0 to 1"),
+    PrometheusMetric("cse_storage_share", "gauge", ("sweep",), "Full part of the storage's disk, 0 to 1"),
 )
 """What the monitor of a sweep exports."""
 

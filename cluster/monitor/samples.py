@@ -16,7 +16,9 @@ COUNTERS: Mapping[str, str] = {
     EventKind.REUSED: "cse_reused",
     EventKind.RETRIED: "cse_retries",
     EventKind.FAILED: "cse_failures",
+    EventKind.RESTING: "cse_rests",
 }
+"""Event -> the counter of such events."""
 LABEL = 80
 """Characters of a run's label; Prometheus keeps each distinct one."""
 
@@ -29,9 +31,7 @@ class Figures:
     """One sweep's numbers."""
 
     tally: Tally
-    totals: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("cse_examples", "cse_reused", "cse_retries", "cse_failures"), 0.0)
-    )
+    totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("cse_examples", *COUNTERS.values()), 0.0))
     scores: dict[str, float] = field(default_factory=dict)
     """Signature -> best dev score so far, of runs that run now."""
     seen: deque[tuple[float, float]] = field(default_factory=deque)

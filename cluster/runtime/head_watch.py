@@ -1,17 +1,21 @@
 """Whether the cluster under a sweep is still there: Tune would wait for ever for a head that does not come back."""
 
 import contextlib
+import os
+import platform
 import threading
 import time
 from collections.abc import Iterator
 
 from cluster.runtime.background import background
-from cluster.runtime.ray_internals import HEAD_RESOURCE
+from cluster.runtime.ray_internals import HEAD_RESOURCE, LOG_FOLDER, session_folder
 from cse_train.fields import Json
 
 HEAD_PERIOD_S = 5.0
 HEAD_GRACE_S = 60.0
 """A head that is away for less is taken for a slow one."""
+LOGS_VARIABLE = "CSE_RAY_LOGS"
+"""Set by what removes the session's folder when a cluster ends: where it copies Ray's logs to, if something failed."""
 
 
 class ClusterLost(RuntimeError):
@@ -24,7 +28,7 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
 
     Leaving raises ClusterLost then, unless something else went wrong first.
     """
-    lost = threading.Event()
+    lost, logs = threading.Event(), logs_place()
 
     def watch(done: threading.Event) -> None:
         seen = time.monotonic()
@@ -38,8 +42,17 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
     with background(watch):
         yield
     if lost.is_set():
-        line = "cluster lost: its head node does not live any more; see /tmp/ray/session_latest/logs/raylet.out"
-        raise ClusterLost(f"{line}: runs are given back, the same command continues")
+        line = f"cluster lost: its head node does not live any more; Ray's logs: {logs}"
+        raise ClusterLost(f"{line}; runs are given back, the same command continues")
+
+
+def logs_place() -> str:
+    """HOST:FOLDER of the logs of this process's Ray, behind the folder to which they are copied; empty without Ray."""
+    folder = session_folder()
+    if folder is None:
+        return ""
+    place, kept = f"{platform.node()}:{folder / LOG_FOLDER}", os.environ.get(LOGS_VARIABLE)
+    return f"{kept}, else {place}" if kept else place
 
 
 def _head_lives() -> bool:

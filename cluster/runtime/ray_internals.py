@@ -54,8 +54,13 @@ DRIVER_VARIABLES: Mapping[str, str] = {
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
 }
 """What Tune and Train read in a driver."""
+LOG_FOLDER = "logs"
+"""In a session's folder on each node."""
+DISCOVERY_FILE = "prom_metrics_service_discovery.json"
+"""In a session's folder on its head: where the cluster's metrics are read, as Prometheus takes it."""
 READ: Mapping[str, str] = {
     CALLBACKS: "ray.train.v2._internal.constants",
+    DISCOVERY_FILE: "ray._private.ray_constants",
     "__internal_head__": "ray._common.constants",
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "ray.train.v2._internal.constants",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "ray.train.constants",
@@ -170,6 +175,12 @@ def session_name() -> str:
     """What this process's Ray cluster is called, the same on all its nodes and of no other; empty without Ray."""
     folder = session_folder()
     return folder.name if folder else ""
+
+
+def discovery_file() -> Path | None:
+    """Ray's list of where its metrics are read; None where this process is not on the head of its Ray."""
+    folder = session_folder()
+    return file if folder and (file := folder / DISCOVERY_FILE).is_file() else None
 
 
 def dashboard() -> str | None:

@@ -42,6 +42,8 @@ class Account:
         self._examples_of = examples_of
         self._ended: dict[str, dict[str, float]] = {method: {} for method in methods}
         self._open: dict[str, dict[str, float]] = {method: {} for method in methods}
+        self.spent_share = 0.0
+        """Spent part of the whole budget, 0 to 1."""
         self.take(rows)
 
     def allows(self, planned: PlannedRun) -> bool:
@@ -66,6 +68,7 @@ class Account:
                 self._ended[row.method][row.signature] = self._took(row)
             elif row.live and row.signature not in self._ended[row.method]:
                 self._open[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
+        self.spent_share = sum(sum(ended.values()) for ended in self._ended.values()) / self.budget.amount
 
     def under_way(self, method: str) -> bool:
         """Whether money that is set aside may come back."""
@@ -96,7 +99,7 @@ class Clock:
     def __init__(self, budget: Budget, rows: Iterable[RunRow], begun: float) -> None:
         """`begun`: when the call began, by `time.monotonic`. `rows`: what the ledger has of this space, by whose mean a
         run is expected to take."""
-        self._budget, self._begun = budget, begun
+        self.budget, self._begun = budget, begun
         self._seconds: dict[str, float] = {}
         self.take(rows)
 
@@ -107,11 +110,16 @@ class Clock:
     def has_time(self) -> bool:
         """Whether a run that begins now is expected to end in time; before the first has ended, until time is over."""
         mean = sum(self._seconds.values()) / len(self._seconds) if self._seconds else 0.0
-        return time.monotonic() - self._begun + mean < self._budget.amount
+        return time.monotonic() - self._begun + mean < self.budget.amount
+
+    @property
+    def spent_share(self) -> float:
+        """Part of the time that is over."""
+        return (time.monotonic() - self._begun) / self.budget.amount
 
     def line(self) -> str:
         """How long it took by now."""
-        return f"budget {self._budget}: {self._budget.write(time.monotonic() - self._begun)} by the clock"
+        return f"budget {self.budget}: {self.budget.write(time.monotonic() - self._begun)} by the clock"
 
 
 def whole_length(matcher: RunMatcher, row: RunRow) -> int | None:
@@ -133,6 +141,7 @@ class BudgetSource(RunSource):
     ) -> None:
         """`news` gives the rows of this space that changed in the ledger, and those that any driver holds."""
         self._source, self._accounts, self._methods, self._clock = source, accounts, set(methods), clock
+        self._limits: Sequence[Account | Clock] = (*accounts, *filter(None, [clock]))
         self._news = news
         self._held: deque[PlannedRun] = deque()
         self._next_look = 0.0
@@ -187,13 +196,16 @@ class BudgetSource(RunSource):
 
     def spent(self) -> list[str]:
         """The same as of the last look."""
-        return [limit.line() for limit in (*self._accounts, self._clock) if limit]
+        return [limit.line() for limit in self._limits]
+
+    def shares(self) -> dict[str, float]:
+        """Each limit -> its spent part, 0 to 1, as of the newest look; for any thread."""
+        return {str(limit.budget): limit.spent_share for limit in self._limits}
 
     def _take(self) -> None:
         rows = list(self._news())
-        for limit in (*self._accounts, self._clock):
-            if limit:
-                limit.take(rows)
+        for limit in self._limits:
+            limit.take(rows)
 
     def _next(self) -> PlannedRun | None:
         """What was held first; nothing more once every method's share is spent."""

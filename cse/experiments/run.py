@@ -44,15 +44,16 @@ def _listeners(
     labels: Mapping[str, str],
     reused: Collection[str] = (),
     notes: Sequence[str] = (),
-) -> Iterator[tuple[OnEvent, Pruner]]:
+) -> Iterator[tuple[OnEvent, Pruner, Monitor]]:
     """What hears every event: progress, metrics, trackers, and the pruner, whose figures the outcome takes."""
+    storage = request.options.storage
     with (
         Progress(totals, labels=labels, reused=reused, notes=notes) as progress,
-        Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
-        track_sweep(request.ledger, sweeps, labels, request.track, request.options.storage) as tracking,
+        Monitor(request.ledger, storage, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
+        track_sweep(request.ledger, sweeps, labels, request.track, storage) as tracking,
         Pruner(request.ledger, request.options) as pruner,
     ):
-        yield each(progress, monitor, tracking, pruner), pruner
+        yield each(progress, monitor, tracking, pruner), pruner, monitor
 
 
 def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | None = None) -> SweepOutcome:
@@ -63,7 +64,7 @@ def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | 
     labels = {run.signature: cell_name(run.cell, run.seed) for run in work.runs}
     sweeps = {run.signature: run.sweep for run in work.runs}
     totals = Counter(sweeps.values()) if source is None else source.totals
-    with _listeners(request, sweeps, totals, labels, work.finished if source is None else ()) as (tell, pruner):
+    with _listeners(request, sweeps, totals, labels, work.finished if source is None else ()) as (tell, pruner, _):
         runs, listeners = work.runs if source is None else source, each(tell, *also)
         outcome = run_sweep(runs, request.ledger, request.paths, request.options, listeners, work.suites)
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
@@ -94,10 +95,12 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     mirror = StudyMirror(mirror_url(request.ledger), resolved) if request.mirror else None
-    shown = _listeners(request, sweeps, {name: num_samples}, labels, notes=spent)
-    with shown as (tell, pruner), mirror or contextlib.nullcontext():
+    listeners = _listeners(request, sweeps, {name: num_samples}, labels, notes=spent)
+    with listeners as (tell, pruner, monitor), mirror or contextlib.nullcontext():
         retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind=EventKind.LEDGER, reason=line)))
         source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
+        if isinstance(source, BudgetSource):
+            monitor.spent = source.shares
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
         if isinstance(source, BudgetSource):
             spent[:] = source.lines()

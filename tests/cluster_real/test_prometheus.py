@@ -64,6 +64,7 @@ def sweep(ray_cluster: None, tmp_path: Path) -> Iterator[threading.Thread]:
     sweeps = {run.signature: run.sweep for run in (*runs, found)}
     monitor = Monitor(
         str(ledger),
+        tmp_path / "runs",
         sweeps,
         totals=Counter(sweeps.values()),
         labels={run.signature: f"seed {run.seed}" for run in (*runs, found)},

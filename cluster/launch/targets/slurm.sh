@@ -5,8 +5,9 @@ umask 077
 mkdir -p "$storage"
 cd "$storage"
 
-RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-export RAY_AUTH_TOKEN RAY_AUTH_MODE=token
+# A token that the user chose opens Ray's dashboard too; nobody knows the other one.
+RAY_AUTH_TOKEN=${RAY_AUTH_TOKEN:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')}
+export RAY_AUTH_TOKEN RAY_AUTH_MODE=token CSE_RAY_LOGS=$storage/ray-logs/$SLURM_JOB_ID
 unset RAY_ADDRESS RAY_AUTH_TOKEN_PATH
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
@@ -37,6 +38,9 @@ clean_up() {
         kill "${pids[@]}" 2>/dev/null || true
         # srun waits for half a minute in a job that is cancelled, which gets no more steps either.
         [[ $ended == cancelled ]] || wait "${pids[@]}" 2>/dev/null || true
+    fi
+    if ((code != 0 && code != 2 && code != 130)) && mkdir -p "$CSE_RAY_LOGS"; then
+        cp -rL "$scratch-0"/session_latest/logs/. "$CSE_RAY_LOGS" && echo "cse: Ray's logs: $CSE_RAY_LOGS"
     fi
     rm -rf "$scratch-0"
     # shellcheck disable=SC2016 # each node expands its own

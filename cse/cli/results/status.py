@@ -65,7 +65,7 @@ def choose(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepP
 
 
 def block(sweep: SweepProgress) -> str:
-    """A sweep in two or three lines."""
+    """A sweep in two to four lines."""
     head = f"{sweep.id}  {sweep.title}".rstrip()
     lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
     if sweep.best is not None:
@@ -73,7 +73,9 @@ def block(sweep: SweepProgress) -> str:
     lines += [f"  {line}" for line in sweep.spent]
     lines += map(driver_line, sweep.drivers)
     if sweep.dashboard:
-        lines.append(f"  Ray dashboard http://{sweep.dashboard}")
+        lines.append(f"  Ray dashboard http://{sweep.dashboard}{f' on {sweep.host}' if sweep.host else ''}")
+    if sweep.lost_logs:
+        lines.append(f"  its driver or cluster was lost; Ray's logs: {sweep.lost_logs}")
     return "\n".join(lines)
 
 

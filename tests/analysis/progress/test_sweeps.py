@@ -11,7 +11,7 @@ from analysis.ledger.database import connect
 from analysis.progress.follower import Follower
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.cli.results.status import facts
+from cse.cli.results.status import block, facts
 
 AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
 
@@ -69,3 +69,29 @@ def test_status_says_what_each_user_has_of_the_cluster_and_by_what_rule(
     ]
     assert main(["status", "--format", "json", "--ledger", url]) == 0
     assert '"owner": "ben@node2:72:bb"' in capsys.readouterr().out
+
+
+def test_a_lost_cluster_s_logs_are_named_in_one_line(url: str) -> None:
+    """While a run's lease holds, the dashboard and its machine; then where Ray's logs lie; nothing after an end."""
+    ledger = Ledger.open(url, lease=0.0)
+    ledger.join_cluster(["s"], "127.0.0.1:8265", "1 x 1 workers; logs n1:/tmp/ray/session_1/logs")
+
+    def lines() -> list[str]:
+        shown = Follower(connect(url, create=False)).detail("s")
+        assert shown is not None
+        return [line.strip() for line in block(shown.progress).splitlines()[3:]]
+
+    lost = ["its driver or cluster was lost; Ray's logs: n1:/tmp/ray/session_1/logs"]
+    assert lines() == lost
+    cell: dict[str, float] = {}
+    settings = {"train.dev": "sts_dev"}
+    living = Ledger.open(url)
+    claim = living.claim("4", settings, method="esimcse", seed=0, owner="o", identity=cell, provenance={})
+    assert claim is not None
+    assert lines() == ["Ray dashboard http://127.0.0.1:8265 on n1"]
+    living.release("o")
+    assert lines() == lost
+    ledger.leave_cluster(["s"])
+    assert lines() == []
+    ledger.close()
+    living.close()

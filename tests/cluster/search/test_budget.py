@@ -183,7 +183,7 @@ def test_what_another_driver_holds_is_set_aside_and_comes_back_when_it_dies(monk
     assert source.ask().signature == "s1"
     ledger |= {name: Row(name) for name in ("s0", "s1")}
     assert source.ask() is None and source.exhausted()
-    assert source.lines() == ["budget 2 runs: simcse 2 of 2 runs spent"]
+    assert source.lines() == ["budget 2 runs: simcse 2 of 2 runs spent"] and source.shares() == {"2 runs": 1.0}
 
 
 def test_a_run_that_another_driver_holds_is_handed_out_to_wait_for(monkeypatch):
@@ -206,7 +206,7 @@ def test_gpu_hours_and_money_count_the_gpus_of_a_run():
         budget = parse_budget(text, ["simcse"], gpus=1.0, price="2.5 EUR")
         account = Account(budget, ["simcse"], list(ledger.values()), gpus=1.0)
         assert account.allows(planned("new")) is allowed, text
-    assert account.line() == "budget 10 EUR: simcse 7.5 of 10 EUR spent"
+    assert account.line() == "budget 10 EUR: simcse 7.5 of 10 EUR spent" and account.spent_share == 0.75
 
 
 def test_a_part_of_a_gpu_is_a_part_of_its_hours():
@@ -227,7 +227,7 @@ def test_the_clock_lets_no_run_begin_that_would_end_late(monkeypatch):
     assert not clock.has_time()
     now -= 1.0
     assert clock.has_time()
-    assert clock.line() == "budget 20 min: 17.5 min by the clock"
+    assert clock.line() == "budget 20 min: 17.5 min by the clock" and clock.spent_share == 1049 / 1200
 
 
 def test_the_first_limit_that_is_spent_ends_the_sweep(monkeypatch):
