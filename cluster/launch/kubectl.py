@@ -1,10 +1,8 @@
 """A RayJob or RayCluster that carries its owner's name, made, replaced or left alone through kubectl."""
 
 import json
-import subprocess
 
-from cluster.launch.job import CLIENT_LIMIT_S, send
-from cluster.launch.pods import PodJson
+from cluster.launch.job import send
 from cluster.runtime.options import login_name
 from cse_train.fields import ConfigError
 
@@ -45,21 +43,3 @@ def _say(line: str, kind: str, name: str, place: list[str]) -> str:
     if kind == "raycluster":
         return f"{line}; kubectl get raycluster {name} {where}"
     return f"{line}; its log: kubectl logs --follow job/{name} {where}; its end: kubectl delete rayjob {name} {where}"
-
-
-def check_queue(queue: str, namespace: str) -> None:
-    """ConfigError for a queue that is not in the namespace; who may not list queues learns it from Kueue."""
-    words = ["kubectl", "get", "localqueues.kueue.x-k8s.io", "--namespace", namespace, "--output", "json"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=CLIENT_LIMIT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return
-    if done.returncode and "the server doesn't have a resource type" in done.stderr:
-        raise ConfigError([f"no Kueue: kuberay.queue={queue}; the cluster has no local queues: leave queue out"])
-    if done.returncode:
-        return
-    queues: list[PodJson] = json.loads(done.stdout)["items"]
-    names = sorted(each["metadata"]["name"] for each in queues)
-    if queue not in names:
-        others = f"its queues: {', '.join(names)}" if names else "it has none"
-        raise ConfigError([f"no such queue: kuberay.queue={queue} in namespace {namespace}; {others}"])

@@ -12,7 +12,8 @@ from pydantic import Field, field_validator
 
 from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version
-from cluster.launch.kubectl import OWNER, check_queue, submit_manifest
+from cluster.launch.kube_objects import NeededObject, check_objects
+from cluster.launch.kubectl import OWNER, submit_manifest
 from cluster.launch.pods import PodJson, merge_pod, patch_problems
 from cluster.runtime.options import login_name
 from cluster.runtime.resources import GROUP_GB
@@ -181,10 +182,26 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
 def submit(job: LaunchJob, settings: Settings) -> str:
     """Through kubectl, to the cluster of its context."""
     text = render(job, settings)
-    if settings.queue:
-        check_queue(settings.queue, settings.namespace)
+    check_objects(_needed(settings), settings.namespace)
     kind = "rayjob" if job.command else "raycluster"
     return submit_manifest(text, kind, job.name, settings.namespace)
+
+
+def _needed(settings: Settings) -> list[NeededObject]:
+    """What the file names and the namespace must have."""
+    named = [
+        ("claim", "claim", settings.claim),
+        ("queue", "queue", settings.queue),
+        ("queue_priority", "queue priority", settings.queue_priority),
+        ("priority_class", "priority class", settings.priority_class),
+        ("service_account", "service account", settings.service_account),
+        ("secret", "secret", settings.secret),
+        ("ledger_secret", "secret", settings.ledger_secret),
+        ("redis.secret", "secret", settings.redis and settings.redis.secret),
+        *(("image_pull_secrets", "secret", name) for name in settings.image_pull_secrets),
+        *((f"secrets.{name}", "secret", place.split("/")[0]) for name, place in settings.secrets.items()),
+    ]
+    return [NeededObject(f"kuberay.{key}", kind, name) for key, kind, name in named if name]
 
 
 def _job(job: LaunchJob, cluster: PodJson) -> PodJson:

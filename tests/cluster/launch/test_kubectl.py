@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster.launch.kube_objects import KINDS
 from cluster.launch.targets import kuberay
 from cse.cli.app import main
 from tests.cluster.launch.test_launch import EXAMPLE, refused
+from tests.cluster.launch.test_targets import EVERY_KEY
 
 KUBECTL = f"""#!{sys.executable}
 import json, pathlib, sys
@@ -19,8 +21,16 @@ words = sys.argv[1:]
 folder = pathlib.Path(__file__).parent
 with (folder / "calls").open("a") as calls:
     calls.write(" ".join(words[:3]) + "\\n")
-if words[1].startswith("localqueues"):
-    print((folder / "queues").read_text())
+objects = json.loads((folder / "objects.json").read_text())
+if words[0] == "get" and words[1] in objects:
+    there = objects[words[1]]
+    if there is None:
+        sys.exit(f"error: the server doesn't have a resource type \\"{{words[1]}}\\"")
+    if there == "forbidden":
+        sys.exit("Error from server (Forbidden)")
+    found = there if words[2] == "--namespace" else {{name: modes for name, modes in there.items() if name == words[2]}}
+    for name, modes in found.items():
+        print(modes if words[-1].startswith("jsonpath") else f"{{words[1]}}/{{name}}")
 elif words[0] == "get":
     kept = folder / f"{{words[2]}}.json"
     print(kept.read_text() if kept.exists() else "", end="")
@@ -34,6 +44,15 @@ else:
     kept.write_text(json.dumps(made))
     print(made["metadata"]["name"], words[0])
 """
+OBJECTS: dict[str, dict[str, str] | str | None] = {
+    "persistentvolumeclaims": {"cse-shared": '["ReadWriteMany"]', "old": '["ReadWriteOnce"]'},
+    "localqueues.kueue.x-k8s.io": {"nlp": "", "vision": ""},
+    "workloadpriorityclasses.kueue.x-k8s.io": {"low": ""},
+    "priorityclasses.scheduling.k8s.io": {"batch": ""},
+    "serviceaccounts": {"default": "", "trainer": ""},
+    "secrets": {"ledger-password": "", "wandb": ""},
+}
+"""What the namespace of the fake has: kind -> name -> how a claim may be mounted."""
 LAUNCH = ("launch", "kuberay", "E7", "--profile", "small", "--seeds", "2")
 
 
@@ -43,7 +62,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kubectl").write_text(KUBECTL, encoding="utf8")
     (tmp_path / "kubectl").chmod(0o755)
     (tmp_path / "cluster.yaml").write_text(EXAMPLE.read_text(encoding="utf8"), encoding="utf8")
-    (tmp_path / "queues").write_text(json.dumps({"items": [{"metadata": {"name": "nlp"}}]}), encoding="utf8")
+    (tmp_path / "objects.json").write_text(json.dumps(OBJECTS), encoding="utf8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("LOGNAME", "anna")
@@ -56,10 +75,10 @@ def launched(capsys: pytest.CaptureFixture[str], *more: str) -> str:
 
 
 def calls(server: Path) -> list[str]:
-    """The verbs since the last look."""
-    lines = (server / "calls").read_text().splitlines()
+    """The verbs for jobs and clusters since the last look."""
+    words = [line.split() for line in (server / "calls").read_text().splitlines()]
     (server / "calls").unlink()
-    return [line.split()[0] for line in lines]
+    return [verb for verb, kind, *_ in words if kind not in OBJECTS]
 
 
 def stand(server: Path, status: str) -> Path:
@@ -124,16 +143,76 @@ def test_a_cluster_that_stays_is_changed_by_its_owner_alone(
     assert line.startswith("cse: another user's raycluster: name=cse of anna")
 
 
-def test_a_queue_that_is_not_there_is_named_with_those_that_are(
-    server: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "queue: null ",
+            "queue: nlq ",
+            "no such queue: kuberay.queue=nlq in namespace default; there are: nlp, vision",
+        ),
+        (
+            "queue_priority: null",
+            "queue_priority: hi",
+            "no such queue priority: kuberay.queue_priority=hi in namespace default; there are: low",
+        ),
+        (
+            "priority_class: null",
+            "priority_class: hi",
+            "no such priority class: kuberay.priority_class=hi in namespace default; there are: batch",
+        ),
+        (
+            "service_account: null",
+            "service_account: me",
+            "no such service account: kuberay.service_account=me in namespace default; there are: default, trainer",
+        ),
+        (
+            "secrets: {}",
+            "secrets: {KEY: wandv/key}",
+            "no such secret: kuberay.secrets.KEY=wandv in namespace default; there are: ledger-password, wandb",
+        ),
+        (
+            "claim: cse-shared",
+            "claim: shared",
+            "no such claim: kuberay.claim=shared in namespace default; there are: cse-shared, old",
+        ),
+        (
+            "claim: cse-shared",
+            "claim: old",
+            'a claim of one node: kuberay.claim=old is ["ReadWriteOnce"]; pods on several nodes share it: make one '
+            "with ReadWriteMany",
+        ),
+    ],
+)
+def test_what_the_namespace_lacks_is_named_with_what_it_has(
+    server: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, told: str
 ) -> None:
     text = EXAMPLE.read_text(encoding="utf8")
-    Path("cluster.yaml").write_text(text.replace("queue: null  ", "queue: nlq"), encoding="utf8")
+    assert text.count(f" {old}") == 1
+    Path("cluster.yaml").write_text(text.replace(f" {old}", f" {new}"), encoding="utf8")
     (line,) = refused(capsys, *LAUNCH[1:])
-    assert line == "cse: no such queue: kuberay.queue=nlq in namespace default; its queues: nlp"
-    assert calls(server) == ["get"]
-    Path("cluster.yaml").write_text(text.replace("queue: null  ", "queue: nlp"), encoding="utf8")
-    assert "create" in launched(capsys)
+    assert line == f"cse: {told}"
+    assert calls(server) == []
+
+
+def test_every_object_that_the_file_names_is_looked_up() -> None:
+    made = kuberay.Settings.model_validate(EVERY_KEY)
+    needed = {(each.kind, each.name) for each in kuberay._needed(made)}
+    assert {kind for kind, _ in needed} == set(KINDS)
+    assert {name for kind, name in needed if kind == "secret"} == {"ledger", "wandb", "registry", "redis"}
+
+
+@pytest.mark.parametrize("answer", ["forbidden", None])
+def test_who_may_not_look_launches_and_who_has_no_kueue_is_told(
+    server: Path, capsys: pytest.CaptureFixture[str], answer: str | None
+) -> None:
+    (server / "objects.json").write_text(json.dumps(dict.fromkeys(OBJECTS, answer)), encoding="utf8")
+    Path("cluster.yaml").write_text(EXAMPLE.read_text().replace(" queue: null", " queue: nlp"), encoding="utf8")
+    if answer == "forbidden":
+        assert "create" in launched(capsys)
+    else:
+        (line,) = refused(capsys, *LAUNCH[1:])
+        assert line == "cse: no Kueue: kuberay.queue=nlp; the cluster has none: leave it out"
 
 
 def test_a_name_that_cannot_be_one_is_refused(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
