@@ -86,15 +86,19 @@ def _job(
         return LaunchJob(cluster)
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
-    budgets = _check(cluster, given, ids, budget, price)
-    sent = bring_files(ids, given.profile, given.plugins or [])
-    # The file says where storage, ledger and data are, unless this command line does.
+    # The file says where storage, ledger and data are, and that there are cards, unless this command line does.
     ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
     said = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
+    travelling = _read_travelling(ctx)
+    if cluster.gpus and "--gpus-per-worker" not in travelling:
+        given = dataclasses.replace(given, gpus_per_worker=1.0)
+        said["--gpus-per-worker"] = "1"
+    budgets = _check(cluster, given, ids, budget, price)
+    sent = bring_files(ids, given.profile, given.plugins or [])
     if budget and price:
         said["--price"] = price
     options: dict[str, list[str | None]] = {name: [value] for name, value in said.items()}
-    options |= _read_travelling(ctx)
+    options |= travelling
     if "--profile" in sent.options:
         del options["--profile"]
     verb = "run" if len(sent.ids) == 1 and sent.ids[0].lower() != ALL else "reproduce"

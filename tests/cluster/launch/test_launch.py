@@ -70,6 +70,25 @@ def test_what_was_said_after_the_id_travels(capsys: pytest.CaptureFixture[str]) 
     }
 
 
+@pytest.mark.parametrize(
+    ("gpus", "given", "asked"),
+    [(1, [], "1"), (1, ["--gpus-per-worker", "0.5"], "0.5"), (1, ["--gpus-per-worker", "0"], "0.0"), (0, [], None)],
+)
+def test_ranks_take_the_cards_that_the_file_names(
+    capsys: pytest.CaptureFixture[str], gpus: int, given: list[str], asked: str | None
+) -> None:
+    """Without the option a job on cards would train on their nodes' CPUs."""
+    change("gpus: 1", f"gpus: {gpus}")
+    assert main(["launch", "slurm", "E7", *given, "--dry-run"]) == 0
+    found = re.findall(r"--gpus-per-worker (\S+?)[ )]", capsys.readouterr().out)
+    assert found == ([] if asked is None else [asked])
+
+
+def test_a_run_that_needs_more_cards_than_there_are_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = refused(capsys, "slurm", "E7", "--workers", "3", "--dry-run")
+    assert line.startswith("cse: a run does not fit: workers=3") and "gpus_per_worker=1" in line
+
+
 def test_flags_travel_without_a_value(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["launch", "ray-job", "E7", "--no-mirror", "--retry-failed", "--seeds", "2", "--dry-run"]) == 0
     words = shlex.split(capsys.readouterr().out.splitlines()[0])
@@ -104,8 +123,11 @@ def test_a_job_is_named_after_its_sweep_and_what_travels(capsys: pytest.CaptureF
     ("words", "told"),
     [
         (["E7", "--budget", "100euro"], "wrong budget: budget=100euro; give a number such as 40 runs, "),
-        (["E7", "--budget", "40 EUR"], "no GPU: budget=40 EUR of runs that ask for none; give --gpus-per-worker, or "),
-        (["E7", "--budget", "40 USD", "--gpus-per-worker", "1"], "two currencies: budget=40 USD, price=2.5 EUR; give"),
+        (
+            ["E7", "--budget", "40 EUR", "--gpus-per-worker", "0"],
+            "no GPU: budget=40 EUR of runs that ask for none; give --gpus-per-worker, or ",
+        ),
+        (["E7", "--budget", "40 USD"], "two currencies: budget=40 USD, price=2.5 EUR; give"),
         (["E7", "D7", "--budget", "2 h"], "budget of several spaces: budget=2 h; launch each with its own"),
     ],
 )
