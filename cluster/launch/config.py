@@ -61,6 +61,13 @@ class ClusterConfig(Block):
             raise ValueError(line)
         return name
 
+    @field_validator("price", mode="before")
+    @classmethod
+    def _check_price(cls, price: Any) -> Any:
+        if isinstance(price, int | float) and not isinstance(price, bool):
+            raise ValueError(f"no currency: price={price}; give that of an hour of one GPU, such as {price} EUR")
+        return price
+
     @field_validator("storage", "data", "ledger")
     @classmethod
     def _check_place(cls, place: str | None, info: ValidationInfo) -> str | None:
@@ -164,6 +171,9 @@ def wrong_ledger(ledger: str | None) -> str | None:
     parts = urlsplit(ledger)
     if parts.scheme == "sqlite":
         return not_absolute("ledger", ledger.removeprefix("sqlite:///"))
+    if parts.scheme not in ("postgres", "postgresql", "postgresql+psycopg"):
+        line = f"unknown database: ledger={parts.scheme}://{parts.hostname or ''}{parts.path}"
+        return f"{line}; give postgresql://USER@HOST/DATABASE, or a path that every node sees"
     if parts.password is None and "password=" not in parts.query:
         return None
     where = f"{parts.scheme}://{parts.username or ''}:***@{parts.hostname or ''}{parts.path}"

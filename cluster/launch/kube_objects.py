@@ -17,6 +17,7 @@ KINDS = {
 }
 """What a person calls it -> what kubectl does."""
 OF_KUEUE = ("queue", "queue priority")
+OF_NO_NAMESPACE = ("queue priority", "priority class")
 SHARED_MODE = "ReadWriteMany"
 
 
@@ -49,7 +50,8 @@ def _problems(needed: NeededObject, namespace: str) -> Iterator[str]:
             yield f"no Kueue: {given}; the cluster has none: leave it out"
         return
     if not done.stdout.strip():
-        yield f"no such {needed.kind}: {given} in namespace {namespace}; {_list_names(needed.kind, namespace)}"
+        where = "" if needed.kind in OF_NO_NAMESPACE else f" in namespace {namespace}"
+        yield f"no such {needed.kind}: {given}{where}; {_list_names(needed.kind, namespace)}"
     elif needed.kind == "claim" and SHARED_MODE not in done.stdout:
         advice = f"pods on several nodes share it: make one with {SHARED_MODE}"
         yield f"a claim of one node: {given} is {done.stdout.strip()}; {advice}"

@@ -30,7 +30,7 @@ def test_a_job_of_two_nodes_finishes_a_sweep(slurm: Slurm) -> None:
     (folder / "cluster.yaml").write_text(CLUSTER.format(folder=folder, python=sys.executable), encoding="utf8")
     settings = [word for pair in TINY for word in ("--set", pair)]
     said = slurm.run("cse", "launch", "slurm", "demo", *settings, "--seeds", "2", "--workers", "2")
-    assert said == f"Submitted batch job {slurm.first_job}"
+    assert said.startswith(f"Submitted batch job {slurm.first_job}; its log: {folder}/tiny-")
     wait_until(lambda: slurm.run("squeue", "-h") == "", 500, "the end of the job")
     log = log_of(slurm)
     assert "2 done, 0 failed" in log, log

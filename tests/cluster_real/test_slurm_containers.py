@@ -26,7 +26,7 @@ LINE = "container: {{runtime: {runtime}, image: {image}, mounts: [/scratch]}}"
 def finish(slurm: Slurm, keys: str) -> str:
     """The job's output, after its two runs."""
     folder = slurm.processes.folder
-    assert launch(slurm, keys, cpus=1) == f"Submitted batch job {slurm.first_job}"
+    assert launch(slurm, keys, cpus=1).startswith(f"Submitted batch job {slurm.first_job}; its log: ")
     wait_until(lambda: slurm.run("squeue", "-h") == "", 300, "the end of the job")
     (file,) = folder.glob("tiny-*.out")
     log = file.read_text()

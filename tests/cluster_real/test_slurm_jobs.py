@@ -81,7 +81,7 @@ def saved_examples(folder: Path) -> int:
 def test_a_job_is_requeued_before_its_limit_and_goes_on_elsewhere(slurm: Slurm) -> None:
     folder, job = slurm.processes.folder, slurm.first_job
     make_long(folder)
-    assert launch(slurm, "requeue: true", "--max-concurrent", "1") == f"Submitted batch job {job}"
+    assert launch(slurm, "requeue: true", "--max-concurrent", "1").startswith(f"Submitted batch job {job}; its log: ")
     again = launch(slurm, "requeue: true", "--max-concurrent", "1")
     assert re.fullmatch(rf"tiny-tiny-\w+ is there already: {job} [A-Z]+; nothing was changed", again)
     wait_for_points(slurm, job)

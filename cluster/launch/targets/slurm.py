@@ -4,6 +4,7 @@ import importlib.resources
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -119,12 +120,17 @@ def render(job: LaunchJob, settings: Settings) -> str:
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Through sbatch; a job of this name that waits or runs is reported instead."""
+    """Through sbatch; a job of this name that waits or runs is reported instead. Says where the log is."""
     text = render(job, settings)
     there = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
     if there:
         return f"{job.name} is there already: {', '.join(there.splitlines())}; nothing was changed"
-    return send(text, ["sbatch"], CLIENT_ADVICE)
+    answer = send(text, ["sbatch"], CLIENT_ADVICE)
+    number = answer.split()[-1]
+    log = str((dict(_make_options(job, settings)) | settings.options)["output"])
+    for mark, value in (("%A", number), ("%j", number), ("%a", "*")):
+        log = log.replace(mark, value)
+    return f"{answer}; its log: {Path(log).absolute()}; its end: scancel {number}"
 
 
 def _describe(job: LaunchJob, settings: Settings) -> str:

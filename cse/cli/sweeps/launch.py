@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.ledger.database import network_file_system
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger, wrong_name
 from cluster.launch.files import bring_files
@@ -93,7 +94,7 @@ def _job(
     if cluster.gpus and "--gpus-per-worker" not in travelling:
         given = dataclasses.replace(given, gpus_per_worker=1.0)
         said["--gpus-per-worker"] = "1"
-    budgets = _check(cluster, given, ids, budget, price)
+    budgets = _check(cluster, given, ids, budget, price, ledger)
     sent = bring_files(ids, given.profile, given.plugins or [])
     if budget and price:
         said["--price"] = price
@@ -108,16 +109,16 @@ def _job(
 
 
 def _check(
-    cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget: list[str], price: str | None
+    cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget: list[str], price: str | None, ledger: str
 ) -> tuple[Budget, ...]:
-    """The budgets.
+    """The budgets; `ledger` is the file's.
 
     ConfigError for spaces, settings, paths and budgets that cannot be, and where no run fits the file's nodes.
     """
     problems = [
         line for name in TRAVELLING_PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))
     ]
-    if line := wrong_ledger(given.ledger):
+    if line := wrong_ledger(given.ledger) or _refuse_file(given.ledger or ledger):
         problems.append(line)
     if given.address is not None:
         problems.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
@@ -139,6 +140,14 @@ def _check(
     check_cards(options, ())
     slots_that_fit(options, [node] * cluster.nodes)
     return budgets
+
+
+def _refuse_file(ledger: str) -> str | None:
+    """One line for a ledger that this machine sees to be a file on NFS or its like: the job would refuse it."""
+    file = None if ledger.startswith("postgres") else Path(ledger.removeprefix("sqlite:///"))
+    if file is None or (kind := network_file_system(file)) is None:
+        return None
+    return f"a file on {kind}: ledger={ledger}; SQLite's locks do not hold there: give postgresql://USER@HOST/DATABASE"
 
 
 def _read_travelling(ctx: typer.Context) -> dict[str, list[str | None]]:

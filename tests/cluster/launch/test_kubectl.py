@@ -154,12 +154,12 @@ def test_a_cluster_that_stays_is_changed_by_its_owner_alone(
         (
             "queue_priority: null",
             "queue_priority: hi",
-            "no such queue priority: kuberay.queue_priority=hi in namespace default; there are: low",
+            "no such queue priority: kuberay.queue_priority=hi; there are: low",
         ),
         (
             "priority_class: null",
             "priority_class: hi",
-            "no such priority class: kuberay.priority_class=hi in namespace default; there are: batch",
+            "no such priority class: kuberay.priority_class=hi; there are: batch",
         ),
         (
             "service_account: null",

@@ -84,6 +84,20 @@ def test_ranks_take_the_cards_that_the_file_names(
     assert found == ([] if asked is None else [asked])
 
 
+@pytest.mark.parametrize("given", [[], ["--ledger", "/shared/other.db"], ["--ledger", "sqlite:////shared/other.db"]])
+def test_a_ledger_that_is_a_file_on_nfs_is_refused_before_the_queue(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, given: list[str]
+) -> None:
+    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4"), SimpleNamespace(mountpoint="/shared", fstype="nfs4")]
+    monkeypatch.setattr("psutil.disk_partitions", lambda **options: mounts)
+    assert main(["launch", "slurm", "E7", "--dry-run"]) == 0, "PostgreSQL"
+    capsys.readouterr()
+    change("ledger: postgresql://cse@database/cse", "")
+    (line,) = refused(capsys, "slurm", "E7", *given, "--dry-run")
+    named = given[-1] if given else "/shared/results/ledger.db"
+    assert line.startswith(f"cse: a file on nfs4: ledger={named}; SQLite's locks do not hold there: give postgresql:")
+
+
 def test_a_run_that_needs_more_cards_than_there_are_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = refused(capsys, "slurm", "E7", "--workers", "3", "--dry-run")
     assert line.startswith("cse: a run does not fit: workers=3") and "gpus_per_worker=1" in line
@@ -163,6 +177,12 @@ def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[st
         ("name: cse ", "name: C_S ", "wrong name: name=C_S"),
         ("storage: /shared", "storage: shared", "relative path: storage=shared/results"),
         ("storage: /shared", "storage: s3://us", "no folder: storage=s3://us/results; give a folder that every node"),
+        ("price: 2.5 EUR", "price: 2.5", "no currency: price=2.5; give that of an hour of one GPU, such as 2.5 EUR"),
+        (
+            "postgresql://cse@",
+            "mysql://cse:hunter2@",
+            "unknown database: ledger=mysql://database/cse; give postgresql:",
+        ),
         ("cse@database", "cse:hunter2@database", "password in a file: ledger=postgresql://cse:***@database/cse"),
     ],
 )

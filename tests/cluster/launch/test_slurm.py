@@ -208,9 +208,11 @@ def test_a_job_that_waits_or_runs_is_reported(
         assert main(["launch", "slurm", "E7", "--name", name]) == 0
         return capsys.readouterr().out
 
-    assert launch("mine") == "Submitted batch job 7\n"
+    log = Path("mine-7_*.out").absolute()
+    assert launch("mine") == f"Submitted batch job 7; its log: {log}; its end: scancel 7\n"
     assert launch("mine") == "mine is there already: 7_[2-3] PENDING, 7_0 RUNNING; nothing was changed\n"
-    assert launch("other") == "Submitted batch job 7\n"
+    script(capsys, drivers=1, options={"output": "/logs/%j.txt"})
+    assert launch("other") == "Submitted batch job 7; its log: /logs/7.txt; its end: scancel 7\n"
 
 
 @pytest.mark.parametrize(

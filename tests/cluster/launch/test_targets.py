@@ -134,6 +134,17 @@ def test_a_cluster_without_a_sweep_is_a_raycluster(
     rayjob.validate({"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {"rayClusterSpec": made["spec"]}})
 
 
+def test_kueue_would_take_the_rayjob(config: ClusterConfig) -> None:
+    """What the webhook of Kueue 0.19 asks of a RayJob with a queue."""
+    settings = settings_of("kuberay", config).model_copy(update={"queue": "nlp"})
+    made = yaml.safe_load(kuberay.render(LaunchJob(config, COMMAND), settings))
+    spec = made["spec"]
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "nlp"
+    assert spec["shutdownAfterJobFinishes"] is True and "clusterSelector" not in spec
+    assert "enableInTreeAutoscaling" not in spec["rayClusterSpec"]
+    assert "head" not in {group["groupName"] for group in spec["rayClusterSpec"]["workerGroupSpecs"]}
+
+
 def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
     settings = settings_of("kuberay", config)
     spec = kuberay.cluster_spec(LaunchJob(config), settings)
