@@ -49,10 +49,10 @@ def environment(programs: Path, home: Path) -> dict[str, str]:
     return kept | {"PATH": path, "CSE_CACHE": str(home / "cache"), "HF_HUB_OFFLINE": "1"}
 
 
-def job(verb: str, space: Path) -> LaunchJob:
+def job(verb: str, space: Path, *options: str) -> LaunchJob:
     """What `cse launch` makes of a space of the user's own; its storage lies beside the space."""
     storage = space.parent / "stored"
     config = load(LAUNCH / "cluster.yaml").model_copy(update={"storage": str(storage), "data": None})
     sent = bring_files([str(space)], None, [])
     places = ("--storage", str(storage), "--ledger", str(storage / "ledger.db"))
-    return LaunchJob(config, (verb, *sent.ids, *(places if verb == "run" else ())), sent.files)
+    return LaunchJob(config, (verb, *sent.ids, *(places if verb == "run" else ()), *options), sent.files)

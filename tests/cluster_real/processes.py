@@ -67,6 +67,14 @@ class Processes:
         path = self.folder / log
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def kill(self) -> None:
+        """SIGKILL to every process that was started here, as when a machine or a pod is gone."""
+        while alive := self._alive():
+            for pid in alive:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
+
     def end(self) -> None:
         """End every process that was started here, first asked, then killed; AssertionError for one that stays."""
         deadline = time.monotonic() + END_S
