@@ -59,49 +59,54 @@ HEADER = """| trials in | slots | rounds | share of ideal | s until all slots ra
 |---|---|---|---|---|---|---|"""
 
 
-def sweep(name: str, load: Load, **options: Any) -> Measured:
-    """Our sweep of such trials on the Ray that this process has, which must hold `load.slots` of them at once."""
+def sweep(name: str, load: Load, *, driver: int = 0, ledger: str | None = None, **options: Any) -> Measured:
+    """Our sweep of a driver's trials on the Ray that this process has, which must hold all slots at once.
+
+    With other drivers beside this one there is no share before their trials have ended too.
+    """
     import ray
 
-    folder = Path(load.folder)
+    folder, numbers = Path(load.folder), load.numbers(driver)
+    slots = load.slots // load.drivers
     clock: list[float] = []
     starts = itertools.count(1)
 
     def note(event: SweepEvent) -> None:
         assert event.kind not in ("failed", "retried"), event.reason
         if event.kind == "started":
-            load.started(next(starts))
+            load.started(next(starts), driver)
         elif event.kind == "done":
             clock.append(time.process_time())
 
     address = ray.get_runtime_context().gcs_address  # a cluster's nodes are believed what they claim
     begun = time.time()
+    url = ledger or folder / "ledger.db"
     outcome = run_sweep(
-        [planned(number) for number in range(load.trials)],
-        folder / "ledger.db",
+        [planned(number) for number in numbers],
+        url,
         DataPaths(train_file=load.write()),
         SweepOptions(storage=folder / "runs", address=address, **options),
         note,
     )
-    assert outcome.done == load.trials, outcome
-    points = facts(folder / "ledger.db")
+    assert outcome.done == len(numbers), outcome
+    points = facts(url, [f"sleep{number}" for number in numbers])
     processes, imported = {point["pid"] for point in points}, sum(point["torch"] for point in points)
-    assert len(processes) == load.slots, f"{len(processes)} processes served {load.slots} slots"
+    assert len(processes) == slots, f"{len(processes)} processes served {slots} slots"
     assert imported == 0 or "group" not in options, f"{imported:.0f} stub trials found torch imported"
     return Measured(
         name,
         load,
-        load.share(),
+        load.share() if load.drivers == 1 else float("nan"),
         load.begun() - begun,
-        1000 * (clock[-1] - clock[load.slots - 1]) / (load.trials - load.slots),
+        1000 * (clock[-1] - clock[slots - 1]) / (len(numbers) - slots),
         max(point["own_mb"] for point in points),
     )
 
 
-def facts(file: Path) -> list[dict[str, float]]:
+def facts(url: str | Path, signatures: list[str]) -> list[dict[str, float]]:
     """What each trial said of its process (`benchmarks.driver.sleeping.process_facts`)."""
-    ledger = Ledger.open(file)
-    metrics = [ledger.curve(run.signature)[-1].metrics for run in ledger.runs()]
+    ledger = Ledger.open(url)
+    metrics = [ledger.curve(signature)[-1].metrics for signature in signatures]
     ledger.close()
     return metrics
 

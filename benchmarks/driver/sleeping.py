@@ -7,6 +7,7 @@ by files.
 
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
 from cse_train.results import Outcome, Point
 
-POLL_S = 0.05
+POLL_S = 0.2
 SETTLE_S = 1.0
 """From the word that all slots are up to the start of the clock: by then each first trial has read it."""
 
@@ -29,6 +30,8 @@ class Load:
     slots: int
     seconds: float
     rounds: int
+    drivers: int = 1
+    """They share the slots equally."""
 
     @classmethod
     def read(cls, file: Path) -> "Load":
@@ -44,10 +47,16 @@ class Load:
         """With the first of each slot."""
         return self.slots * (self.rounds + 1)
 
-    def started(self, count: int) -> None:
-        """The driver has seen so many trials start."""
-        if count == self.slots:
-            Path(self.folder, "known").touch()
+    def numbers(self, driver: int) -> list[int]:
+        """The trials of a driver, the first of its slots before the others."""
+        own = self.slots // self.drivers
+        later = range(self.slots + driver, self.trials, self.drivers)
+        return [*range(driver * own, (driver + 1) * own), *later]
+
+    def started(self, count: int, driver: int = 0) -> None:
+        """A driver has seen so many trials start."""
+        if count == self.slots // self.drivers:
+            Path(self.folder, f"known-{driver}").touch()
 
     def begun(self) -> float:
         """Moment at which the first trials ended, in seconds since the epoch."""
@@ -60,7 +69,7 @@ class Load:
         return self._all_up.exists()
 
     def _known(self) -> bool:
-        return Path(self.folder, "known").exists()
+        return len(list(Path(self.folder).glob("known-*"))) == self.drivers
 
     def _up(self) -> int:
         return len(list(Path(self.folder).glob("up-*")))
@@ -172,6 +181,6 @@ def ended(examples: int) -> dict[str, Any]:
 
 def process_facts() -> dict[str, float]:
     """Its number, its memory in MB without what it shares with others, and whether it ever imported torch."""
-    pages = Path("/proc/self/statm").read_text().split()
-    private_mb = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    return {"pid": os.getpid(), "own_mb": private_mb, "torch": float("torch" in sys.modules)}
+    sizes = Path("/proc/self/smaps_rollup").read_text()
+    (private_kb,) = re.findall(r"^Private_Dirty: +(\d+) kB$", sizes, re.MULTILINE)
+    return {"pid": os.getpid(), "own_mb": int(private_kb) / 1024, "torch": float("torch" in sys.modules)}

@@ -32,6 +32,19 @@ def test_the_share_is_of_the_time_without_any_wait(tmp_path: Path) -> None:
     assert given.share() == pytest.approx(0.75)
 
 
+def test_drivers_share_the_trials_and_the_first_of_their_slots_come_first(tmp_path: Path) -> None:
+    given = Load(str(tmp_path), slots=6, seconds=0.0, rounds=2, drivers=3)
+    shares = [given.numbers(driver) for driver in range(3)]
+    assert shares == [[0, 1, 6, 9, 12, 15], [2, 3, 7, 10, 13, 16], [4, 5, 8, 11, 14, 17]]
+    for number in range(6):
+        Nap(given, number)
+    given.started(2, driver=0)
+    given.started(2, driver=1)
+    assert not given.is_begun(watch=True)
+    given.started(2, driver=2)
+    assert given.is_begun(watch=True)
+
+
 @pytest.mark.slow
 def test_stub_slots_share_a_sweep_and_import_no_torch(ray_cluster: None, tmp_path: Path) -> None:
     """`sweep` itself looks for torch in each trial's process, and for as many processes as runs fit at once."""
