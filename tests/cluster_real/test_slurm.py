@@ -1,6 +1,8 @@
 """Slurm for real: the batch file of `cse launch slurm` forms a Ray cluster of two nodes and finishes two runs."""
 
+import json
 import sys
+import urllib.request
 
 import pytest
 
@@ -31,7 +33,14 @@ def test_a_job_of_two_nodes_finishes_a_sweep(slurm: Slurm) -> None:
     settings = [word for pair in TINY for word in ("--set", pair)]
     said = slurm.run("cse", "launch", "slurm", "demo", *settings, "--seeds", "2", "--workers", "2")
     assert said.startswith(f"Submitted batch job {slurm.first_job}; its log: {folder}/tiny-")
+    listed = folder / "results" / "prometheus"
+    wait_until(lambda: list(listed.glob("*.json")), 300, f"what Prometheus reads: {log_of(slurm)}")
+    (group,) = json.loads(next(listed.glob("*.json")).read_text(encoding="utf8"))
+    assert len(group["targets"]) >= 2, "both nodes, and Ray's dashboard"
+    with urllib.request.urlopen(f"http://{group['targets'][0]}/metrics", timeout=20) as answer:
+        assert b"ray_node_disk_utilization_percentage" in answer.read()
     wait_until(lambda: slurm.run("squeue", "-h") == "", 500, "the end of the job")
+    assert not list(listed.iterdir()), "nothing to read any more"
     log = log_of(slurm)
     assert "2 done, 0 failed" in log, log
     ledger = Ledger.open(folder / "results" / "ledger.db", create=False)

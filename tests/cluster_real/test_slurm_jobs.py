@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from analysis.ledger import Ledger, RunRow
@@ -114,6 +115,26 @@ def test_a_cancelled_job_saves_gives_back_and_leaves_nothing(slurm: Slurm) -> No
     assert not [row for row in rows(folder) if row.live] and not slurm.scratch()
     assert saved_examples(folder) >= max(points(folder))
     assert "goes back into the queue" not in said(slurm)
+
+
+def test_the_logs_of_a_lost_head_are_kept_and_named(slurm: Slurm) -> None:
+    folder, job = slurm.processes.folder, slurm.first_job
+    make_long(folder)
+    launch(slurm, "requeue: false", "--max-concurrent", "1")
+    wait_for_points(slurm, job)
+    (head,) = (each for each in psutil.process_iter(["name", "cmdline"]) if is_head(each, job))
+    head.kill()
+    wait_until(lambda: slurm.run("squeue", "-h") == "", 400, f"the end of a job without a head: {said(slurm)}")
+    kept = folder / "results" / "ray-logs" / str(job)
+    assert f"cse: Ray's logs: {kept}" in said(slurm), said(slurm)
+    assert (kept / "gcs_server.out").exists() and not slurm.scratch()
+    ledger = str(folder / "results" / "ledger.db")
+    wait_until(lambda: f"Ray's logs: {kept}" in slurm.run("cse", "status", "--ledger", ledger), 120, "the line")
+
+
+def is_head(process: psutil.Process, job: int) -> bool:
+    """Whether it is the GCS of a job's Ray."""
+    return process.info["name"] == "gcs_server" and f"/tmp/ray-{job}-" in " ".join(process.info["cmdline"])
 
 
 def test_an_array_of_drivers_spends_one_budget_on_one_ledger(slurm: Slurm, server: Postgres) -> None:
