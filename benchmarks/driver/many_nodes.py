@@ -1,6 +1,6 @@
 """What growth costs: 256 stub slots on eight simulated nodes, of one driver and of four on one PostgreSQL ledger.
 
-Slots sleep, and are forks of one process (`forked_worker`), so that two cores and 16 GB carry them. Nodes are raylets
+Slots sleep, and are forks of one process (`forked_worker`), so that two cores and 24 GB carry them. Nodes are raylets
 that claim CPUs and memory. The share is of the ideal makespan, in which no slot ever waits; beside it stand what a
 trial costs each driver, Ray's head and the database, and how many connections that had at most.
 
@@ -133,12 +133,14 @@ def measure(address: str, load: Load, server: Postgres) -> str:
     ]
     said = [process.communicate()[0] for process in started]
     assert not any(process.returncode for process in started), said
-    each = [json.loads(text.splitlines()[-1]) for text in said]
+    results = [json.loads(text.splitlines()[-1]) for text in said]
     transactions, of_database, of_head = (amount / load.trials for amount in watched.end())
-    drivers = ", ".join(f"{one['driver_ms']:.1f}" for one in each)
-    own = max(one["own_mb"] for one in each)
+    drivers = ", ".join(f"{result['driver_ms']:.1f}" for result in results)
+    own_mb = max(result["own_mb"] for result in results)
     sizes = f"{load.slots} | {load.rounds} x {load.seconds:g} s | {load.share():.3f} | {load.begun() - begun:.0f}"
-    costs = f"{1000 * of_head:.1f} | {1000 * of_database:.1f} | {transactions:.1f} | {watched.connections} | {own:.0f}"
+    costs = (
+        f"{1000 * of_head:.1f} | {1000 * of_database:.1f} | {transactions:.1f} | {watched.connections} | {own_mb:.0f}"
+    )
     return f"| {load.drivers} | {sizes} | {drivers} | {costs} |"
 
 

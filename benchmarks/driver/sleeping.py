@@ -49,9 +49,9 @@ class Load:
 
     def numbers(self, driver: int) -> list[int]:
         """The trials of a driver, the first of its slots before the others."""
-        own = self.slots // self.drivers
+        count = self.slots // self.drivers
         later = range(self.slots + driver, self.trials, self.drivers)
-        return [*range(driver * own, (driver + 1) * own), *later]
+        return [*range(driver * count, (driver + 1) * count), *later]
 
     def started(self, count: int, driver: int = 0) -> None:
         """A driver has seen so many trials start."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cluster.launch.job import CLIENT_LIMIT_S
 from cse_train.fields import ConfigError
 
-KINDS = {
+KUBE_KINDS = {
     "claim": "persistentvolumeclaims",
     "queue": "localqueues.kueue.x-k8s.io",
     "queue priority": "workloadpriorityclasses.kueue.x-k8s.io",
@@ -23,7 +23,7 @@ SHARED_MODE = "ReadWriteMany"
 
 @dataclass(frozen=True)
 class NeededObject:
-    """An object that `key` of cluster.yaml names; `kind` is one of KINDS."""
+    """An object that `key` of cluster.yaml names; `kind` is one of KUBE_KINDS."""
 
     key: str
     kind: str
@@ -71,7 +71,7 @@ def _ask(kind: str, namespace: str, *words: str) -> subprocess.CompletedProcess[
     Never the objects themselves: of secrets nobody here needs the content.
     """
     form = "jsonpath={.spec.accessModes}" if kind == "claim" and words else "name"
-    command = ["kubectl", "get", KINDS[kind], *words, "--namespace", namespace, "--output", form]
+    command = ["kubectl", "get", KUBE_KINDS[kind], *words, "--namespace", namespace, "--output", form]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired):

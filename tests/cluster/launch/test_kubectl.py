@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.launch.kube_objects import KINDS
+from cluster.launch.kube_objects import KUBE_KINDS
 from cluster.launch.targets import kuberay
 from cse.cli.app import main
 from tests.cluster.launch.test_launch import EXAMPLE, refused
@@ -198,7 +198,7 @@ def test_what_the_namespace_lacks_is_named_with_what_it_has(
 def test_every_object_that_the_file_names_is_looked_up() -> None:
     made = kuberay.Settings.model_validate(EVERY_KEY)
     needed = {(each.kind, each.name) for each in kuberay._needed(made)}
-    assert {kind for kind, _ in needed} == set(KINDS)
+    assert {kind for kind, _ in needed} == set(KUBE_KINDS)
     assert {name for kind, name in needed if kind == "secret"} == {"ledger", "wandb", "registry", "redis"}
 
 
