@@ -14,6 +14,7 @@ import pytest
 from cluster.monitor.exporter import Monitor
 from cluster.monitor.metrics import RAY_GPU_MEMORY
 from cluster.runtime.options import SweepOptions
+from cluster.sweep.events import SweepEvent
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.data_paths import DataPaths
 from tests.cluster_real.processes import Processes
@@ -70,6 +71,8 @@ def sweep(ray_cluster: None, tmp_path: Path) -> Iterator[threading.Thread]:
         labels={run.signature: f"seed {run.seed}" for run in (*runs, found)},
         reused=[found.signature],
     )
+    monitor.spent = {"8 runs": 0.5}.copy
+    monitor(SweepEvent(kind="resting", signature=runs[0].signature))  # no slot of these loses a run
     stand_in = {"function": "stub_training:train", "scorer": "stub_training:score"}
     options = SweepOptions(storage=tmp_path / "runs", max_concurrent=2, **stand_in)
 
