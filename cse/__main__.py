@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 # Python looks first in the folder where the command is given, which may have an `analysis` of its own.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).absolute().parent.parent))
 
 from cse.cli.app import main
 
