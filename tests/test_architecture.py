@@ -123,7 +123,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
-    "analysis.tables cse_train.fields cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text "
+    "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "
+    "cse_train.text "
     "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.cli": "cse cse.tables cse.experiments cluster search_spaces analysis cse_train",
     # sides: each a command with its code and its page, which can be taken off

@@ -45,9 +45,9 @@ def require_sound(engine: Engine) -> None:
     with transaction(engine.execution_options(**{OLDER: False}), writes=True):  # as it is, not migrated
         pass
     with transaction(engine) as connection:
-        found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
-    if found != "ok":
-        line = f"ledger file: url={mask_password(engine.url)} is damaged ({' '.join(found.split())})"
+        answer = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+    if answer != "ok":
+        line = f"ledger file: url={mask_password(engine.url)} is damaged ({' '.join(answer.split())})"
         raise LedgerError(f"{line}; restore a copy or use another --ledger")
 
 

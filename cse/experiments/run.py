@@ -95,8 +95,8 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     mirror = StudyMirror(mirror_url(request.ledger), resolved) if request.mirror else None
-    listeners = _listeners(request, sweeps, {name: num_samples}, labels, notes=spent)
-    with listeners as (tell, pruner, monitor), mirror or contextlib.nullcontext():
+    listening = _listeners(request, sweeps, {name: num_samples}, labels, notes=spent)
+    with listening as (tell, pruner, monitor), mirror or contextlib.nullcontext():
         retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind=EventKind.LEDGER, reason=line)))
         source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
         if isinstance(source, BudgetSource):

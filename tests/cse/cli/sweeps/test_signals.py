@@ -115,13 +115,14 @@ class Driver:
         return (self.folder / "moment").exists()
 
     def end(self, limit_s: float) -> int:
+        """The exit code as a shell has it: 130 too for one whom a second Ctrl-C meets on its way out."""
         until = time.monotonic() + limit_s
         while self.process.poll() is None and time.monotonic() < until:
             self.read()
             time.sleep(0.05)
         code = self.process.wait(1)
         self.read()
-        return code
+        return code if code >= 0 else 128 - code
 
     def kill(self) -> None:
         if self.process.poll() is None:
