@@ -81,6 +81,7 @@ def ray_cluster(
         finally:
             folders = _dashboard_folders() if address is None else set()
             ray.shutdown()
+            _take_sigterm()
             processes.remove(folders)
 
 
@@ -152,9 +153,15 @@ def sigterm_kept() -> Iterator[None]:
         with ray_internals.keep_sigterm():
             yield
     finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
-            signal.alarm(0)  # for a signal that came before ours was back
+        _take_sigterm()
+
+
+def _take_sigterm() -> None:
+    """Our handler gets SIGTERM again: Ray in C++ takes it when it starts, and leaves the system's when it ends."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is threading.main_thread() and handler is not None:
+        signal.signal(signal.SIGTERM, handler)
+        signal.alarm(0)  # for a signal that came before ours was back
 
 
 @contextlib.contextmanager
