@@ -15,8 +15,9 @@ CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-
 """What a terminal obeys instead of showing it, changes of direction, and halves of characters; not tab and new line."""
 
 
-COLOUR = re.compile("(\x1b\\[(?:[0-2]|1;3[1-6]|3[1-6])m)")
-"""Bold, dim and the six colours, which our own tables have. Nothing is hidden, moved or answered by them."""
+COLOUR = re.compile("(\x1b\\[(?:[0124]|3[1-6])(?:;(?:[124]|3[1-6]))*m)")
+"""Bold, dim, underlined and the six colours, which our own tables have, alone and together. Nothing is hidden, moved or
+answered by them."""
 
 
 def plain(text: str) -> str:

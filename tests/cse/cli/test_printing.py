@@ -1,16 +1,19 @@
 """What reaches a terminal: nothing that it obeys, nothing without end."""
 
 import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from cse.cli import screen, table_text
 from cse.cli.app import main
 from cse.cli.exit import say
-from cse.cli.printing import LINES, LONGEST_LINE, plain, plain_output
+from cse.cli.printing import LINES, LONGEST_LINE, escape_styled, plain, plain_output
 from tests.conftest import REPO
 
 
@@ -56,3 +59,14 @@ def test_a_closed_stream_changes_no_exit_code(tmp_path: Path, closed: str) -> No
     environment = os.environ | {"PYTHONPATH": str(REPO)}
     subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, timeout=60)
     assert (tmp_path / "code").read_text() == "0\n"
+
+
+def test_every_style_of_our_own_tables_passes_and_no_other() -> None:
+    ours = [table_text.TERMINAL.bold("best"), table_text.TERMINAL.underline("second"), "[bold][underline]both[/][/]"]
+    ours += [f"[{style}]word[/]" for style in (*screen.TONE_COLOURS.values(), *screen.STATE_COLOURS.values(), "bold")]
+    console = Console(force_terminal=True, color_system="standard", file=io.StringIO())
+    with console.capture() as captured:
+        console.print(*ours)
+    assert "\x1b[4m" in captured.get() and escape_styled(captured.get()) == captured.get()
+    for foreign in ("\x1b[8m", "\x1b[2J", "\x1b[5;31m", "\x1b[41m", "\x1b[31;8m", "\x1b[;m"):
+        assert "\x1b" not in escape_styled(foreign)
