@@ -3,7 +3,8 @@
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces import keys
@@ -26,13 +27,15 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
         return (labelled or list(cells))[0]
     if not wanted:
         raise ConfigError(
-            [f"which cell: cell=none of {len(cells)} of {resolved.space.id}; give {before}{_some(cells)}"]
+            [f"which cell: cell=none of {len(cells)} of {resolved.space.id}; give {_some(cells, before)}"]
         )
     pairs = _pairs(resolved, wanted)
     fitting = [cell for cell in cells if all(_same(cell.key.get(axis), value) for axis, value in pairs.items())]
     exact = [cell for cell in fitting if cell.key.keys() == pairs.keys()]
     if len(exact or fitting) != 1:
-        raise ConfigError([_none(given, pairs, cells) if not fitting else _several(given, pairs, fitting, before)])
+        raise ConfigError(
+            [_none(given, pairs, cells, before) if not fitting else _several(given, pairs, fitting, before)]
+        )
     return (exact or fitting)[0]
 
 
@@ -46,6 +49,12 @@ def cell_name(key: Mapping[str, Scalar], seed: int | None = None) -> str:
 def cell_argument(cell: Cell) -> str:
     """A cell as `--cell` takes it: its label, or its axis values."""
     return cell.label or ",".join(itertools.starmap(setting, cell.key.items()))
+
+
+def shell_words(arguments: Iterable[str], before: str) -> list[str]:
+    """Each as a shell takes it behind `before`: of `S3:` `S3:0.1` and `'S3:Fixed 0.1'`, of `--cell ` `--cell 0.1`."""
+    option, space, start = before.rpartition(" ")
+    return [option + space + shlex.quote(start + argument) for argument in arguments]
 
 
 def setting(key: str, value: Scalar) -> str:
@@ -94,22 +103,23 @@ def _same(value: Scalar, wanted: Scalar) -> bool:
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell]) -> str:
+def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell], before: str) -> str:
     if len(pairs) == 1:
         (axis,) = pairs
         values = dict.fromkeys(_write(cell.key.get(axis)) for cell in cells)
         return f"no such cell: cell={given}; {axis} is one of {_list_first(list(values))}"
-    return f"no such cell: cell={given}; give one such as {_some(cells)}"
+    return f"no such cell: cell={given}; give one such as {_some(cells, before)}"
 
 
 def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
     more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
     what = f"add {' and '.join(more)}" if more else "give a label"
-    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in {before}{_some(fitting)}"
+    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in {_some(fitting, before)}"
 
 
-def _some(cells: Sequence[Cell]) -> str:
-    return _list_first([cell_argument(cell) for cell in cells], " | ") if cells else "(none has run yet)"
+def _some(cells: Sequence[Cell], before: str) -> str:
+    words = shell_words(map(cell_argument, cells), before)
+    return _list_first(words, " or ") if cells else f"{before}(none has run yet)"
 
 
 def _list_first(words: Sequence[str], between: str = ", ") -> str:

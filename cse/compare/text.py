@@ -14,6 +14,7 @@ from analysis.statistics.needed import MOST_SEEDS_NEEDED
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Interval
 from analysis.tables.directions import Terms
+from analysis.tables.labels import number_of
 from analysis.tables.spec import TableSpec
 from cse.cli import screen
 from cse.compare.by_pairs import Disagreement, PairComparison
@@ -76,7 +77,8 @@ class Comparison:
         all_of = [
             f"with {1 + len(self.also)} models compared, any word of all is wrong at most {every:.4g}% of the time"
         ]
-        return [*lines, *all_of[: len(self.also)], *no_ties(self.columns), *self.gathered.notes, *aside]
+        of_columns = [*no_ties(self.columns), *tell_uneven(self.columns)]
+        return [*lines, *all_of[: len(self.also)], *of_columns, *self.gathered.notes, *aside]
 
     def as_dict(self) -> dict[str, object]:
         """What `cse compare --format json` prints."""
@@ -109,6 +111,19 @@ class Comparison:
 def word_with_count(word: str, others: str) -> str:
     """The word; of what is better or worse also how many settings differ that nobody asked about."""
     return word + others if word in ("better", "worse") else word
+
+
+def tell_uneven(columns: Sequence[ColumnComparison]) -> list[str]:
+    """A line for columns whose means stand on other seeds than their difference, which is not that of the means."""
+    by_counts: dict[tuple[int, int, int], list[str]] = {}
+    for column in columns:
+        if column.common and column.common < max(column.left.n, column.right.n):
+            by_counts.setdefault((column.common, column.left.n, column.right.n), []).append(column.column)
+    return [
+        f"A - B of {', '.join(names)} is over the {number_of(common, 'seed')} that both have; "
+        f"A's mean is over {left}, B's over {right}"
+        for (common, left, right), names in by_counts.items()
+    ]
 
 
 def no_ties(columns: Sequence[ColumnComparison]) -> list[str]:

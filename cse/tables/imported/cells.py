@@ -14,7 +14,7 @@ from analysis.tables.spec import Key
 from cse.tables.imported import IMPORTED
 from cse.tables.lookup import space_of_sweep
 from cse_train.fields import ConfigError, Scalar, nearest
-from search_spaces.cell_names import setting
+from search_spaces.cell_names import setting, shell_words
 
 NUMBERED_FROM = 1_000_000
 """Added to the seeds of a second model where an import numbered them: equal numbers are no common seed."""
@@ -83,9 +83,9 @@ def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: 
     labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(given)]
     if labelled:
         return labelled[0]
-    shown = some([cell.argument for cell in cells], CELLS_SHOWN, " | ")
+    shown = _list_first(cells, before)
     if not wanted:
-        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {before}{shown}"])
+        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {shown}"])
     pairs = [part.partition("=") for words in wanted for part in re.split(r",(?=[^,=]+=)", words)]
     names = dict.fromkeys(itertools.chain(*(cell.key for cell in cells)))
     for name, equals, _ in pairs:
@@ -96,9 +96,12 @@ def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: 
     fitting = [cell for cell in cells if all(_has(cell.key, name.strip(), text.strip()) for name, _, text in pairs)]
     if len(fitting) != 1:
         what = "no such cell" if not fitting else "ambiguous cell"
-        listed = some([cell.argument for cell in fitting or cells], CELLS_SHOWN, " | ")
-        raise ConfigError([f"{what}: cell={given}; give one such as {before}{listed}"])
+        raise ConfigError([f"{what}: cell={given}; give one such as {_list_first(fitting or cells, before)}"])
     return fitting[0]
+
+
+def _list_first(cells: Sequence[ImportedCell], before: str) -> str:
+    return some(shell_words((cell.argument for cell in cells), before), CELLS_SHOWN, " or ")
 
 
 def plain_name(label: str) -> str:

@@ -11,6 +11,7 @@ from analysis.tables.columns import entry_of
 from analysis.tables.directions import Terms
 from analysis.tables.spec import MetricScale, TableError
 from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds, verdict_of
+from cse.compare.text import tell_uneven
 
 T2 = 4.302653
 """Student's t(0.975) at 2 degrees of freedom."""
@@ -102,7 +103,11 @@ def test_without_common_seeds_welch_compares_the_means() -> None:
 
 
 def test_seeds_that_only_one_side_has_do_not_count() -> None:
-    assert compare([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0]).difference == 3.0
+    uneven = compare([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0])
+    assert uneven.difference == 3.0
+    line = "A - B of sts_dev is over the 3 seeds that both have; A's mean is over 4, B's over 3"
+    assert tell_uneven([uneven]) == [line], "who takes one mean from the other gets -10.5"
+    assert tell_uneven([compare([62.0, 64.0, 66.0], [60.0, 61.0, 62.0])]) == []
 
 
 def test_one_seed_says_that_seeds_are_not_covered() -> None:

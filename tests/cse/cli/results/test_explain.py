@@ -181,13 +181,18 @@ def alone_settings(words: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (("E7",), "which cell: cell=none of 8 of E7; give --cell method.dup_rate=0.08 | method.dup_rate=0.12 | "),
+        (("E7",), "which cell: cell=none of 8 of E7; give --cell method.dup_rate=0.08 or --cell "),
         (("E7", "--cell", "dup_rat=0.32"), "unknown axis: cell=dup_rat; did you mean method.dup_rate?"),
         (("E7", "--cell", "dup_rate=0.3"), "no such cell: cell=dup_rate=0.3; method.dup_rate is one of 0.08, 0.12"),
         (("E7", "--cell", "0.32"), "no such cell: cell=0.32; give axis=value"),
         (("D3", "--cell", "DiffCSe"), "no such cell: cell=DiffCSe; did you mean DiffCSE?"),
         (("E3", "--cell", "dup_rate=0"), "ambiguous cell: cell=dup_rate=0 is 2 cells; add method.queue_multiple"),
         (("E3", "--cell", "dup_rate=0,queue_multiple=1"), "no such cell: cell=dup_rate=0,queue_multiple=1; give one"),
+        (
+            ("S3", "--cell", "dropout=0.1"),
+            "ambiguous cell: cell=dropout=0.1 is 2 cells; add method.fixed_dropout, "
+            "as in --cell 0.1 or --cell 'Fixed 0.1'",
+        ),
         (("E77", "--cell", "x"), "unknown space: space=E77; did you mean E7?"),
     ],
 )
