@@ -13,7 +13,8 @@ AXE = "axe-core@4.10.3"
 NO_AXE = f"no axe-core: name axe.min.js in CSE_AXE, or install npm where the registry can be reached (npm pack {AXE})"
 SCREENS = {"desk": (1280, "light"), "dark desk": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
 OVERLAPS = r"""
-const boxes = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+const within = document.querySelector(arguments[0] || 'body'), boxes = [], range = document.createRange();
+const walk = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
 for (let node; (node = walk.nextNode());) {
   const parent = node.parentElement;
   if (!node.data.trim() || parent.closest('script, style, .skip') || !parent.checkVisibility()) continue;
@@ -32,7 +33,7 @@ return clashes;
 """
 """Pairs of texts that lie on each other."""
 CLIPPED = r"""
-return [...document.querySelectorAll('body *')].filter(element => {
+return [...document.querySelector(arguments[0] || 'body').querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element), scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
   return element.checkVisibility() && !scrolls && style.overflowX !== 'visible' && element.clientWidth > 0
     && element.scrollWidth > element.clientWidth + 1 && !element.matches('svg, svg *');
@@ -56,6 +57,18 @@ def unfold(browser: Any) -> None:
     browser.execute_script("document.querySelectorAll('details').forEach(block => { block.open = true; })")
 
 
+def faults(browser: Any, screen: str, within: str = "body") -> dict[str, Any]:
+    """What stops a reader of the page that is open; `within`: the part of it that is ours."""
+    width = browser.execute_script(WIDTH)
+    found = {
+        "wider than the screen": width if width > SCREENS[screen][0] else None,
+        "on each other": browser.execute_script(OVERLAPS, within),
+        "cut off": browser.execute_script(CLIPPED, within),
+        "the browser says": [entry["message"] for entry in browser.get_log("browser")],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
 def axe_source(folder: Path) -> str:
     """axe-core: the file that CSE_AXE names, or from the npm registry into this folder; where neither is, a skip."""
     given, npm = os.environ.get("CSE_AXE"), shutil.which("npm")
@@ -74,7 +87,7 @@ def axe_source(folder: Path) -> str:
 
 
 def violations(browser: Any, axe: str) -> list[Any]:
-    """What axe-core finds on the page that is open."""
+    """What axe-core finds on the page that is open: rule, impact, where."""
     browser.execute_script(axe)
     run = "axe.run().then(result => arguments[0](result.violations), error => arguments[0]([{id: String(error)}]))"
     found = browser.execute_async_script(run)

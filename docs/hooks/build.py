@@ -4,6 +4,7 @@ Generated pages exist in the build alone, so that none of them can be older than
 """
 
 import itertools
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from mkdocs.structure.files import File
 from mkdocs.structure.nav import Link
 
 REPO = Path(__file__).resolve().parents[2]
+WIDE = re.compile(r"<table(?=>)|(?<=<pre>)<code(?=>)|(?<=</span>)<code(?=>)")
 sys.path.insert(0, str(REPO))  # the pages are about this checkout, whatever is installed
 
 from docs.hooks import commands, python_api, repository, results, space_keys  # noqa: E402
@@ -56,8 +58,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """GitHub needs a backslash before a pipe in a table's cell; in code the site would show it."""
-    return html.replace("\\|", "|")
+    """GitHub needs a backslash before a pipe in a table's cell; in code the site would show it.
+
+    What may be wider than a phone is reached by the tab key, so that arrows scroll it.
+    """
+    return WIDE.sub(r'\g<0> tabindex="0"', html.replace("\\|", "|"))
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The theme's dialog has no name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 def _filled(entries: list[Any]) -> list[Any]:
