@@ -301,24 +301,3 @@ def some_cells(resolved: ResolvedSpace) -> list[Cell]:
 
 
 PAPER_PROFILE = "paper"
-
-
-def unlike_paper(resolved: ResolvedSpace) -> list[str]:
-    """The settings in which some cell's run is not the one of profile `paper`; empty at the paper's own scale.
-
-    The text behind `corpus: file` and an encoder behind a path are not compared: a name stands for itself.
-    """
-    plain = resolved.profile.name == PAPER_PROFILE and not resolved.overrides
-    if plain or resolved.size() is None:
-        return [] if plain else ["profile"]
-    twins = {cell.id: cell for cell in resolve(resolved.space, PAPER_PROFILE).cells()}
-    pairs = [(cell, twins[cell.id]) for cell in resolved.cells() if cell.id in twins]
-    return list(dict.fromkeys(name for cell, twin in pairs for name in _compare(cell, twin)))
-
-
-def _compare(cell: Cell, twin: Cell) -> list[str]:
-    try:
-        ours, theirs = cell.flat, twin.flat
-    except ConfigError:
-        return ["settings"]
-    return [name for name in ours if ours[name] != theirs.get(name)]

@@ -16,6 +16,7 @@ from analysis.tables.ordering import Ordering
 from analysis.tables.results import drop_part
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts
+from cse.tables.paper_scale import Unlike
 
 
 class SheetState(StrEnum):
@@ -57,8 +58,10 @@ class Scale:
     ordering: Sequence[Ordering]
     study: Study
     spent: Spent
-    unlike: Sequence[str]
+    unlike: Unlike
     """Settings in which the runs are not the paper's; none at the paper's own scale."""
+    title: str
+    """The name in people's words."""
     headline: str
     commands: Mapping[RowId, Sequence[str]]
     """Of each row, what trains it again; several where columns stand on runs of their own."""
@@ -175,7 +178,7 @@ class Sheet:
                 if colour in DECIDED:
                     names[identify(row.key)] = self.row_name(row)
                     says.setdefault((identify(row.key), column), {}).setdefault(
-                        colour, f"{verdict.word} at {scale.name}"
+                        colour, f"{verdict.word} at {scale.title}"
                     )
         return [
             f"{names[row]}, {column}: {', but '.join(tones.values())}"

@@ -51,6 +51,7 @@ def _entry(sheet: Sheet) -> dict[str, object]:
         "scales": [
             {
                 "scale": scale.name,
+                "title": scale.title,
                 "same_scale": scale.same,
                 "headline": scale.headline,
                 "seeds": scale.seeds,

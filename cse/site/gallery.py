@@ -20,6 +20,7 @@ from cse.site.content import RowId, Scale, Sheet, SheetState, Site
 from cse.tables.build import spec_of
 from cse.tables.explain import command, space_name
 from cse.tables.lookup import space_of_sweep
+from cse.tables.paper_scale import name_scale
 from cse.tables.reproduction import Reproduction, add_left_out, judge_study
 from cse.tables.study import read_space, read_sweep, spell_terms
 from cse_train.data_paths import DataPaths
@@ -102,7 +103,8 @@ def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
     name = f"{sweep.id}, imported from {sweep.spec.imported}"
     if resolved is not None:
         planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run]
-        return replace(_scale(name, resolved, judge_study(resolved, study, made, ledger, planned)), commands={})
+        page = judge_study(resolved, study, made, ledger, planned)
+        return replace(_scale(name, resolved, page, name), commands={})
     return Scale(
         name=name,
         table=made,
@@ -110,7 +112,8 @@ def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
         ordering=(),
         study=study,
         spent=sum_cost(study),
-        unlike=["code"],
+        unlike={"code": (["another"], ["ours"])},
+        title=name,
         headline="",
         commands={},
         files={form: render(made, form) for form in ("json", "csv")},
@@ -188,7 +191,7 @@ def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
     return shlex.join(words)
 
 
-def _scale(name: str, resolved: ResolvedSpace, page: Reproduction) -> Scale:
+def _scale(name: str, resolved: ResolvedSpace, page: Reproduction, title: str = "") -> Scale:
     plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
     return Scale(
         name=name,
@@ -198,6 +201,7 @@ def _scale(name: str, resolved: ResolvedSpace, page: Reproduction) -> Scale:
         study=page.study,
         spent=page.spent,
         unlike=page.unlike,
+        title=title or name_scale(resolved),
         headline=page.headline,
         commands=_commands(resolved, page.study.members),
         files={"json": plain, "csv": render(page.table, "csv", page.verdicts, page.ordering)},

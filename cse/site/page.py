@@ -9,12 +9,13 @@ from analysis.render.grid import difference_line, remark_lines
 from analysis.render.signs import GLYPHS
 from analysis.render.templates import fill
 from analysis.render.verdicts import order_said
-from analysis.tables.labels import duration
+from analysis.tables.labels import duration, number_of
 from cse.site.citation import read
 from cse.site.content import Scale, Sheet, tone
 from cse.site.grid import SheetTable, sheet_table
 from cse.site.plots import plot_columns
 from cse.site.runs import RowRuns, list_runs
+from cse.tables.paper_scale import tell_unlike
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class ScaleSection:
 def page(sheet: Sheet, before: Sheet | None, after: Sheet | None) -> str:
     """tables/ID.html; equal sheets give equal text."""
     said = [scale.headline.partition(": ")[2] or sheet.state.text for scale in sheet.scales]
-    at = f" at profile {sheet.main.name}" if sheet.main else ""
+    at = f" at {sheet.main.title}" if sheet.main else ""
     return fill(
         "cse/site/page.html",
         sheet=sheet,
@@ -83,10 +84,9 @@ def _section(sheet: Sheet, scale: Scale) -> ScaleSection:
 def _facts(sheet: Sheet, scale: Scale) -> str:
     same = "The paper's own settings" if scale.same else "Not the paper's scale"
     same = same if sheet.citation else "No paper's table"
-    facts = f"{same}; {scale.spent.runs} runs, {scale.seeds} seeds, {duration(scale.spent.seconds)} of runs in sum"
-    if scale.unlike and sheet.citation:
-        facts += f". Other than in the paper: {', '.join(scale.unlike)}"
-    return facts
+    how = f": {tell_unlike(scale.unlike)}" if scale.unlike and sheet.citation else ""
+    runs = f"{number_of(scale.spent.runs, 'run')}, {number_of(scale.seeds, 'seed')}"
+    return f"{same}{how}. {runs}, {duration(scale.spent.seconds)} of runs in sum"
 
 
 def _orders(sheet: Sheet, scale: Scale) -> list[OrderLines]:

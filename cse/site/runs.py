@@ -63,7 +63,7 @@ def _row(sheet: Sheet, scale: Scale, index: int, row: Row, members: Sequence[Mem
         done=sum(member.done for member in members),
         results=_results(scale, index, row),
         runs=_seeds(scale, row, members),
-        box=f"Runs of {name} at profile {scale.name}",
+        box=f"Runs of {name} at {scale.title}",
         curves=_curves(scale, members),
         commands=scale.commands.get(identify(row.key), ()),
         inputs=_inputs(members),

@@ -147,7 +147,7 @@ def _card(sheet: Sheet, paper: str) -> Card:
         "state": slug(sheet.state),
     }
     shown = [scale for scale in sheet.scales if scale.compared][:SCALES_SHOWN] or list(sheet.scales[:1])
-    others = [f"{scale.name} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
+    others = [f"{scale.title} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
     scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown]
     more = f" and {len(sheet.lacking) - 1} more" if len(sheet.lacking) > 1 else ""
     name = read(sheet.citation, sheet.source).name if sheet.citation else ""
@@ -165,7 +165,7 @@ def _card(sheet: Sheet, paper: str) -> Card:
 def _badges(sheet: Sheet, scale: Scale) -> list[Badge]:
     order = next((order for order in scale.ordering if order.tau is not None), None)
     is_counted = scale is sheet.main and len(sheet.scales) > 1
-    badges = [Badge("", f"counted: profile {scale.name}" if is_counted else f"profile {scale.name}")]
+    badges = [Badge("", f"counted: {scale.title}" if is_counted else scale.title)]
     if order is not None:
         text = f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")
         badges.append(Badge(ORDER_TONES[order.word], text))

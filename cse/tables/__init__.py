@@ -9,6 +9,7 @@ __all__ = [
     "looks",
     "lookup",
     "models",
+    "paper_scale",
     "reproduction",
     "selection",
     "study",

@@ -11,8 +11,9 @@ from analysis.tables.spec import Key, identify
 from analysis.tables.verdict import judge, reference_row
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
+from cse.tables.paper_scale import unlike_paper
 from cse.tables.reproduction import plan_rows
-from search_spaces.cells import full_key, unlike_paper
+from search_spaces.cells import full_key
 
 RowId = tuple[object, ...]
 

@@ -25,8 +25,9 @@ from cluster.plan.match import match
 from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
+from cse.tables.paper_scale import Unlike, unlike_paper
 from cse_train.files import replace_text
-from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name, unlike_paper
+from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name
 
 ROWS_NAMED = 8
 """Missing runs that a line names."""
@@ -45,7 +46,7 @@ class Reproduction:
     ordering: Sequence[Ordering]
     study: Study
     spent: Spent
-    unlike: Sequence[str]
+    unlike: Unlike
     """Settings in which the runs are not the paper's; none at the paper's own scale."""
     incomplete: Sequence[IncompleteCell]
 
@@ -99,7 +100,8 @@ class Reproduction:
     def _scale(self) -> str:
         if not self.unlike:
             return "Scale: the paper's own settings; the text of --train-file is taken to be the paper's"
-        shown = ", ".join(self.unlike[:ROWS_NAMED]) + (" and others" if len(self.unlike) > ROWS_NAMED else "")
+        names = list(self.unlike)
+        shown = ", ".join(names[:ROWS_NAMED]) + (" and others" if len(names) > ROWS_NAMED else "")
         return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
 
     def lacking(self) -> list[str]:

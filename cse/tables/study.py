@@ -21,10 +21,11 @@ from cse.tables.explain import run_command
 from cse.tables.imported.caveats import list_caveats
 from cse.tables.imported.metric import RULE, metric_of_spec, scale_of_protocols
 from cse.tables.lookup import space_of_sweep
+from cse.tables.paper_scale import unlike_paper
 from cse.tables.reproduction import read_kept_cosines
 from cse_train.fields import Settings
 from search_spaces import cells
-from search_spaces.cells import ResolvedSpace, unlike_paper
+from search_spaces.cells import ResolvedSpace
 
 
 def read_space(

@@ -12,10 +12,11 @@ from analysis.tables.labels import some
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
 from cse.tables.lookup import sweep_of
+from cse.tables.paper_scale import unlike_paper
 from cse.tables.study import compare_with_paper, read_space, read_sweep
 from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.catalog import catalog, load_space
-from search_spaces.cells import resolve, unlike_paper
+from search_spaces.cells import resolve
 from search_spaces.space import Space
 
 with deferred(__name__):

@@ -70,7 +70,10 @@ def test_the_site_and_the_report_say_so(ledger: Ledger, site: Site) -> None:
     listing = json.loads(pages["site.json"])
     (table,) = [table for table in listing["tables"] if table["id"] == "D7"]
     assert table["verdicts"] == {"no signal": 5, "reference": 1} and table["scale"] == "small"
-    assert "small: 5 without signal" in pages["tables/D7.html"] and '<i class="grey">∅</i>' in pages["index.html"]
+    assert (
+        "small, 4 layers, 25,600 sentences: 5 without signal" in pages["tables/D7.html"]
+        and '<i class="grey">∅</i>' in pages["index.html"]
+    )
     assert " 4 ties, 6 without signal, " in listing["sentence"] and listing["verdicts"]["no signal"] == 6
     resolved = small("D7")
     study, made = read_space(resolved, ledger, None, None)
@@ -96,7 +99,7 @@ def test_the_wall_takes_the_scale_that_decides_most_then_the_larger(site: Site) 
     assert [(scale.name.partition("=")[2], scale.decided) for scale in sheet.scales] == [
         ("320", 4), ("1280", 0), ("640", 0), ("", 0),
     ]  # fmt: skip
-    assert '<li class="badge ">counted: profile small, train.examples=320</li>' in wall(site)
+    assert '<li class="badge ">counted: small, 4 layers, 320 sentences</li>' in wall(site)
 
 
 def test_a_paper_that_decides_stands_before_one_with_more_values_without_signal(site: Site) -> None:

@@ -7,19 +7,20 @@ from analysis.tables.columns import Entry
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import judge
 from cse.tables.build import spec_of
+from cse.tables.paper_scale import name_scale, tell_unlike, unlike_paper
 from cse.tables.reproduction import add_left_out, best_cells
 from search_spaces.catalog import load_space
-from search_spaces.cells import resolve, unlike_paper
+from search_spaces.cells import resolve
 
 
 @pytest.mark.parametrize("name", ["E7", "D7", "S3"])
 def test_only_the_papers_own_settings_are_its_scale(name: str) -> None:
     space = load_space(name)
-    assert unlike_paper(resolve(space, "paper")) == []
-    assert unlike_paper(resolve(space, "paper", {"train.examples": 1280})) == ["train.examples"]
+    assert unlike_paper(resolve(space, "paper")) == {}
+    assert unlike_paper(resolve(space, "paper", {"train.examples": 1280})).keys() == {"train.examples"}
     assert {"train.encoder", "train.corpus", "train.examples"} <= set(unlike_paper(resolve(space, "small")))
     twin = resolve(space, "paper").cells()[0].run(0).flat()["train.batch_size"]
-    assert unlike_paper(resolve(space, "paper", {"train.batch_size": twin})) == [], "said, and the same"
+    assert unlike_paper(resolve(space, "paper", {"train.batch_size": twin})) == {}, "said, and the same"
 
 
 def test_generators_without_a_counterpart_say_not_run() -> None:
@@ -45,3 +46,26 @@ def test_a_searchs_table_shows_its_best_and_the_papers_own_cell() -> None:
         "the paper's setting, x=3, is number 17",
         "the paper's setting, x=99, was not visited",
     ]
+
+
+SCALES = [
+    ("S3", "tiny", {}, "tiny, 2 layers, 12,800 sentences"),
+    ("S3", "wiki_small", {"train.encoder": "wiki-l2-h128", "train.examples": 6400, "train.evaluations": 10},
+     "wiki_small, 2 layers, 6,400 sentences, 10 evaluations"),
+    ("S3", "small", {"train.encoder": "wiki-l4-h128", "train.batch_size": 32},
+     "small, wiki-l4-h128, 25,600 sentences, train.batch_size=32"),
+    ("S3", "mid", {}, "mid, 4 layers, 100,000 sentences"),
+    ("S3", "paper", {}, "paper, bert-base-uncased, 1,000,000 sentences"),
+    ("D10", "small", {}, "small, 4 layers, 25,600 sentences"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "profile", "given", "said"), SCALES)
+def test_a_scale_is_named_as_people_say_it(name: str, profile: str, given: dict[str, object], said: str) -> None:
+    assert name_scale(resolve(load_space(name), profile, given)) == said
+
+
+def test_what_is_unlike_the_paper_is_said_with_its_values() -> None:
+    said = tell_unlike(unlike_paper(resolve(load_space("S3"), "tiny")))
+    assert said.startswith("2-layer encoder instead of bert-base-uncased, 12,800 examples instead of 1,000,000; other ")
+    assert tell_unlike({"train.adamw": (["torch"], ["released"])}) == "other adamw" and tell_unlike({}) == ""
