@@ -9,6 +9,7 @@ from typing import Any
 from analysis.render.markup import align_table
 from cse.cli.app import main as cse
 from docs.methods_page import folder
+from search_spaces.catalog import catalog
 
 HEAD = """\
 # Which findings of the papers hold?
@@ -19,7 +20,7 @@ HEAD = """\
 
 Not the papers' scale: every run is on a small encoder, and directions are compared with the paper's, values are not.
 [What a verdict means](../verdicts.md); [why a number is not compared at all](../coverage.md). The verdicts of a table
-are those of its first line, the scale that decides most of its values, of two the larger. Values are without signal
+are those of its first scale, which decides most of its values, of two the larger. Values are without signal
 where nothing that was trained shows in them. The [site](../site.md) of the same bundles has every value with its seeds,
 curves and command. Made by `python -m docs.gallery_page`.
 """
@@ -33,9 +34,9 @@ def text() -> str:
     site = _site()
     tables = [table for table in site["tables"] if table["citation"]]
     words = [word for word in site["verdicts"] if word not in NOT_COUNTED]
-    head = ["table", "of", "state", "scale", "seeds", "runs", "CPU-hours", *(SHORT.get(word, word) for word in words)]
+    head = ["table", "of", "scale", *(SHORT.get(word, word) for word in words), "seeds", "runs", "hours"]
     lines = [line for table in tables for line in _lines(table, words)]
-    return HEAD.format(sentence=site["sentence"]) + "\n" + align_table(head, lines, 4) + "\n" + _sums(tables)
+    return HEAD.format(sentence=site["sentence"]) + "\n" + align_table(head, lines, 3) + "\n" + _sums(tables)
 
 
 def _site() -> dict[str, Any]:
@@ -49,15 +50,17 @@ def _site() -> dict[str, Any]:
 
 def _lines(table: Mapping[str, Any], words: Sequence[str]) -> list[list[str]]:
     """A line for each scale; verdicts stand beside the one that the wall shows."""
-    first = [table["id"], table["citation"].partition(",")[0], table["state"]]
+    file = catalog()[table["id"]].relative_to(folder().parent)
     verdicts = [_count(table["verdicts"].get(word, 0)) for word in words]
+    first, rest = [f"[{table['id']}](../../{file.as_posix()})", table["title"]], ["" for _ in words]
+    if not table["scales"]:
+        return [[*first, table["state"], *verdicts, "", "", ""]]
     lines = [
-        [scale["scale"], str(scale["seeds"]), f"{scale['runs']:,}", f"{scale['seconds'] / SECONDS:.2f}"]
-        for scale in table["scales"]
+        [str(scale["seeds"]), f"{scale['runs']:,}", f"{scale['seconds'] / SECONDS:.2f}"] for scale in table["scales"]
     ]
-    if not lines:
-        return [[*first, "", "", "", "", *("" for _ in words)]]
-    return [[*first, *lines[0], *verdicts], *(["", "", "", *line, *("" for _ in words)] for line in lines[1:])]
+    names = [scale["title"] for scale in table["scales"]]
+    more = (["", "", name, *rest, *line] for name, line in zip(names[1:], lines[1:], strict=True))
+    return [[*first, names[0], *verdicts, *lines[0]], *more]
 
 
 def _count(number: int) -> str:
