@@ -81,6 +81,15 @@ def test_axe_finds_nothing_grave(browser: Any, address: str, pages: list[str], s
     assert found == {}
 
 
+def test_the_verdicts_of_the_gallery_lie_on_a_desk(browser: Any, address: str) -> None:
+    shown(browser, f"{address}results/gallery/", "desk")
+    widths = (
+        "const t = document.querySelector('article table'); return [t.scrollWidth, t.closest('article').clientWidth]"
+    )
+    table, article = browser.execute_script(widths)
+    assert 400 < table <= article
+
+
 def fetched(browser: Any) -> Iterator[str]:
     messages = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
     return (m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent")
