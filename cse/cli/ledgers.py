@@ -13,6 +13,7 @@ from analysis.ledger import Ledger
 from analysis.ledger.database import connect
 from cluster.runtime import storage as named
 from cluster.runtime.options import login_name
+from cse.cli import exit
 from cse_train.fields import ConfigError
 
 RESULTS = Path("results")
@@ -81,6 +82,15 @@ def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | Non
     if url is None and not Path(ledger_url(None)).exists():
         return None
     return open_ledger(url, storage)
+
+
+def ledger_to_be(url: str | None) -> Ledger | None:
+    """The ledger, or None with a word on stderr where the named file is one that `cse run` would make."""
+    address = ledger_url(url)
+    if url is not None and "://" not in address and not Path(address).exists():
+        exit.say([f"no ledger yet: --ledger={address}; the plan counts nothing as done, cse run makes it"])
+        return None
+    return existing_ledger(url)
 
 
 def connect_ledger(ledger: str | None, storage: str | None = None) -> Engine:

@@ -34,7 +34,7 @@ def plan(
     given = options.settings(settings)
     terms = options.terms(until, max_seeds, TIE_MARGIN, seeds)
     paths = options.data_paths(data, train_file, senteval, train_columns)
-    opened = ledgers.existing_ledger(ledger)
+    opened = ledgers.ledger_to_be(ledger)
     screen.note("counting runs")
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
     expected = {}

@@ -226,3 +226,12 @@ def test_a_search_checks_the_inputs_of_all_that_it_may_propose_before_its_first_
     assert not Path("results/ledger.db").exists() or not Ledger.open("results/ledger.db").runs()
     Path("hunt.yaml").write_text(SEARCH.replace("nosuchbert", "wiki-l2-h128"))
     assert "0 done, 3 to run\n" in printed(capsys, "plan", "hunt.yaml")
+
+
+def test_a_ledger_that_a_run_would_make_is_planned_as_an_empty_one(capsys: pytest.CaptureFixture[str]) -> None:
+    space = table("one", PLAIN)
+    assert main(["plan", space, "--profile", "p.yaml", "--ledger", "new.db"]) == 0
+    out, err = capsys.readouterr()
+    assert "2 runs, 2 unique: 0 done, 2 to run" in out
+    assert err.splitlines()[-1].startswith(f"cse: no ledger yet: --ledger={Path('new.db').resolve()}; the plan counts")
+    assert not Path("new.db").exists()
