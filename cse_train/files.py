@@ -53,7 +53,8 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(written.fileno())
         os.replace(aside, path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk names no file
+        if error.errno is not None:
+            error.filename = error.filename or str(path)  # a full disk names no file
         raise
     finally:
         aside.unlink(missing_ok=True)

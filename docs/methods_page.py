@@ -126,7 +126,7 @@ def _numbers(cells: Mapping[str, float]) -> str:
 
 
 def _tests(tests: list[str]) -> str:
-    return "<br>".join(f"`{test}`" for test in tests)
+    return ", ".join(f"`{test}`" for test in tests)
 
 
 def _markdown(heads: list[str], lines: list[list[str]]) -> str:
