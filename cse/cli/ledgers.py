@@ -37,15 +37,15 @@ def ledger_url(url: str | None) -> str:
     return url if "://" in url else str(Path(url).expanduser().resolve())
 
 
-def require_own(users: Iterable[str], named: str | None) -> None:
+def require_own(users: Iterable[str], user: str | None) -> None:
     """ConfigError where something of another user would go and nobody was named (--user).
 
     `users`: whose each thing is; empty where that is not known, as of the runs of older programs.
     """
     me = login_name()
     others = Counter(user for user in users if user not in ("", me))
-    if others and named is None:
-        whose = ", ".join(f"user={user} has {count}" for user, count in others.items())
+    if others and user is None:
+        whose = ", ".join(f"user={name} has {count}" for name, count in others.items())
         advice = f"give --user {me} for yours alone, or --user {next(iter(others))} for theirs"
         raise ConfigError([f"another's runs: {whose} of what would go; {advice}"])
 

@@ -1,6 +1,7 @@
 """The commands on a ledger made by hand: what they print, in which form, and how fast they start."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from cse.tables import baselines
 from search_spaces import cells as table_command
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from tests.conftest import REPO
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -301,3 +303,11 @@ def test_an_interrupt_before_a_sweep_is_said_in_a_line(
     monkeypatch.setattr("cse.experiments.request.plan_all", interrupt)
     assert main(["run", "E7"]) == 130
     assert capsys.readouterr().err == "cse: interrupted; the same command continues\n"
+
+
+def test_a_folder_with_an_analysis_package_of_its_own_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "analysis").mkdir()
+    (tmp_path / "analysis" / "__init__.py").write_text("raise RuntimeError('of another project')")
+    command, environment = [sys.executable, "-m", "cse", "schema", "plan"], os.environ | {"PYTHONPATH": str(REPO)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
