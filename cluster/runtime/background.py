@@ -4,6 +4,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 """Of Ctrl-C; of `timeout`, systemd and schedulers; of a terminal that closes; of Ctrl-backslash; of Slurm before a time
@@ -39,3 +40,32 @@ def signals_interrupt() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """A KeyboardInterrupt that a signal's handler raises inside comes at the end; what else the handler does, at once.
+
+    For a call into C++ that is half done where an exception leaves it, and ends the process with a segmentation fault.
+    """
+    before = {name: handler for name in ending_signals() if callable(handler := signal.getsignal(name))}
+    interrupted = False
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        try:
+            before[signal.Signals(number)](number, frame)
+        except KeyboardInterrupt:
+            interrupted = True
+        for name in before:
+            signal.signal(name, hold)  # the handler may have put another in its place
+
+    for name in before:
+        signal.signal(name, hold)
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+        if interrupted:
+            raise KeyboardInterrupt

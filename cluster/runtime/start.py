@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.runtime import processes, ray_internals
+from cluster.runtime.background import interrupts_held
 from cluster.runtime.cards import is_wsl
 from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
@@ -75,7 +76,7 @@ def ray_cluster(
     with contextlib.chdir(folder):
         try:
             with quiet():
-                with sigterm_kept():
+                with interrupts_held(), sigterm_kept():
                     start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
                 yield
         finally:

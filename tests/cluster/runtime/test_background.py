@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cluster.runtime.background import ENDING, ending_signals, signals_interrupt
+from cluster.runtime.background import ENDING, ending_signals, interrupts_held, signals_interrupt
 
 
 @pytest.mark.parametrize("name", ENDING)
@@ -33,3 +33,27 @@ def test_a_thread_gets_no_signals() -> None:
     thread.start()
     thread.join()
     assert found == []
+
+
+def test_interrupts_wait_for_the_end_of_a_call_into_ray() -> None:
+    """As often as they come: of Ray's start a second Ctrl-C once made a segmentation fault."""
+    reached, before = [], signal.getsignal(signal.SIGINT)
+    with signals_interrupt():
+        inside = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), interrupts_held():
+            for name in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+                os.kill(os.getpid(), name)
+                reached.append(name)
+        assert len(reached) == 3 and signal.getsignal(signal.SIGINT) is inside
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_handler_that_raises_nothing_is_called_at_once() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        with interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert seen == [signal.SIGINT]
+    finally:
+        signal.signal(signal.SIGINT, before)
