@@ -80,10 +80,11 @@ def ray_cluster(
                     start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
                 yield
         finally:
-            folders = _dashboard_folders() if address is None else set()
-            ray.shutdown()
-            _take_sigterm()
-            processes.remove(folders)
+            with interrupts_held():
+                folders = _dashboard_folders() if address is None else set()
+                ray.shutdown()
+                _take_sigterm()
+                processes.remove(folders)
 
 
 def _dashboard_folders() -> set[Path]:

@@ -181,18 +181,19 @@ def both(process: int) -> None:
     os.killpg(process, signal.SIGTERM)
 
 
-def twice(process: int) -> None:
-    """Ctrl-C again, by one who does not want to wait."""
-    os.killpg(process, signal.SIGINT)
-    time.sleep(1.5)
-    if psutil.pid_exists(process):
+def often(process: int) -> None:
+    """Ctrl-C again and again, by one who does not want to wait."""
+    for _ in range(6):
+        if psutil.Process(process).status() == psutil.STATUS_ZOMBIE:
+            return
         os.killpg(process, signal.SIGINT)
+        time.sleep(1.2)
 
 
 KINDS: dict[str, Callable[[int], None]] = {
     "SIGINT": single(signal.SIGINT),
     "SIGINT to the group": group(signal.SIGINT),
-    "SIGINT twice": twice,
+    "SIGINT six times": often,
     "SIGTERM to the group": group(signal.SIGTERM),
     "SIGTERM as of timeout": both,
     "SIGHUP to the group": group(signal.SIGHUP),
