@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import math
 import os
 import sqlite3
 import time
@@ -13,7 +14,7 @@ from typing import Any
 import psutil
 from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, insert, inspect, select, type_coerce
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, SQLAlchemyError
 
 from analysis.ledger import migrations, schema
 from analysis.ledger.errors import LedgerError, ledger_error, mask_password
@@ -116,17 +117,29 @@ def _open_read_only(file: Path) -> sqlite3.Connection:
 @functools.cache
 def _server(url: URL) -> Engine:
     """The one engine of this process on a server: all its ledgers share one connection, and two more at moments."""
-    engine = create_engine(
-        url,
-        json_serializer=schema.dumps,
-        pool_pre_ping=True,
-        pool_size=1,
-        max_overflow=2,
-        pool_timeout=LOCK_S,
-        connect_args=_TIMEOUTS,
-    )
+    pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_S}
+    engine = create_engine(url, json_serializer=schema.dumps, connect_args=_TIMEOUTS, **pool)
     event.listen(engine, "connect", _limit_waits)
+    event.listen(engine, "checkin", _note_use)
+    event.listen(engine, "checkout", functools.partial(_ask_if_there, engine))
     return engine
+
+
+UNASKED_S = 5.0
+"""Seconds after its last use in which a connection counts as alive: to ask is a transaction too, five times a run."""
+
+
+def _note_use(connection: Any, record: Any) -> None:
+    record.info["used"] = time.monotonic()
+
+
+def _ask_if_there(engine: Engine, connection: Any, record: Any, proxy: Any) -> None:
+    if time.monotonic() - record.info.get("used", -math.inf) < UNASKED_S:
+        return
+    try:
+        engine.dialect.do_ping(connection)
+    except engine.dialect.loaded_dbapi.Error as error:
+        raise DisconnectionError from error  # the pool takes another connection
 
 
 POOL_IDLE_S, LOCK_S = 20, 30

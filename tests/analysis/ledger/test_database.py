@@ -5,15 +5,18 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from sqlalchemy import update
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.sql import sqltypes
 
 from analysis.ledger import Ledger, LedgerError, schema
-from analysis.ledger.database import connect, network_file_system, parse_url, transaction
+from analysis.ledger.database import UNASKED_S, _ask_if_there, connect, network_file_system, parse_url, transaction
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
 from tests.conftest import REPO
@@ -212,3 +215,34 @@ def test_a_ledger_that_may_not_be_written_is_read(tmp_path: Path, writer_lives: 
     swept, refused = done.stdout.splitlines()
     assert swept == "a" and refused.endswith("ledger.db is read-only; make it writable or use another --ledger")
     ledger.close()
+
+
+class Database:
+    """Stands for an engine's dialect and its driver: whether the server is there, and how often that was asked."""
+
+    class Error(Exception):
+        """Of the driver."""
+
+    def __init__(self, *, there: bool) -> None:
+        self.there, self.asked = there, 0
+        self.dialect = self.loaded_dbapi = self
+
+    def do_ping(self, connection: object) -> None:
+        self.asked += 1
+        if not self.there:
+            raise self.Error
+
+
+@pytest.mark.parametrize(("idle_s", "asked"), [(0.0, 0), (UNASKED_S + 1, 1), (None, 1)])
+def test_a_connection_that_was_just_used_is_not_asked_again(idle_s: float | None, asked: int) -> None:
+    database, record = Database(there=True), SimpleNamespace(info={})
+    if idle_s is not None:
+        record.info["used"] = time.monotonic() - idle_s
+    _ask_if_there(database, object(), record, None)
+    assert database.asked == asked
+
+
+def test_a_connection_that_died_idle_is_replaced() -> None:
+    database, record = Database(there=False), SimpleNamespace(info={})
+    with pytest.raises(DisconnectionError):
+        _ask_if_there(database, object(), record, None)
