@@ -25,6 +25,8 @@ PRIVATE: Mapping[str, str] = {
     "ray.train.v2._internal.execution.callback.WorkerCallback": "see `SavesFirst`: the rank's main thread",
     "ray.train.v2._internal.exceptions.WorkerGroupStartupTimeoutError": "NO_ROOM: told apart from other failures",
     "ray.tune.tune._setup_signal_catching": "Tune takes SIGUSR1, Slurm's signal before a time limit, whatever is asked",
+    "ray.tune.execution.tune_controller.TuneController._get_trial_checkpoints": "see `keep_no_trials`",
+    "ray.tune.registry._internal_kv_get": "see `keep_no_trials`",
     "ray.job_submission.JobSubmissionClient": "its _server_ray_version, which no call gives",
 }
 """Dotted name -> why it is used."""
@@ -120,6 +122,28 @@ def keep_signals() -> contextlib.AbstractContextManager[None]:
     from ray.tune import tune
 
     return _set(tune, "_setup_signal_catching", threading.Event)
+
+
+@contextlib.contextmanager
+def keep_no_trials() -> Iterator[None]:
+    """A Tune that runs inside saves none of its trials, and asks Ray's head once for the class of them.
+
+    Nobody restores from what it saves, which is a minute of the driver at the end of some thousand trials; for the
+    class it else asks three times a trial.
+    """
+    from ray.tune import registry
+    from ray.tune.execution.tune_controller import TuneController
+
+    ask, classes = registry._internal_kv_get, dict[bytes, bytes]()
+
+    def get(key: bytes) -> bytes | None:
+        value = classes.get(key) or ask(key)
+        if value is not None:
+            classes[key] = value
+        return value
+
+    with _set(TuneController, "_get_trial_checkpoints", lambda controller: {}), _set(registry, "_internal_kv_get", get):
+        yield
 
 
 def silent() -> contextlib.AbstractContextManager[None]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from ray import tune
-from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from analysis.ledger import Ledger, LostClaim
@@ -22,7 +21,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cluster_nodes, slots_that_fit_or_0
 from cluster.slots.group_api import GivenBack, GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
-from cluster.sweep.asha import SharedAsha, Unsaved
+from cluster.sweep.asha import InOrder, SharedAsha, Unsaved
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, SweepEvent
 from cluster.sweep.fair_share import FairShare
@@ -120,12 +119,6 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
     def on_trial_complete(self, trial_id: str, result: SlotResult | None = None, error: bool = False) -> None:
         """Nothing: the callback records it, which also runs for a trial that failed."""
 
-    def save(self, checkpoint_path: str) -> None:
-        """Nothing: the ledger is the only truth."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Nothing: see `save`."""
-
 
 class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
     """Records every result. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
@@ -208,7 +201,7 @@ def run_trials(
             mode="max",
             num_samples=-1,
             search_alg=limiter,
-            scheduler=SharedAsha(options.asha, dispatcher.source.points) if options.asha else FIFOScheduler(),
+            scheduler=SharedAsha(options.asha, dispatcher.source.points) if options.asha else InOrder(),
             reuse_actors=options.isolation == "slot",
             trial_name_creator=_trial_name,
             trial_dirname_creator=_trial_name,
@@ -234,7 +227,7 @@ def run_trials(
     follow = functools.partial(follow_nodes, options, slots, resize)
     following = background(follow) if options.address is not None else contextlib.nullcontext()
     share = FairShare(ledger, searcher.stand, functools.partial(has_room, options), set_share)
-    with following, background(share.follow), ray_internals.keep_signals():
+    with following, background(share.follow), ray_internals.keep_signals(), ray_internals.keep_no_trials():
         tuner.fit()
     if guard.error is not None:
         raise guard.error

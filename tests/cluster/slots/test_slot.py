@@ -23,6 +23,12 @@ def test_every_run_has_its_end(swept):
     assert [swept.row(seed).best for seed in (0, 2, 3)] == [10.0, 12.0, 13.0]
 
 
+def test_tune_saves_no_trials(swept):
+    """It would pickle each at the sweep's end, 15 ms a trial, for a restore that the ledger replaces."""
+    (state,) = swept.folder.glob("runs/ray/tune/*/experiment_state-*.json")
+    assert json.loads(state.read_text())["trial_data"] == []
+
+
 def test_the_cluster_is_named_once_ray_runs(swept):
     first, second, *_ = [event for _, event in swept.events]
     assert (first.kind, second.kind) == ("ray", "cluster") and second.reason.startswith("1 x 2 workers")
