@@ -37,14 +37,20 @@ def test_a_thread_gets_no_signals() -> None:
 
 def test_interrupts_wait_for_the_end_of_a_call_into_ray() -> None:
     """As often as they come: of Ray's start a second Ctrl-C once made a segmentation fault."""
-    reached, before = [], signal.getsignal(signal.SIGINT)
-    with signals_interrupt():
-        inside = signal.getsignal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt), interrupts_held():
-            for name in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+    names, reached = (signal.SIGINT, signal.SIGINT, signal.SIGTERM), list[signal.Signals]()
+
+    def start() -> None:
+        with interrupts_held():
+            for name in names:
                 os.kill(os.getpid(), name)
                 reached.append(name)
-        assert len(reached) == 3 and signal.getsignal(signal.SIGINT) is inside
+
+    before = signal.getsignal(signal.SIGINT)
+    with signals_interrupt():
+        inside = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert tuple(reached) == names and signal.getsignal(signal.SIGINT) is inside
     assert signal.getsignal(signal.SIGINT) is before
 
 
