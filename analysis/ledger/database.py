@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, insert, inspect, select, type_coerce
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, SQLAlchemyError
 
+from analysis.file_systems import network_file_system
 from analysis.ledger import migrations, schema
 from analysis.ledger.errors import LedgerError, ledger_error, mask_password
 from analysis.ledger.places import GIVEN
@@ -79,6 +79,18 @@ def _prepare_file(path: Path, create: bool) -> None:
         raise LedgerError(
             f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
         ) from error
+    if create and path.is_file():
+        _require_ours(path.resolve())
+
+
+def _require_ours(file: Path) -> None:
+    """LedgerError for a file that another program keeps its tables in; what cannot be read is told when it is used."""
+    tables: list[str] = []
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_open_read_only(file)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    if tables and not any(name in schema.metadata.tables for name in tables):
+        what = f"path={file} is another program's database, with table {tables[0]}"
+        raise LedgerError(f"ledger file: {what}; name another --ledger")
 
 
 def file_identity(engine: Engine) -> tuple[int, int] | None:
@@ -303,27 +315,3 @@ def _create(engine: Engine) -> None:
         if schema.meta.name not in inspect(connection).get_table_names():
             schema.metadata.create_all(connection)
             connection.execute(insert(schema.meta).values(key=migrations.VERSION_KEY, value=str(migrations.newest())))
-
-
-NETWORK_FILE_SYSTEMS = frozenset(
-    {
-        *("nfs", "nfs4", "cifs", "smb", "smbfs", "smb2", "smb3", "ncpfs", "afs", "davfs"),
-        *("lustre", "gpfs", "beegfs", "ceph", "glusterfs", "pvfs2", "orangefs", "ocfs2"),
-        *("panfs", "wekafs", "virtiofs", "juicefs", "fuse.juicefs", "fuse.weka", "fuse.panfs"),
-        *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs2"),
-    }
-)
-"""Kinds of mounts on which SQLite's locks and its shared memory do not hold between machines.
-9p is not among them: it is the root of several sandboxes, local to one machine."""
-
-
-def network_file_system(path: Path) -> str | None:
-    """The kind of network file system that `path` lies on; None for any other, and where no mounts are known."""
-    target = path.resolve()
-    kind, depth = "", -1
-    with contextlib.suppress(OSError):
-        for mount in psutil.disk_partitions(all=True):
-            point = Path(mount.mountpoint)
-            if target.is_relative_to(point) and len(point.parts) >= depth:
-                kind, depth = mount.fstype, len(point.parts)
-    return kind if kind in NETWORK_FILE_SYSTEMS else None

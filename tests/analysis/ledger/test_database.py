@@ -1,5 +1,6 @@
 """Ledger addresses and what can be wrong with them, each told in one line."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -9,62 +10,17 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 from sqlalchemy import update
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.sql import sqltypes
 
 from analysis.ledger import Ledger, LedgerError, schema
-from analysis.ledger.database import UNASKED_S, _ask_if_there, connect, network_file_system, parse_url, transaction
+from analysis.ledger.database import UNASKED_S, _ask_if_there, connect, parse_url, transaction
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
+from tests.analysis.test_file_systems import mounted
 from tests.conftest import REPO
-
-MOUNTS = """\
-/dev/vda / ext4 rw 0 0
-server:/export /home nfs4 rw 0 0
-tmpfs /home/me/scratch tmpfs rw 0 0
-//nas/share /mnt/my\\040share cifs rw 0 0
-me@host:/ /mnt/far fuse.sshfs rw 0 0
-"""
-
-
-def mounted(folder: Path, monkeypatch: pytest.MonkeyPatch, mounts: str) -> None:
-    """The kernel's list of mounts, as psutil reads it."""
-    (folder / "proc" / "self").mkdir(parents=True)
-    (folder / "proc" / "self" / "mounts").write_text(mounts)
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(folder / "proc"))
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/home/me/ledger.db", "nfs4"),
-        ("/home/me/scratch/ledger.db", None),
-        ("/homework/ledger.db", None),
-        ("/mnt/my share/ledger.db", "cifs"),
-        ("/mnt/far/a/b/ledger.db", "fuse.sshfs"),
-        ("/var/ledger.db", None),
-    ],
-)
-def test_network_file_systems_are_found_by_the_nearest_mount(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, kind: str | None
-) -> None:
-    mounted(tmp_path, monkeypatch, MOUNTS)
-    assert network_file_system(Path(path)) == kind
-
-
-def test_where_no_mounts_are_known_a_file_is_taken_to_be_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "none"))
-    assert network_file_system(tmp_path) is None
-
-
-def test_a_link_onto_a_network_file_system_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    mounted(tmp_path, monkeypatch, f"/dev/vda / ext4 rw 0 0\nserver:/ {tmp_path / 'real'} nfs rw 0 0\n")
-    assert network_file_system(tmp_path / "link" / "ledger.db") == "nfs"
 
 
 def test_sqlite_on_a_network_file_system_names_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +42,17 @@ def one_line(url: str | Path, **options: bool) -> str:
         connect(url, **options).dispose()
     assert "\n" not in str(failure.value)
     return str(failure.value)
+
+
+def test_another_programs_database_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "mine.db"
+    with contextlib.closing(sqlite3.connect(file)) as other:
+        other.execute("create table mine (a)")
+    before = file.read_bytes()
+    assert one_line(file) == f"ledger file: path={file} is another program's database, with table mine; " + (
+        "name another --ledger"
+    )
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize("url", ["mysql://me@host/db", "oracle://x"])
@@ -140,17 +107,6 @@ def test_another_schema_version(ledger_url: str) -> None:
     told = one_line(ledger_url)
     assert told.startswith("ledger schema: version=3 at ")
     assert told.endswith(", this cse-search reads up to 2; upgrade cse-search or use another --ledger")
-
-
-def test_other_tables_in_the_same_database_are_left_alone(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "shared.db") as other:
-        other.execute("CREATE TABLE trials (id INTEGER)")
-    other.close()
-    connect(tmp_path / "shared.db").dispose()
-    with sqlite3.connect(tmp_path / "shared.db") as other:
-        names = {name for (name,) in other.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    other.close()
-    assert {"trials", "cse_meta", "cse_runs"} <= names
 
 
 def test_sqlite_syncs_fully_and_waits(tmp_path: Path) -> None:
