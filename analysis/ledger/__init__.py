@@ -3,6 +3,7 @@
 from analysis.ledger.baselines import Baselines, UntrainedScore
 from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
 from analysis.ledger.ledger import Ledger
+from analysis.ledger.places import network_file_system
 from analysis.ledger.rows import Claim, CurvePoint, RunRow, ScoreRow, SweepRow, sweeps_named
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "exchange",
     "integrity",
     "mask_password",
+    "network_file_system",
     "queries",
     "rows",
     "schema",

@@ -15,10 +15,9 @@ from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, ins
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, SQLAlchemyError
 
-from analysis.file_systems import network_file_system
 from analysis.ledger import migrations, schema
 from analysis.ledger.errors import LedgerError, ledger_error, mask_password
-from analysis.ledger.places import GIVEN
+from analysis.ledger.places import GIVEN, network_file_system
 
 MALFORMED = "malformed JSON"
 """What SQLite says of a text that it is to look into."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from analysis.file_systems import network_file_system
-from analysis.ledger import Ledger, LedgerError, mask_password
+from analysis.ledger import Ledger, LedgerError, mask_password, network_file_system
 from analysis.ledger.database import parse_url
 from analysis.tables.labels import number_of
 from cluster.plan.missing_inputs import group_by_reason

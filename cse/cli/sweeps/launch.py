@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.file_systems import network_file_system
+from analysis.ledger import network_file_system
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger, wrong_name
 from cluster.launch.files import bring_files

@@ -19,7 +19,7 @@ from analysis.ledger import Ledger, LedgerError, schema
 from analysis.ledger.database import UNASKED_S, _ask_if_there, connect, parse_url, transaction
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
-from tests.analysis.test_file_systems import mounted
+from tests.analysis.ledger.test_network_mounts import mounted
 from tests.conftest import REPO
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from analysis.file_systems import network_file_system
+from analysis.ledger.places import network_file_system
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
