@@ -39,6 +39,8 @@ class LaunchJob:
     """`--name`."""
     limits: tuple[str, ...] = ()
     """Of the budget, as a person reads them."""
+    user: str = ""
+    """Whose runs its driver counts among; there everybody may be root. The name does not hang on it."""
 
     @property
     def name(self) -> str:
@@ -56,7 +58,7 @@ class LaunchJob:
 
     def argv(self, python: str, address: str) -> list[str]:
         """The driver's command line on the cluster."""
-        command = [*self.command, "--address", address]
+        command = [*self.command, *(["--user", self.user] if self.user else []), "--address", address]
         if not self.files:
             return [python, "-m", "cse", *command]
         folder = str(Path(self.config.storage, "launched"))

@@ -12,6 +12,7 @@ from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of
 from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
 from cluster.runtime.cards import check_cards
+from cluster.runtime.options import login_name
 from cluster.runtime.resources import Node, slots_that_fit
 from cluster.search.limits import Budget, parse_budgets
 from cse.cli import exit
@@ -44,8 +45,8 @@ Name = Annotated[
     str | None,
     typer.Option(metavar="cse-e7", help="Name of the job; by default of the cluster, the space and its options."),
 ]
-STAYING = ("target", "ids", "config", "dry_run", "name", "address", "plugins")
-"""Parameters that stay here; the others travel."""
+STAYING = ("target", "ids", "config", "dry_run", "name", "address", "plugins", "user")
+"""Parameters that stay here, or have a place of their own in the job; the others travel."""
 TRAVELLING_PATHS = ("storage", "data", "train_file", "senteval")
 
 
@@ -68,7 +69,7 @@ def launch(
     if name is not None and (line := wrong_name(name)):
         raise ConfigError([line])
     job = _job(ctx, cluster, given, ids or [], target, budget or [], price or cluster.price)
-    job = dataclasses.replace(job, given_name=name)
+    job = dataclasses.replace(job, given_name=name, user=given.user or login_name())
     print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE
 

@@ -48,10 +48,15 @@ def change(old: str, new: str) -> None:
     Path("cluster.yaml").write_text(text.replace(old, new), encoding="utf8")
 
 
-def test_what_was_said_after_the_id_travels(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("said", "user"), [([], "anna"), (["--user", "ben"], "ben")])
+def test_what_was_said_after_the_id_travels(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, said: list[str], user: str
+) -> None:
+    """With whose runs they are: on a cluster every driver may be root's."""
+    monkeypatch.setenv("LOGNAME", "anna")
     own = ["--profile", "small", "--seeds", "2", "--workers", "1", "--gpus-per-worker", "0.5", "--data", "/else/data"]
     settings = ["--set", "train.examples=640", "--set", "train.batch_size=32"]
-    assert main(["launch", "ray-job", "E7", *own, *settings, "--dry-run"]) == 0
+    assert main(["launch", "ray-job", "E7", *own, *settings, *said, "--dry-run"]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     words = shlex.split(line)[shlex.split(line).index("--") + 1 :]
     assert words[:5] == ["python", "-m", "cse", "run", "E7"]
@@ -66,6 +71,7 @@ def test_what_was_said_after_the_id_travels(capsys: pytest.CaptureFixture[str]) 
         ("--gpus-per-worker", "0.5"),
         ("--set", "train.examples=640"),
         ("--set", "train.batch_size=32"),
+        ("--user", user),
         ("--address", "auto"),
     }
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 MODULE = '''
 """A shell line."""
 
@@ -27,12 +29,15 @@ def submit(job, settings):
 CLUSTER = "version: 1\nname: mine\nstorage: /shared\nshell_line:\n  python: /opt/python\n"
 
 
-def test_the_folder_is_the_registry(project_copy: Callable[..., Path], called: Callable[..., str]) -> None:
+def test_the_folder_is_the_registry(
+    project_copy: Callable[..., Path], called: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "anna")
     copy = project_copy("cluster")
     (copy / "cluster" / "launch" / "targets" / "shell_line.py").write_text(MODULE, encoding="utf8")
     (copy / "cluster.yaml").write_text(CLUSTER, encoding="utf8")
     assert "shell-line" in called(copy, "launch", "--help")
     assert called(copy, "launch", "shell-line", "E7", "--dry-run") == (
-        "/opt/python -m cse run E7 --storage /shared --ledger /shared/ledger.db --address auto\n"
+        "/opt/python -m cse run E7 --storage /shared --ledger /shared/ledger.db --user anna --address auto\n"
     )
     assert called(copy, "launch", "shell-line", "E7") == "took mine\n"
