@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from analysis.progress.rows import ProgressRow, cells_of
-from analysis.run_state import FINAL, UNCLAIMED, RunState, Standing
+from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import axis_text, label, short, varying
 from cse_train.results import Json
 
@@ -176,7 +176,7 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
         "cell": {axis: axis_text(rows[0].cell.get(axis)) for axis in listing.axes},
         "values": [rows[0].cell.get(axis) for axis in listing.axes],
         "states": dict(Counter(row.state for row in rows)),
-        "share": sum(1.0 if row.state in FINAL else row.share for row in rows) / len(rows),
+        "share": sum(row.way for row in rows) / len(rows),
         "examples": sum(row.examples for row in rows),
         "n": len(scores),
         "best": mean,

@@ -46,6 +46,13 @@ class ProgressRow(NamedTuple):
             return 1.0
         return min(1.0, self.examples / self.total) if self.total else 0.0
 
+    @property
+    def way(self) -> float:
+        """How much of its way to a result it has behind it, 0 to 1; a failed run begins again, if at all."""
+        if self.state in WITH_RESULT:
+            return 1.0
+        return 0.0 if self.state == RunState.FAILED else self.share
+
 
 def cells_of(rows: Iterable[ProgressRow]) -> list[Settings]:
     """The cells of these rows; equal ones that were read together are one object, and stand once."""

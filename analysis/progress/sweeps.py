@@ -170,7 +170,7 @@ def progress_of(
         num_samples=at_most if at_most > len(rows) else None,
         search=searched,
         counts=dict(counts),
-        share=sum(1.0 if row.state in FINAL else row.share for row in rows) / max(len(rows), at_most, 1),
+        share=sum(row.way for row in rows) / max(len(rows), at_most, 1),
         live=live,
         best=best.best if best else None,
         is_turned=spec.is_turned,

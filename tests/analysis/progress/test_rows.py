@@ -1,8 +1,12 @@
 """What is read of each database: JSON columns as text, totals of runs that go on, an order."""
 
+import pytest
+
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect, transaction
 from analysis.progress import rows as progress_rows
+from analysis.progress.rows import ProgressRow
+from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
 
 CONFIG = {"train.examples": 100, "train.batch_size": 16, "train.dev": "sts_dev"}
@@ -34,3 +38,12 @@ def test_rows_of_every_state(ledger: Ledger, ledger_url: str) -> None:
         "run02": ("lost", 0, 96, None, {"corpus": "c"}),
         "run12": ("unclaimed", 0, None, None, {}),
     }
+
+
+@pytest.mark.parametrize(
+    ("state", "way"), [("done", 1.0), ("stopped", 1.0), ("failed", 0.0), ("running", 0.5), ("lost", 0.5)]
+)
+def test_a_failed_run_fills_no_bar(state: str, way: float) -> None:
+    """16 failed and none done of 24 were shown as two thirds."""
+    row = ProgressRow(sweep="s", signature="r", cell={}, seed=0, state=RunState(state), examples=50, total=100)
+    assert row.way == way
