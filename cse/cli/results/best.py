@@ -11,7 +11,7 @@ from analysis.ledger import Ledger
 from analysis.render.documents import dump_json
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
-from analysis.tables.labels import differing_line, label
+from analysis.tables.labels import differing_line, label, number_of
 from cluster.plan.user_files import add_user_files
 from cse.cli import exit, options, screen
 from cse.cli.ledgers import LedgerUrl, existing_ledger
@@ -130,13 +130,22 @@ class Best:
         )
 
 
+def _few_seeds(cells: Sequence[CellRuns]) -> list[str]:
+    """What is to be known of a pick with fewer seeds than another cell: its mean is the luckier one."""
+    picked, most = len(cells[0].runs), max(cells, key=lambda cell: len(cell.runs))
+    if picked >= len(most.runs):
+        return []
+    other = f"{label(most.cell)} has {len(most.runs)}"
+    return [f"{number_of(picked, 'seed')}, where {other}: a mean of few seeds is high by luck more often"]
+
+
 def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: HeldOutScores | None = None) -> Best:
     """What is said of ranked cells."""
     shown = cells if len(cells) <= MOST_SHOWN else cells[:top]
     apart = differing_line(find_cell_differences(shown), label, "Cells")
     metric = metric_of_runs(opened, cells[0].runs) if cells else None
     turned = metric.name if metric and metric.turned else ""
-    remarks = baselines.idle(cells[0].runs, opened).lines() if cells else []
+    remarks = [*_few_seeds(cells), *baselines.idle(cells[0].runs, opened).lines()] if cells else []
     digits = metric.scale.digits(score for cell in cells for score in cell.scores) if metric else POINT_DIGITS
     return Best(cells, top, apart, turned, remarks, scores, digits)
 

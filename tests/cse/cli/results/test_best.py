@@ -66,6 +66,13 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return capsys.readouterr().out
 
 
+def test_a_pick_of_fewer_seeds_says_so(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    assert "luck" not in printed(capsys, "best", "mine").partition("of the pick:")[2]
+    book(ledger, 10, 2, 50.0)
+    said = " ".join(printed(capsys, "best", "mine").split())
+    assert "of the pick: 2 seeds, where temperature=10 has 3: a mean of few seeds is high by luck more often" in said
+
+
 def test_the_pick_stands_beside_what_fewer_cells_would_have_given(
     capsys: pytest.CaptureFixture[str], ledger: Ledger
 ) -> None:
