@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 import typer
 
 from analysis.run_folder import RunFolder
+from cluster.plan.user_files import add_user_files
 from cse.cli import ledgers, model_options, options
 from cse.cli.loader import deferred
-from cse.tables.lookup import encoder_for, lineage_of
+from cse.tables.lookup import encoder_for, lineage_of, spaces_of_run
 from cse_train.fields import ConfigError
 from cse_train.files import holds_program_model, lacks_program_model
 
@@ -50,6 +51,9 @@ def export(
         hub.require_hub(push_to_hub)
     paths = options.data_paths(data, None, senteval)
     lineage = lineage_of(RunFolder.around(folder).path, opened)
+    if opened and lineage.signature:
+        spaces = spaces_of_run(lineage.signature, opened)
+        paths = add_user_files(paths, (file for space in spaces for file in space.files))
     inside = RunFolder(folder).best
     best = inside if inside.is_dir() else folder
     if holds_program_model(best):
