@@ -15,6 +15,7 @@ from analysis.ledger.exchange.columns import RECORD_KINDS, RUN_SHAPE, SWEEP, Rec
 from analysis.ledger.exchange.imports import imports, pairs
 from analysis.ledger.rows import RunRow
 from analysis.run_state import RunState
+from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json
 
 RUNS_AT_ONCE = 200
@@ -57,6 +58,8 @@ class Merged:
     scores: int = 0
     """New scores of runs that were here."""
     sweeps: int = 0
+    other_sweeps: list[str] = field(default_factory=list)
+    """Sweeps that are here with another space, profile or settings; these stay, with the cells of both."""
     other_baselines: list[str] = field(default_factory=list)
     """Columns whose rows without training differ from those here, which stay."""
 
@@ -204,8 +207,10 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Json], *, add_o
 
 def _merge_sweeps(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
     """A sweep that is here keeps its description, and gets the cells and looks that it lacks."""
-    here = set(connection.scalars(select(schema.sweeps.c.id)))
+    here = queries.specs(connection)
     merged.sweeps += sum(record["id"] not in here for record in chunk)
+    there = {record["id"]: SweepSpec(record["spec"]) for record in chunk if record["id"] in here}
+    merged.other_sweeps += [name for name, spec in there.items() if _described(spec) != _described(here[name])]
     _insert(
         connection, schema.sweeps, [{name: record[name] for name in SWEEP.names} for record in chunk], add_only=True
     )
@@ -219,6 +224,11 @@ def _merge_sweeps(connection: Connection, chunk: Sequence[Record], merged: Merge
             what = f"sweep={record['id']} has a look at signature={unknown[0]}"
             raise LedgerError(f"unknown run: {what}; have the file made again")
         _insert(connection, schema.selections, [{"space": record["id"], **look} for look in lacking])
+
+
+def _described(spec: SweepSpec) -> tuple[object, ...]:
+    """What makes a sweep another one; where its file lay and what was spent do not."""
+    return spec.space, spec.yaml, spec.profile, spec.profile_yaml, spec.settings
 
 
 def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:

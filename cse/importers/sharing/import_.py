@@ -255,6 +255,9 @@ def count_merged(merged: Merged) -> str:
 def list_left_out(merged: Merged) -> list[str]:
     """What was not."""
     lines = [f"left out: {number_of(merged.held, 'run')} that a driver trains here now"] if merged.held else []
+    if merged.other_sweeps:
+        names = ", ".join(merged.other_sweeps)
+        lines.append(f"another space, profile or settings under the same name: {names}; the ledger's stays")
     if merged.other_baselines:
         columns = ", ".join(dict.fromkeys(merged.other_baselines))
         lines.append(f"rows without training differ: {columns}; those of the ledger stay")

@@ -11,10 +11,12 @@ import pytest
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.exchange.merge import Merged, RecordSource
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.pair_cosines import column_cosines, read_cosines
 from analysis.tables.spec import TableError
 from cse.bundles.contents import gather
 from cse.bundles.writer import write
+from cse.importers.sharing.import_ import list_left_out
 from tests.cse.bundles.conftest import train
 from tests.run_values import score_of
 
@@ -60,6 +62,18 @@ def test_everything_arrives_and_a_second_import_changes_nothing(lab: Ledger, led
     assert ledger.run("running4") is None and ledger.sweeps()[0].states["unclaimed"] == 2
     assert taken(ledger, file) == Merged(there=5)
     assert everything(ledger) == first
+
+
+def test_a_sweep_of_the_same_name_that_is_another_is_named(lab: Ledger, ledger: Ledger, tmp_path: Path) -> None:
+    file = bundled(lab, tmp_path / "lab.jsonl.gz")
+    spec = next(row.spec for row in lab.sweeps() if row.id == "A")
+    ledger.record_sweep("A", SweepSpec({**spec.stored, "set": {"train.examples": 64}}))
+    ledger.record_sweep(
+        "B", SweepSpec({**next(row.spec for row in lab.sweeps() if row.id == "B").stored, "spent": ["1"]})
+    )
+    merged = taken(ledger, file)
+    assert merged.other_sweeps == ["A"]
+    assert "another space, profile or settings under the same name: A; the ledger's stays" in list_left_out(merged)
 
 
 def test_the_file_of_an_imported_ledger_has_the_same_bytes(lab: Ledger, ledger: Ledger, tmp_path: Path) -> None:
