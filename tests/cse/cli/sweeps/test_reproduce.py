@@ -33,7 +33,7 @@ def test_two_tables_share_runs_and_each_is_judged(capsys: pytest.CaptureFixture[
     assert found["cost"] == {"runs": 8, "attempts": 8, "examples": 1024, "seconds": 16.0, "shared": 4}
     assert {"what": "commit", "value": "c0ffee", "runs": "8"} in found["environment"]
     assert found["ordering"][0]["rows"] == 4 and len(found["ordering"][0]["pairs"]) == 6
-    assert found["command"] == "cse reproduce A1" and not found["same_scale"]
+    assert found["command"] == f"cse reproduce {Path('A1.yaml').absolute()}" and not found["same_scale"]
 
 
 def test_a_table_is_there_while_others_still_train(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
