@@ -96,10 +96,10 @@ def shares(listing: Listing) -> list[dict[str, object]]:
         places = tuple(first.setdefault(key.get(axis), place) for place, key in enumerate(keys))
         apart.setdefault(places, []).append(axis)
     names = {axes[0]: " with ".join(map(short_axis, axes)) for axes in apart.values()}
-    found = importance(keys, [row.best or 0.0 for row in ended], list(names))
-    if found is None or found.runs < RUNS_A_VALUE * sum(axis.levels for axis in found.axes):
+    parts = importance(keys, [row.best or 0.0 for row in ended], list(names))
+    if parts is None or parts.runs < RUNS_A_VALUE * sum(axis.levels for axis in parts.axes):
         return []
-    ranked = sorted(found.axes, key=lambda axis: -axis.share)
+    ranked = sorted(parts.axes, key=lambda axis: -axis.share)
     return [{"name": names[axis.axis], "share": axis.share, "floor": axis.floor} for axis in ranked]
 
 
