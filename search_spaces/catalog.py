@@ -34,6 +34,12 @@ def find_space(name: str) -> Path:
     raise ConfigError([f"unknown space: space={name}; {fields.nearest(name, catalog())}"])
 
 
+def space_name(file: Path) -> str:
+    """A space as a command takes it: the ID of a shipped file, else the path."""
+    shipped = {path.resolve(): name for name, path in catalog().items()}
+    return shipped.get(file.resolve(), str(file))
+
+
 def profiles() -> dict[str, Path]:
     """Name -> file of every shipped profile."""
     return {file.stem: file for file in (find_folder() / "profiles").glob("*.yaml")}

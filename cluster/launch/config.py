@@ -14,6 +14,7 @@ from cluster.launch import targets
 from cse_train.fields import ConfigError, nearest
 from search_spaces.strict_yaml import read_yaml
 
+EXAMPLE_FILE = Path(__file__).parent / "cluster.yaml"
 CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """What Kubernetes, Slurm and Ray all take as a name; KubeRay appends to it, so 40 characters at most."""
 GONE = "ray_up"
@@ -88,7 +89,7 @@ def _make_model() -> type[ClusterConfig]:
 def load(path: Path) -> ClusterConfig:
     """The file's content; ConfigError with every problem at once, each naming the file."""
     if not path.is_file():
-        raise ConfigError([f"no such file: config={path}; copy cluster/launch/cluster.yaml and fill it in"])
+        raise ConfigError([f"no such file: config={path}; copy {EXAMPLE_FILE} and fill it in"])
     try:
         return _make_model().model_validate(read_yaml(path))
     except ValidationError as error:

@@ -88,7 +88,7 @@ def ledger_to_be(url: str | None) -> Ledger | None:
     """The ledger, or None with a word on stderr where the named file is one that `cse run` would make."""
     address = ledger_url(url)
     if url is not None and "://" not in address and not Path(address).exists():
-        exit.say([f"no ledger yet: --ledger={address}; the plan counts nothing as done, cse run makes it"])
+        exit.say([f"no ledger yet: --ledger={address}; the plan counts nothing as done, a run makes it"])
         return None
     return existing_ledger(url)
 
@@ -97,5 +97,5 @@ def connect_ledger(ledger: str | None, storage: str | None = None) -> Engine:
     """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
     url = ledger_url(ledger)
     if ledger is None and not Path(url).exists():
-        raise ConfigError([f"no ledger yet: --ledger={url}; cse run starts one, or name another"])
+        raise ConfigError([f"no ledger yet: --ledger={url}; cse demo starts one, or name another"])
     return connect(url, create=False, storage=None if storage is None else storage_folder(storage))

@@ -6,6 +6,7 @@ import inspect
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -301,6 +302,6 @@ def sweeps_of(name: str, ledger: Ledger | None) -> list[str]:
     if named:
         return [sweep.id for sweep in named]
     if is_file or name.lower() in map(str.lower, catalog()):
-        raise ConfigError([f"no runs yet: sweep={name}; cse run {name} starts them"])
+        raise ConfigError([f"no runs yet: sweep={name}; cse run {shlex.quote(name)} starts them"])
     hint = nearest(name, [*(sweep.id for sweep in sweeps), *catalog()])
     raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])

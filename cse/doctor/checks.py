@@ -157,12 +157,13 @@ def ports() -> list[Finding]:
     return findings or [Finding("fine", "ports", f"{', '.join(map(str, PORTS))} are free")]
 
 
-def data(paths: DataPaths) -> list[Finding]:
-    """Which inputs are at hand; without any, that sweeps on generated text alone run."""
+def data(paths: DataPaths, *, alone: bool = True) -> list[Finding]:
+    """Which inputs are at hand; without any and alone, with no space to say what it lacks, what gets some."""
     kinds = ("wiki", "documents", "nli", "pairs", "train_file", "senteval")
     there = {name: path for name in kinds if (path := getattr(paths, name))}
-    if not there:
-        return [Finding("note", "data", "no data given: only generated text can be trained on; give --data FOLDER")]
+    if alone and not there:
+        line = "no data given: only generated text and your own can be trained on; give --data DIR, or cse data get sts"
+        return [Finding("note", "data", line)]
     return [Finding("fine", "data", f"{name} {path}") for name, path in there.items()]
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import os
+import shlex
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace
 
@@ -95,12 +97,13 @@ def probe(
     except ConfigError as error:
         return [Finding("stop", "probe", line) for line in error.problems]
     gpu = f", {measured.gpu_gb:.1f} of {measured.gpu_size_gb:.0f} GB on the GPU" if measured.gpu_gb else ""
+    command = shlex.join(["cse", "run", space_name(resolved.space.file)])
     took = f"{measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{gpu}"
     seconds = measured.seconds * whole / measured.examples
     return [
         Finding("fine", "probe", f"{cell_name(run.cell)}: {took}"),
         Finding("fine", "probe", f"a whole run at this speed, alone on the machine: about {seconds:.0f} s"),
-        Finding("note", "probe", f"packing for {node}; cse run {resolved.space.id} {advice}"),
+        Finding("note", "probe", f"packing for {node}; {command} {advice}"),
         *([Finding("note", "probe", SHARED_LINE)] if 0 < advice.gpus_per_worker < 1 else []),
     ]
 
@@ -155,7 +158,7 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
             outcome = run_sweep([run], file, paths, settings)
         if not outcome.done:
             reason = outcome.failures[0].reason if outcome.failures else "interrupted"
-            raise ConfigError([f"probe failed: {reason}; cse train {run.run.method} --debug shows where"])
+            raise ConfigError([f"probe failed: {reason}; cse train {run.run.method} with its settings shows where"])
         with contextlib.closing(Ledger.open(file)) as ledger:
             row = ledger.run(run.signature)
         assert row is not None and row.seconds is not None and row.examples is not None and row.folder is not None

@@ -6,6 +6,7 @@ import tarfile
 import time
 import urllib.error
 import urllib.request
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -45,6 +46,9 @@ def fetch(download: Download, folder: Path, mirror: str | None = None) -> Path:
             return got.replace(folder / download.name)
         except NotFetched as error:
             reasons.append(f"{address}: {error}")
+        except OSError as error:
+            error.filename = error.filename or str(here)  # a write to a full disk names none
+            raise
     advice = "check the network, HTTPS_PROXY and HF_ENDPOINT, or give --mirror ADDRESS; the same command goes on"
     raise NotFetched(f"not fetched: {', '.join(reasons)}; {advice}")
 
@@ -65,7 +69,9 @@ def _from_hub(address: str, here: Path) -> Path:
     owner, name, file = address.removeprefix(HUB).split("/", 2)
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it says each of its tries
     try:
-        return Path(hf_hub_download(f"{owner}/{name}", file, repo_type="dataset", local_dir=here.with_suffix(".hub")))
+        with warnings.catch_warnings(action="ignore"):  # of a disk that is too small, which ends in one line
+            got = hf_hub_download(f"{owner}/{name}", file, repo_type="dataset", local_dir=here.with_suffix(".hub"))
+        return Path(got)
     except OSError as error:
         if error.errno is not None:
             raise  # the disk's

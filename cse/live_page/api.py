@@ -17,7 +17,11 @@ from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import SweepProgress, run_folder
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
+from analysis.statistics.importance import importance
+from analysis.tables.labels import short as short_axis
 
+RUNS_A_VALUE = 2
+"""Ended runs for each value of an axis from which on shares are told."""
 FAILED_NAMED = 50
 """Failed runs of one reason that are named."""
 
@@ -74,9 +78,29 @@ def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, 
 
 
 def cells(follower: Follower, sweep: str) -> dict[str, object]:
-    """Every axis and the score of each cell, for figures of a search. LedgerError."""
+    """Every axis, the score of each cell and what each axis explains, for figures of a search. LedgerError."""
     listing = follower.listing(sweep)
-    return figure(listing) if listing else {}
+    return {**figure(listing), "importance": shares(listing)} if listing else {}
+
+
+def shares(listing: Listing) -> list[dict[str, object]]:
+    """The part of the scores' spread that each axis explains, 0 to 1, the largest first, and what seeds alone reach.
+
+    Empty where there are fewer than `RUNS_A_VALUE` ended runs for each value of an axis.
+    """
+    ended = [row for row in listing.rows if row.state == RunState.DONE and row.best is not None]
+    keys = [row.cell for row in ended]
+    apart: dict[tuple[int, ...], list[str]] = {}
+    for axis in listing.axes:  # of axes that vary together none explains more than the others
+        first: dict[object, int] = {}
+        places = tuple(first.setdefault(key.get(axis), place) for place, key in enumerate(keys))
+        apart.setdefault(places, []).append(axis)
+    names = {axes[0]: " with ".join(map(short_axis, axes)) for axes in apart.values()}
+    parts = importance(keys, [row.best or 0.0 for row in ended], list(names))
+    if parts is None or parts.runs < RUNS_A_VALUE * sum(axis.levels for axis in parts.axes):
+        return []
+    ranked = sorted(parts.axes, key=lambda axis: -axis.share)
+    return [{"name": names[axis.axis], "share": axis.share, "floor": axis.floor} for axis in ranked]
 
 
 def one_run(engine: Engine, signature: str) -> dict[str, object]:

@@ -17,7 +17,7 @@ export function figure(lines, name, width) {
   const near = [];
   [...lines].reverse().forEach((line, place) => {
     const at = line.points.map(([examples, value]) => [x(examples), y(value)]);
-    svg.append(piece("polyline", { class: `${line.state} tone${(lines.length - 1 - place) % 2}`, points: at.map((one) => one.map((v) => v.toFixed(1)).join()).join(" ") }));
+    svg.append(piece("polyline", { class: `${line.state} ${line.first ? "first " : ""}tone${(lines.length - 1 - place) % 2}`, points: at.map((one) => one.map((v) => v.toFixed(1)).join()).join(" ") }));
     line.points.forEach(([examples, value], i) => near.push({ x: at[i][0], y: at[i][1], text: `${line.label}: ${short(value)} at ${count(examples)}` }));
     const kept = line.points.findIndex(([examples]) => examples === line.chosen);
     if (kept >= 0) svg.append(piece("circle", { class: "chosen", cx: at[kept][0], cy: at[kept][1], r: 4.5 }));

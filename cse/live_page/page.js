@@ -32,7 +32,12 @@ function facts(sweep) {
   return parts.join(", ");
 }
 
+const narrow = matchMedia("(max-width: 50rem)");
+const FEW = 8; // sweeps that need no filter
+
 function showSweeps(sweeps, chosen) {
+  at("number").textContent = `${sweeps.length} sweep${sweeps.length === 1 ? "" : "s"}`;
+  document.querySelector("nav label").hidden = sweeps.length <= FEW;
   const held = document.activeElement?.dataset?.sweep;
   at("sweeps").replaceChildren(...sweeps.map((sweep) => {
     const button = made("button");
@@ -40,10 +45,45 @@ function showSweeps(sweeps, chosen) {
     button.setAttribute("aria-current", String(sweep.id === chosen));
     button.append(made("strong", sweep.id), made("div", sweep.title, "soft"), meter(sweep.share, sweep.id), made("div", facts(sweep)));
     if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(sweep.digits)}`));
-    button.addEventListener("click", () => look({ sweep: sweep.id, runs: [], from: 0, sort: "", words: "", x: "", y: "" }));
+    button.addEventListener("click", () => {
+      if (narrow.matches) at("list").open = false;
+      look({ sweep: sweep.id, runs: [], from: 0, sort: "", words: "", x: "", y: "" });
+    });
     return button;
   }));
+  filterSweeps();
   if (held !== undefined) [...at("sweeps").children].find((one) => one.dataset.sweep === held)?.focus();
+}
+
+// Cards that have every word of the filter, in any order.
+function filterSweeps() {
+  const words = at("named").value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const button of at("sweeps").children) button.hidden = !words.every((word) => button.textContent.toLowerCase().includes(word));
+}
+
+// What the lines are, and in a word where training gained nothing. The server sends runs that train, then the best.
+function tellCurves(lines, runs) {
+  const swatch = (kind, text) => { const one = made("span"); one.append(made("i", null, kind), text); return one; };
+  const training = lines.filter((line) => line.state === "running").length;
+  const parts = [];
+  if (training) parts.push(swatch("now", `training now (${training})`));
+  if (lines.some((line) => line.first)) parts.push(swatch("top", `best: ${lines.find((line) => line.first).label}`));
+  if (lines.length - training > 1) parts.push(swatch("", `the best others of ${runs} runs (${lines.length - training - 1})`));
+  const long = lines.filter((line) => line.points.length > 1), idle = long.filter((line) => line.points.every(([, value]) => value <= line.points[0][1]));
+  if (long.length && idle.length === long.length) parts.push(made("strong", "No run here beat its first evaluation: read no direction from these scores."));
+  at("legend").replaceChildren(...parts);
+}
+
+function showCurves(sweep) {
+  const best = sweep.curves.find((line) => line.state !== "running"), lines = sweep.curves.map((line) => ({ ...line, first: line === best }));
+  at("curves").replaceChildren(lines.length ? figure(lines, "dev score", room(at("curves"))) : made("p", "no point yet", "soft"));
+  tellCurves(lines, sweep.runs);
+}
+
+function tellShares(found) {
+  const percent = (share) => share < 0.01 ? "below 1%" : `${Math.round(100 * share)}%`, floor = Math.max(0, ...found.map((axis) => axis.floor ?? 0));
+  const seeds = floor ? `; seeds alone reach ${percent(floor)} once in twenty times` : "";
+  at("shares").textContent = found.length ? `Part of the scores' spread that each axis explains: ${found.map((axis) => `${axis.name} ${percent(axis.share)}`).join(", ")}${seeds}.` : "";
 }
 
 function showLinks(sweep) {
@@ -135,6 +175,7 @@ async function readSearch(sweep) {
   at("search").hidden = !enough;
   const other = changed("cells", found), moved = changed("search", JSON.stringify([sweep, seen.figure, seen.x, seen.y]));
   if (!enough || !(other || moved)) return;
+  tellShares(found.importance);
   const two = found.axes.length > 1, kind = seen.figure === "map" && !two ? "slices" : seen.figure;
   for (const button of document.querySelectorAll("[data-figure]")) {
     button.setAttribute("aria-pressed", String(button.dataset.figure === kind));
@@ -152,7 +193,7 @@ async function showSweep(sweep) {
   at("name").textContent = `${sweep.id}  ${sweep.title}`;
   at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${sweep.best.toFixed(sweep.digits)} (${sweep.best_run})`);
   if (changed("links", JSON.stringify([sweep.dashboard, sweep.mirror]))) showLinks(sweep);
-  if (changed("curves", JSON.stringify(sweep.curves))) at("curves").replaceChildren(sweep.curves.length ? figure(sweep.curves, "dev score", room(at("curves"))) : made("p", "no point yet", "soft"));
+  if (changed("curves", JSON.stringify(sweep.curves))) showCurves(sweep);
   if (changed("failures", JSON.stringify(sweep.failures))) showFailures(sweep.failures);
   if (changed("sweep", sweep.id)) { at("verdicts").hidden = true; at("failures").replaceChildren(); showFailures(sweep.failures); }
   await Promise.all([readRuns(sweep.id), readSearch(sweep.id), readChosen()]);
@@ -182,6 +223,9 @@ async function poll() {
 }
 
 for (const button of document.querySelectorAll("[data-figure]")) button.addEventListener("click", () => look({ figure: button.dataset.figure }));
+at("named").addEventListener("input", filterSweeps);
+at("list").open = !narrow.matches;
+narrow.addEventListener("change", () => { at("list").open = !narrow.matches; });
 for (const event of ["looked", "hashchange", "popstate"]) addEventListener(event, read);
 let width = innerWidth, resized = 0;
 addEventListener("resize", () => {

@@ -4,6 +4,8 @@ import { made, short } from "./state.js";
 
 const SCORE = "dev score, mean of a cell's seeds";
 const STEPS = 24;
+const TILES = 8; // two axes with no more values each are drawn as tiles
+const LONGEST = 18; // characters of a value beside an axis
 const MANY = 40; // more cells than that show no deviation of their seeds
 
 function axisScale(axis, from, to) {
@@ -22,6 +24,7 @@ function shares(cells) {
   return share;
 }
 
+const cut = (text, most = LONGEST) => text.length > most ? `${text.slice(0, Math.ceil((most - 1) / 2))}…${text.slice(-Math.floor((most - 1) / 2))}` : text;
 const told = (cell) => `${cell.label}: ${short(cell.best)}${cell.n > 1 ? ` (${cell.n} seeds)` : ""}`;
 
 export function slices(found, width) {
@@ -51,7 +54,8 @@ export function parallel(found, width) {
   const height = 330, top = 44, bottom = height - 26;
   const columns = [...found.axes, { name: "dev score", words: [], log: false, values: found.cells.map((cell) => cell.best) }];
   const svg = canvas(width, height, `${found.cells.length} cells over ${columns.length - 1} axes and the dev score`);
-  const x = scale(0, columns.length - 1, 60, width - 60), scales = columns.map((axis) => axisScale(axis, bottom, top)), share = shares(found.cells);
+  const left = Math.max(60, ...columns[0].words.map((word) => 16 + 7 * cut(word, Math.floor(width / 40)).length));
+  const x = scale(0, columns.length - 1, left, width - 60), scales = columns.map((axis) => axisScale(axis, bottom, top)), share = shares(found.cells);
   const near = [];
   found.cells.map((_, i) => i).reverse().forEach((i) => {
     const at = columns.map((axis, c) => axis.values[i] === null ? null : [x(c), scales[c].at(axis.values[i])]).filter(Boolean);
@@ -62,16 +66,43 @@ export function parallel(found, width) {
     const anchor = c === 0 ? "start" : c === columns.length - 1 ? "end" : "middle", edge = c === 0 ? 6 : c === columns.length - 1 ? width - 6 : x(c);
     svg.append(piece("line", { class: "axis", x1: x(c), x2: x(c), y1: top, y2: bottom }));
     svg.append(piece("text", { class: "name", x: edge, y: c % 2 ? 30 : 16, "text-anchor": anchor }, axis.name));
-    for (const mark of scales[c].ticks) svg.append(piece("text", { class: "mark", x: x(c) + (c === columns.length - 1 ? 5 : -5), y: scales[c].at(mark) + 4, "text-anchor": c === columns.length - 1 ? "start" : "end" }, scales[c].text?.(mark) ?? short(mark)));
+    for (const mark of scales[c].ticks) svg.append(piece("text", { class: "mark", x: x(c) + (c === columns.length - 1 ? 5 : -5), y: scales[c].at(mark) + 4, "text-anchor": c === columns.length - 1 ? "start" : "end" }, cut(scales[c].text?.(mark) ?? short(mark), Math.floor(((c ? x(1) - x(0) : left) - 12) / 7))));
   });
   hover(svg, near, { left: 0, right: width });
   return svg;
 }
 
+// The values of an axis in their order, and the place of each cell among them.
+function places(axis) {
+  const values = axis.words.length ? axis.words.map((_, i) => i) : [...new Set(axis.values.filter((value) => value !== null))].sort((a, b) => a - b);
+  return { texts: values.map((value) => cut(axis.words.length ? axis.words[value] : short(value))), of: axis.values.map((value) => values.indexOf(value)) };
+}
+
+// Two axes of categories, or of few values each: a tile for each pair that has cells, and none where no run is.
+function tiles(found, a, b, width) {
+  const x = places(a), y = places(b), left = 16 + 7 * Math.max(...y.texts.map((text) => text.length)), height = Math.min(420, 110 + 44 * y.texts.length);
+  const box = { left, right: width - 12, top: 30, bottom: height - 50, edge: width - 4 };
+  const wide = (box.right - box.left) / x.texts.length, tall = (box.bottom - box.top) / y.texts.length, groups = new Map();
+  found.cells.forEach((cell, i) => { if (x.of[i] >= 0 && y.of[i] >= 0) groups.set(`${x.of[i]} ${y.of[i]}`, [...(groups.get(`${x.of[i]} ${y.of[i]}`) ?? []), cell]); });
+  const drawn = [...groups].map(([key, cells]) => { const [i, j] = key.split(" ").map(Number); return { i, j, cells, mean: cells.reduce((sum, cell) => sum + cell.best, 0) / cells.length }; });
+  const svg = canvas(width, height, `${SCORE} over ${a.name} and ${b.name}`), means = drawn.map((tile) => tile.mean), low = Math.min(...means), high = Math.max(...means), near = [];
+  const centre = (texts, from, step) => ({ at: (i) => from + (i + 0.5) * step, ticks: texts.map((_, i) => i), text: (i) => texts[i] });
+  frame(svg, box, centre(x.texts, box.left, wide), centre(y.texts, box.bottom, -tall), [a.name, b.name]);
+  svg.append(piece("rect", { class: "blank", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top }));
+  for (const tile of drawn) {
+    const px = box.left + tile.i * wide, py = box.bottom - (tile.j + 1) * tall, middle = { x: px + wide / 2, y: py + tall / 2 };
+    svg.append(piece("rect", { x: px + 1, y: py + 1, width: wide - 2, height: tall - 2, fill: tone((tile.mean - low) / (high - low || 1)), opacity: 0.55 }));
+    if (wide > 44) svg.append(piece("text", { class: "mark", x: middle.x, y: middle.y + 4, "text-anchor": "middle" }, short(tile.mean)));
+    near.push({ ...middle, text: `${x.texts[tile.i]}, ${y.texts[tile.j]}: ${short(tile.mean)} (${tile.cells.length} cell${tile.cells.length > 1 ? "s" : ""})` });
+  }
+  hover(svg, near, box);
+  return [svg, low, high, "A tile is the mean of its cells; where there is none, no run is."];
+}
+
 // Each patch has the mean of all cells, weighted by the inverse square of their distance: a picture, not a model.
-export function map(found, first, second, width) {
+function field(found, a, b, width) {
   const height = 420, box = { left: 70, right: width - 20, top: 30, bottom: height - 50, edge: width - 4 };
-  const a = found.axes[first], b = found.axes[second], x = axisScale(a, box.left, box.right), y = axisScale(b, box.bottom, box.top);
+  const x = axisScale(a, box.left, box.right), y = axisScale(b, box.bottom, box.top);
   const points = found.cells.map((cell, i) => a.values[i] === null || b.values[i] === null ? null : { x: x.at(a.values[i]), y: y.at(b.values[i]), best: cell.best, text: told(cell) }).filter(Boolean);
   const svg = canvas(width, height, `${SCORE} over ${a.name} and ${b.name}`), [low, high] = extent(points.map((point) => point.best));
   const wide = (box.right - box.left) / STEPS, tall = (box.bottom - box.top) / STEPS;
@@ -87,7 +118,13 @@ export function map(found, first, second, width) {
   for (const point of points) svg.append(piece("circle", { class: "spot", cx: point.x, cy: point.y, r: 3.5 }));
   frame(svg, box, x, y, [a.name + (a.log ? ", log scale" : ""), b.name + (b.log ? ", log scale" : "")]);
   hover(svg, points, box);
+  return [svg, low, high, "Between the cells the picture is interpolated."];
+}
+
+export function map(found, first, second, width) {
+  const a = found.axes[first], b = found.axes[second], few = (axis) => axis.words.length || new Set(axis.values).size <= TILES;
+  const [svg, low, high, how] = a.words.length || b.words.length || (few(a) && few(b)) ? tiles(found, a, b, width) : field(found, a, b, width);
   const where = made("div");
-  where.append(svg, made("p", `Blue ${short(low)} to orange ${short(high)}: ${SCORE}. Between the cells the picture is interpolated.`, "soft"));
+  where.append(svg, made("p", `Blue ${short(low)} to orange ${short(high)}: ${SCORE}. ${how}`, "soft"));
   return where;
 }

@@ -18,13 +18,13 @@ from analysis.tables.verdict import judge
 from cluster.plan.planner import plan
 from cse.site.content import RowId, Scale, Sheet, SheetState, Site
 from cse.tables.build import spec_of
-from cse.tables.explain import command, space_name
+from cse.tables.explain import command
 from cse.tables.lookup import space_of_sweep
 from cse.tables.paper_scale import name_scale
 from cse.tables.reproduction import Reproduction, add_left_out, judge_study
 from cse.tables.study import read_space, read_sweep, spell_terms
 from cse_train.data_paths import DataPaths
-from search_spaces.catalog import ALL, load_all, profiles
+from search_spaces.catalog import ALL, load_all, profiles, space_name
 from search_spaces.cell_names import setting
 from search_spaces.cells import PAPER_PROFILE, PART, Cell, ResolvedSpace, full_key, resolve, sweep_name
 from search_spaces.space import Space
@@ -179,7 +179,7 @@ def _page(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) ->
 
 def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
     """What trains the table again and prints it."""
-    words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved)]
+    words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved.space.file)]
     terms = read_terms(spec)
     words += [
         "--profile",

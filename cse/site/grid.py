@@ -11,6 +11,9 @@ from analysis.tables.columns import Verdict
 from analysis.tables.verdict import Verdicts
 from cse.site.content import Scale, Sheet, tone
 
+MEAN = "avg"
+"""The column over all others stands first, where nothing cuts it off."""
+
 
 @dataclass(frozen=True)
 class Value:
@@ -35,6 +38,8 @@ class SheetRow:
     seeds: str
     values: Sequence[Value]
     is_ours: bool
+    is_idle: bool
+    """Not run, in a table of which other rows are: folded until somebody asks."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ class SheetTable:
     """In the paper's order, those that are not trained last."""
     baselines: Sequence[Sequence[str]]
     """Our rows without training, which start where the runs start: a name, and a score for each column."""
+
+    @property
+    def idle(self) -> int:
+        """How many rows are folded."""
+        return sum(row.is_idle for row in self.rows)
 
 
 def values(table: Table) -> list[dict[str, Value]]:
@@ -72,22 +82,28 @@ def anchor(scale: str, row: int, column: str) -> str:
 def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> SheetTable:
     """The table; entries of ours lead to the runs behind them."""
     ours, texts = len(table.rows), text_columns(table)
+    columns = sorted(table.spec.columns, key=lambda column: column != MEAN)
+    lines = [{column: line[column] for column in columns} for line in values(table)]
+    places = list(map(list(table.spec.columns).index, columns))
+    some_run = any(value.ours for line in lines[:ours] for value in line.values())
     rows = []
-    for index, (printed, line) in enumerate(zip(grid(table, HTML)[1], values(table), strict=True)):
+    for index, (printed, line) in enumerate(zip(grid(table, HTML)[1], lines, strict=True)):
         keys = printed[:texts]
         if sheet.names:
             keys = [sheet.row_name(table.rows[index])] if index < ours else keys[:1]
         entries = [
             _add_verdict(value, verdicts.get((index, column)), index, column, scale) for column, value in line.items()
         ]
-        rows.append(SheetRow(keys, printed[texts], entries, index < ours))
+        is_ours = index < ours
+        is_idle = is_ours and some_run and not any(value.ours for value in line.values())
+        rows.append(SheetRow(keys, printed[texts], entries, is_ours, is_idle))
     return SheetTable(
         caption=". ".join(part for part in (sheet.where, sheet.metric) if part),
         axes=["row"] if sheet.names else list(table.spec.axes) or [NO_AXES],
-        columns=table.spec.columns,
+        columns=columns,
         has_seeds=scale is not None,
         rows=[*(rows[index] for index in sheet.order(table)), *rows[ours:]],
-        baselines=baseline_grid(table, HTML)[1],
+        baselines=[[line[0], *(line[place + 1] for place in places)] for line in baseline_grid(table, HTML)[1]],
     )
 
 

@@ -1,6 +1,7 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span
 from cse_train.evaluate.suites.registry import columns, is_known, metric_of, sense, span
 from search_spaces import cells
+from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.paper import Paper
@@ -95,7 +97,7 @@ def build_planned(
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
     made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
-    remarks += [] if published else _say_what_scores_them(resolved.space.id, lines, runs or [])
+    remarks += [] if published else _say_what_scores_them(space_name(resolved.space.file), lines, runs or [])
     return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
 
 
@@ -104,8 +106,9 @@ def _say_what_scores_them(space: str, lines: Sequence[RunValue], runs: Sequence[
     ours = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
     bare = {run.signature for run in ours if run.folder is None}
     lacking = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & bare
-    line = f"{number_of(len(lacking), 'run')} without a score came without files; cse run {space} --retrain-missing"
-    return [f"{line}, with the same settings and data, trains what lacks them again"] if lacking else []
+    line = f"{number_of(len(lacking), 'run')} without a score came without files"
+    command = shlex.join(["cse", "run", space, "--retrain-missing"])
+    return [f"{line}; {command}, with the same settings and data, trains what lacks them again"] if lacking else []
 
 
 def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:

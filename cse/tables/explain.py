@@ -17,7 +17,7 @@ from cse.tables.imported.metric import metric_of_runs, metric_of_spec, scale_of_
 from cse.tables.lookup import space_of_sweep
 from cse_train.fields import Json, Settings
 from cse_train.results import Protocol
-from search_spaces.catalog import catalog
+from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_argument, setting
 from search_spaces.cells import Cell, ResolvedSpace, full_key
 from search_spaces.paper import Paper
@@ -29,7 +29,7 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
     counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
     more = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
-    return run_command(space_name(resolved), profile, narrow(resolved, cell), counted, more)
+    return run_command(space_name(resolved.space.file), profile, narrow(resolved, cell), counted, more)
 
 
 def run_command(
@@ -180,10 +180,3 @@ def narrow(resolved: ResolvedSpace, cell: Cell) -> Settings:
     kept = {key: value for key, value in resolved.given().items() if key in flat}
     apart = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
     return {**kept, **{axis: flat[axis] for axis in (*axes, *apart)}}
-
-
-def space_name(resolved: ResolvedSpace) -> str:
-    """The space as a command takes it: a shipped ID, else its file."""
-    space = resolved.space
-    shipped = catalog().get(space.id)
-    return space.id if shipped is not None and shipped.resolve() == space.file.resolve() else str(space.file)

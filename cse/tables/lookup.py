@@ -2,6 +2,7 @@
 
 import filecmp
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from cluster.plan.signature import holds_encoder
 from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, Settings, nearest
 from cse_train.plugins import registry
-from search_spaces.catalog import catalog, load_space
+from search_spaces.catalog import catalog, load_space, space_name
 from search_spaces.cells import ResolvedSpace, resolve, setups
 from search_spaces.parse import parse_written
 from search_spaces.profiles import Profile, parse_profile
@@ -73,7 +74,8 @@ def require_files(row: RunRow, ledger: Ledger | None) -> Path:
     if source is not None:
         raise ConfigError([f"run without files: run={row.signature} was {source.line()}; name a copy of that folder"])
     if row.folder is None or not Path(row.folder).is_dir():
-        space = next(iter(_spaces_of(row.signature, ledger)), "SPACE") if ledger else "SPACE"
+        spaces = spaces_of_run(row.signature, ledger) if ledger else []
+        space = shlex.quote(space_name(spaces[0].space.file)) if spaces else "SPACE"
         raise ConfigError(
             [
                 f"run without files: run={row.signature} folder={row.folder}; its folder is gone: name another "
@@ -122,14 +124,6 @@ def spaces_of_run(signature: str, ledger: Ledger) -> list[ResolvedSpace]:
     linked = _links(signature, ledger)
     spaces = (space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.id in linked)
     return [space for space in spaces if space]
-
-
-def _spaces_of(signature: str, ledger: Ledger) -> list[str]:
-    """The spaces of the sweeps that have the run, as `cse run` takes them."""
-    shipped = {str(file.resolve()): name for name, file in catalog().items()}
-    sweeps = {sweep.id: sweep for sweep in ledger.sweeps()}
-    files = [str(sweeps[name].spec.file or "SPACE") for name in _links(signature, ledger)]
-    return [shipped.get(file, file) for file in files]
 
 
 def row_of(folder: Path, ledger: Ledger) -> RunRow | None:

@@ -25,7 +25,7 @@ from cluster.plan.match import match
 from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
-from cse.tables.paper_scale import Unlike, unlike_paper
+from cse.tables.paper_scale import Unlike, tell_unlike, unlike_paper
 from cse_train.files import replace_text
 from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name
 
@@ -100,9 +100,7 @@ class Reproduction:
     def _scale(self) -> str:
         if not self.unlike:
             return "Scale: the paper's own settings; the text of --train-file is taken to be the paper's"
-        names = list(self.unlike)
-        shown = ", ".join(names[:ROWS_NAMED]) + (" and others" if len(names) > ROWS_NAMED else "")
-        return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
+        return f"Scale: not the paper's ({tell_unlike(self.unlike)}), so directions are compared and not values"
 
     def lacking(self) -> list[str]:
         """Lines on missing runs and cells that lack an input; none for a whole table."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from analysis.ledger import Ledger, SweepRow, mask_password
 from analysis.render.verdicts import headline
@@ -25,6 +26,7 @@ from cse.tables.paper_scale import unlike_paper
 from cse.tables.reproduction import read_kept_cosines
 from cse_train.fields import Settings
 from search_spaces import cells
+from search_spaces.catalog import space_name
 from search_spaces.cells import ResolvedSpace
 
 
@@ -141,7 +143,7 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
     seeds = max((entry.n for row in made.rows for entry in row.entries.values()), default=0)
     return {
         "headline": headline(made, verdicts, same_scale=not unlike_paper(resolved), seconds=seconds),
-        "command": _spell_more_seeds(sweep, seeds, seeds + (more or 1), url) if undecided else "",
+        "command": _spell_more_seeds(resolved.space.file, sweep, seeds, seeds + (more or 1), url) if undecided else "",
         "open": [
             {"row": label(made.rows[at].key), "column": column, "reason": said.reason, "more_seeds": said.more_seeds}
             for (at, column), said in undecided
@@ -149,7 +151,7 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
     }
 
 
-def _spell_more_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
+def _spell_more_seeds(space: Path, sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
     """What trains more seeds of a table that has `seeds`; empty where its declared looks have all been taken."""
     spec, terms = sweep.spec, read_terms(sweep.spec)
     if terms.looks and seeds >= terms.looks[-1]:
@@ -157,7 +159,7 @@ def _spell_more_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None)
     words = [*spell_terms(terms), *(("--ledger", mask_password(url)) if url else ())]
     counted = None if terms.looks else range(wanted)
     settings = dict(sorted(spec.settings.items()))
-    command = run_command(spec.space or sweep.id, spec.profile, settings, counted, words)
+    command = run_command(space_name(space), spec.profile, settings, counted, words)
     return command.replace("cse run", "cse reproduce", 1)
 
 

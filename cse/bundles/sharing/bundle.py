@@ -33,7 +33,7 @@ def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs 
         raise ConfigError([f"no file: --to={to} {what}; name a file"])
     opened = ledgers.existing_ledger(ledger)
     if opened is None:
-        raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; cse run starts one, or name another"])
+        raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; cse demo starts one, or name another"])
     sweeps = None if ALL in names else sweeps_of(names, opened)
     contents = gather(opened, sweeps, with_pairs=pairs)
     if not contents.runs:

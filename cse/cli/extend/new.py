@@ -4,6 +4,7 @@ import importlib.resources
 import importlib.util
 import keyword
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,7 +29,8 @@ def new(
 ) -> None:
     """Write the commented start of a method, a space or a trainer, which trains as it is; overwrites nothing."""
     if method is not None and kind != "space":
-        raise ConfigError([f"option of a space: --method={method}; leave it out, or write cse new space"])
+        command = shlex.join(["cse", "new", "space", name, "--method", method])
+        raise ConfigError([f"option of a space: --method={method}; leave it out, or write {command}"])
     if not to.is_dir():
         raise ConfigError([f"no such folder: to={to}; make it first"])
     if problem := (method_problem if kind == "method" else space_problem)(name):
@@ -46,7 +48,8 @@ def new(
         with file.open("x", encoding="utf8") as opened:
             opened.write(text)
         print(f"wrote {file}")
-    print(f"next: cse check-method {file}" if kind == "method" else f"next: cse plan {file}; cse run {file}")
+    last = shlex.quote(str(file))
+    print(f"next: cse check-method {last}" if kind == "method" else f"next: cse plan {last}; cse run {last}")
 
 
 def method_problem(name: str) -> str | None:

@@ -51,7 +51,7 @@ def train(
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
     if method.endswith(SPACE_ENDINGS):
         what = f"no method: method={method} is a space, of methods or of a trainer of your own"
-        raise ConfigError([f"{what}; cse run {method} trains its runs"])
+        raise ConfigError([f"{what}; cse run {shlex.quote(method)} trains its runs"])
     methods.require(method)
     given, files = read_settings(arguments.settings(settings), Path.cwd())
     paths = add_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)
@@ -67,7 +67,8 @@ def train(
     state = RunState.STOPPED if outcome.stopped else RunState.DONE
     print(f"{state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
     dev = next((shlex.quote(file.text()) for file in files if file.role == "dev"), run.train.dev)
-    print(f"score it: cse eval {folder} --suite {dev}   use it: cse export {folder} --to MODEL")
+    named = shlex.quote(str(folder))
+    print(f"score it: cse eval {named} --suite {dev}\nuse it: cse export {named} --to MODEL")
 
 
 def configuration(method: str, profile: str | None, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -172,7 +172,7 @@ def export(
 
 def _require(ledger: Ledger | None) -> Ledger:
     if ledger is None:
-        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse run starts one, or name another"])
+        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse demo starts one, or name another"])
     return ledger
 
 

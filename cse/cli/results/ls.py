@@ -12,7 +12,7 @@ STATES_SHOWN = (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAIL
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
     """List the sweeps of a ledger and how far each is."""
     rows = list_sweeps(existing_ledger(ledger))
-    print(listing(rows, form, "no sweeps yet: cse run E7 starts one", spare=("other",)))
+    print(listing(rows, form, "no sweeps yet: cse demo starts one", spare=("other",)))
 
 
 def list_sweeps(opened: Ledger | None) -> list[dict[str, object]]:

@@ -97,7 +97,7 @@ def _is_space(name: str) -> bool:
 
 def _there(ledger: Ledger | None) -> Ledger:
     if ledger is None:
-        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse run starts one, or name another"])
+        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse demo starts one, or name another"])
     return ledger
 
 

@@ -1,5 +1,6 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,7 @@ def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOpti
     follower = Follower(ledgers.connect_ledger(ledger))
     sweeps = follower.overview().sweeps
     if name is None:
-        shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
+        shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse demo starts one"
         print(dump_json([short(row) for row in sweeps]) if form == "json" else screen.prose(shown, "    "))
         return
     named = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
@@ -60,7 +61,8 @@ def choose(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepP
     named = [row for row in sweeps if row.id in names]
     if not any(row.runs for row in named):
         name = named[0].id
-        raise ConfigError([f"no runs: sweep={name}, {lacking(named[0].missing_input)}; cse plan {name} says why"])
+        why = f"cse plan {shlex.quote(name)} says why"
+        raise ConfigError([f"no runs: sweep={name}, {lacking(named[0].missing_input)}; {why}"])
     return named
 
 

@@ -27,7 +27,7 @@ def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, f
     """List runs: one row per (cell, seed), failed ones too."""
     rows = list_runs(existing_ledger(ledger), sweep, state, form)
     spare = ("folder or reason", "dev", "corpus", "version", "examples", "method")
-    print(listing(rows, form, "no runs yet: cse run E7 starts some", spare=spare))
+    print(listing(rows, form, "no runs yet: cse demo starts some", spare=spare))
 
 
 def list_runs(

@@ -1,6 +1,7 @@
 """`cse ablate`: the best configuration of a sweep, or a run's, without each of its components in turn."""
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,7 +68,7 @@ def ablate(
         worth = ablations.compare_components(request.resolved, opened, request.seeds)
         print(show_worth(worth, request.resolved.space, form), end="")
         if form is None:
-            print(f"\nthe table: cse table {file}")
+            print(f"\nthe table: cse table {shlex.quote(str(file))}")
     return code or exit.DONE
 
 

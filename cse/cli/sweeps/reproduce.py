@@ -26,7 +26,7 @@ from cse.experiments.request import Work
 from cse.tables import reproduction
 from cse.tables.study import spell_terms
 from cse_train.fields import ConfigError
-from search_spaces.catalog import load_all
+from search_spaces.catalog import load_all, space_name
 
 with deferred(__name__):
     from cse.experiments import baselines as untrained
@@ -199,7 +199,7 @@ def _judge_table(
     elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
     if baselines_too:
         untrained.ensure(request.resolved, ledger, request.paths)
-    command = spell_command(space.id, given, request.terms)
+    command = spell_command(space_name(request.resolved.space.file), given, request.terms)
     return reproduction.gather(space, request.seeds, ledger, command, elsewhere, request.terms)
 
 

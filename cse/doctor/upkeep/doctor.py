@@ -8,7 +8,7 @@ import typer
 
 from analysis.render.documents import dump_json
 from cluster.runtime.storage import inputs_of
-from cse.cli import exit, ledgers
+from cse.cli import exit, ledgers, screen
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
@@ -94,7 +94,7 @@ def doctor(
     if form == "json":
         print(dump_json([dataclasses.asdict(finding) for finding in findings]))
     else:
-        print(text(findings))
+        print(screen.prose(text(findings), indent="  "))
     return exit.MISTAKE if stops(findings) else exit.DONE
 
 
@@ -117,7 +117,7 @@ def repair_ledger(given: SweepArguments, yes: bool) -> int:
     for item in broken:
         if yes:
             item.do()
-        print(item.line)
+        print(screen.prose(item.line, indent="  "))
     print(f"{len(broken)} {'put right' if yes else 'would be put right; --yes does it'}")
     return exit.DONE
 
@@ -136,7 +136,7 @@ def examine(given: SweepArguments, space: str | None) -> list[Finding]:
     findings += checks.ray_disk(Path("/tmp/ray"))
     findings += checks.try_check("ledger", lambda: checks.check_ledger(url))
     is_program = resolved is not None and resolved.own_loop is not None
-    findings += absent or ([] if is_program else checks.data(paths))
+    findings += absent or ([] if is_program else checks.data(paths, alone=resolved is None))
     if resolved is not None:
         seeds = range(given.seeds) if given.seeds else resolved.space.seeds
         findings += needs(resolved, seeds, paths, options.workers)

@@ -1,6 +1,7 @@
 """`cse data`: public data sets, listed or fetched into the folder that `--data` names."""
 
 import os
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -52,7 +53,8 @@ def data(
         got = getting.get(data_set, to, mirror=mirror, update=update, tell=tell)
         files = f"{got.files} file{'s' * (got.files != 1)}, {size(got.bytes)}"
         tell(f"{files}, {'written' if got.new else 'there already'}; licence {data_set.licence}")
-    print(f"use it: --data {to}" + ("" if os.environ.get("CSE_DATA") else f", or export CSE_DATA={to.absolute()}"))
+    named, whole = shlex.quote(str(to)), shlex.quote(str(to.absolute()))
+    print(f"use it: --data {named}" + ("" if os.environ.get("CSE_DATA") else f", or export CSE_DATA={whole}"))
 
 
 def _tell(name: str, line: str) -> None:

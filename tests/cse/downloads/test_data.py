@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -209,6 +210,35 @@ def test_a_disk_that_fills_is_one_line_and_the_same_command_goes_on(publisher, t
     monkeypatch.setattr(fetch, "_go_on", real)
     assert got(tmp_path, "wiki1m", mirror=publisher.url) == 0
     assert publisher.asked[-1][2] == "bytes=1000-"
+
+
+def test_the_hub_s_library_finds_the_disk_too_small_and_one_line_names_the_file(tmp_path, capsys, monkeypatch):
+    def fills(*given: str, **more: object) -> str:
+        warnings.warn("Not enough free disk space to download the file.", stacklevel=1)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(fetch, "hf_hub_download", fills)
+    with warnings.catch_warnings(record=True) as warned:
+        assert got(tmp_path, "wiki1m") == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert warned == [] and line.startswith(f"cse: disk full: file={tmp_path}/.downloads/0-wiki1m_for_simcse.txt; ")
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(publisher, tmp_path, capsys, monkeypatch):
+    def refuse(self: Path, *given: object, **more: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert got(tmp_path, "nli", mirror=publisher.url) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("cse: cannot use a file: file=") and "(Read-only file system)" in line
+
+
+def test_a_damaged_lock_file_is_one_line(publisher, tmp_path, capsys):
+    (tmp_path / "data.lock.json").write_text("{", encoding="utf8")
+    assert got(tmp_path, "nli", mirror=publisher.url) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith(f"cse: damaged lock file: file={tmp_path}/data.lock.json") and publisher.asked == []
 
 
 def test_a_file_in_the_place_of_a_folder_is_one_line(publisher, tmp_path, capsys):

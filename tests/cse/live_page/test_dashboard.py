@@ -115,6 +115,7 @@ def test_runs_cells_and_one_run_are_asked_for_by_themselves(server: DashboardSer
     assert [cell["best"] for cell in folded["page"]] == [55.5, 44.0, None, None]
     cells = json.loads(asked(server, "/api/cells?sweep=E7")[1])
     assert [cell["best"] for cell in cells["cells"]] == [55.5, 44.0] and cells["axes"][0]["values"] == [0, 0.1]
+    assert cells["importance"] == [], "too few runs"
     run = json.loads(asked(server, "/api/run?run=run0")[1])
     assert run["settings"]["train.examples"] == 1000 and run["settings"]["method"] == "simcse"
     assert run["points"] == [

@@ -33,7 +33,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "results").mkdir()
     write(folder / "results", 2000, 10)
     ledger = str(folder / "results" / "ledger.db")
-    assert main(["import", str(REPO / "docs" / "results" / "bundles" / "E7.jsonl.gz"), "--ledger", ledger]) == 0
+    for bundle in ("E7", "words_simcse", "systems", "tiny"):
+        assert main(["import", str(REPO / f"docs/results/bundles/{bundle}.jsonl.gz"), "--ledger", ledger]) == 0
     with dashboard(folder) as served:
         yield served
 
@@ -130,6 +131,46 @@ def test_what_is_undecided_comes_with_the_command_that_adds_seeds(browser: Any, 
     assert "cse reproduce E7 --profile wiki_small --seeds 9" in text and text.count("more seeds would decide it") == 7
 
 
+@pytest.mark.parametrize("screen", ["desk", "phone"])
+def test_the_list_of_sweeps_is_filtered_and_on_a_phone_folded(browser: Any, address: str, screen: str) -> None:
+    """The first curve is within reach on either."""
+    opened(browser, address, "sweep=rows", screen)
+    top = browser.execute_script("return document.querySelector('#curves').getBoundingClientRect().top")
+    assert top < 700 and browser.execute_script("return document.getElementById('list').open") == (screen == "desk")
+    unfold(browser)
+    cards = (
+        "return [...document.querySelectorAll('#sweeps button')].filter(b => b.checkVisibility()).map(b => b.innerText)"
+    )
+    every = browser.execute_script(cards)
+    assert browser.execute_script(TEXT, "number") == f"{len(every)} sweeps" and len(every) > 8
+    browser.find_element("id", "named").send_keys("pooler SIMCSE")
+    (card,) = browser.execute_script(cards)
+    assert card.startswith("S7@tiny")
+    time.sleep(3)  # the next answer keeps the filter
+    assert browser.execute_script(cards) == [card]
+    browser.execute_script("document.querySelector('#sweeps button:not([hidden])').click()")
+    wait_for(lambda: browser.execute_script(TEXT, "name").startswith("S7@tiny"), 10)
+    assert browser.execute_script("return document.getElementById('list').open") == (screen == "desk")
+
+
+def test_curves_have_a_legend_and_say_when_training_gained_nothing(browser: Any, address: str) -> None:
+    opened(browser, address, "sweep=rows")
+    wait_for(lambda: browser.execute_script(TEXT, "legend"), 10)
+    legend = browser.execute_script(TEXT, "legend")
+    assert "best: dup_rate=" in legend and "the best others of 2000 runs (23)" in legend and "No run" not in legend
+    assert len(browser.find_elements("css selector", "#curves polyline.first")) == 1
+    opened(browser, address, "sweep=D7@wiki_tiny")
+    wait_for(lambda: "read no direction" in browser.execute_script(TEXT, "legend"), 10)
+
+
+def test_categories_are_tiles_and_what_axes_explain_is_told(browser: Any, address: str) -> None:
+    opened(browser, address, "sweep=S7@tiny&figure=map")
+    wait_for(lambda: "A tile is the mean of its cells" in browser.execute_script(TEXT, "figure"), 10)
+    assert len(browser.find_elements("css selector", "#figure rect:not(.blank)")) == 2 * 5
+    shares = browser.execute_script(TEXT, "shares")
+    assert re.search(r"explains: objective with corpus \d\d%, pooler \d+%; seeds alone reach", shares), shares
+
+
 def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any, address: str) -> None:
     opened(browser, address, "sweep=rows")
     assert browser.execute_script(TEXT, "failures") == "4 × loss is nan after 6400 examples; lower train.learning_rate"
@@ -151,7 +192,11 @@ def test_failures_stand_by_reason_and_an_open_log_keeps_its_scroll(browser: Any,
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize(
-    "where", ["sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7@wiki_small"]
+    "where",
+    [
+        *("sweep=rows&fold=1", "sweep=rows&figure=parallel", "sweep=rows&figure=map", "sweep=E7@wiki_small"),
+        *("sweep=S7@tiny", "sweep=S7@tiny&figure=parallel", "sweep=S7@tiny&figure=map"),
+    ],
 )
 def test_every_text_is_readable(browser: Any, address: str, where: str, screen: str) -> None:
     browser.get_log("browser")

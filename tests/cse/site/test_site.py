@@ -220,7 +220,7 @@ def test_equal_sites_are_equal_bytes(folder: Path, site: Site) -> None:
     }
 
 
-@pytest.mark.parametrize("view", ["ours", "paper", "delta", "every"])
+@pytest.mark.parametrize("view", ["both", "ours", "paper", "delta", "every"])
 def test_every_table_with_verdicts_has_its_radios(folder: Path, view: str) -> None:
     page = pages(folder)["tables/S3.html"]
     assert len(page.all("input", type="radio", **{"class": f"show-{view}"})) == 1

@@ -101,8 +101,10 @@ def test_filters_stand_in_the_address(browser: Any, folder: Path) -> None:
 
 def test_radios_work_by_keyboard_and_an_entry_opens_its_runs(browser: Any, folder: Path) -> None:
     shown(browser, (folder / "tables" / "S3.html").as_uri())
+    assert set(browser.execute_script(SHOWN)) == {"ours", "paper"}
+    browser.find_element("css selector", ".show-both").send_keys(RIGHT)
     assert set(browser.execute_script(SHOWN)) == {"ours"}
-    browser.find_element("css selector", ".show-ours").send_keys(RIGHT)
+    browser.switch_to.active_element.send_keys(RIGHT)
     assert set(browser.execute_script(SHOWN)) == {"paper"}
     browser.switch_to.active_element.send_keys(RIGHT)
     assert set(browser.execute_script(SHOWN)) == {"delta"}
@@ -115,6 +117,22 @@ def test_radios_work_by_keyboard_and_an_entry_opens_its_runs(browser: Any, folde
     link.send_keys(ENTER)
     assert browser.execute_script(block, target) is True
     assert browser.find_element("css selector", f"{target}").is_displayed()
+
+
+def test_a_wide_table_begins_with_the_mean_and_folds_rows_that_were_not_run(browser: Any, folder: Path) -> None:
+    shown(browser, (folder / "tables" / "systems.html").as_uri(), "phone")
+    rows = "return [...document.querySelectorAll('.sheet tr.idle')].map(r => r.checkVisibility())"
+    folded = browser.execute_script(rows)
+    assert folded and not any(folded)
+    box = browser.find_element("css selector", ".show-idle")
+    assert box.find_element("xpath", "..").text == f"{len(folded)} rows not run"
+    box.click()
+    assert all(browser.execute_script(rows))
+    heads = "return [...document.querySelectorAll('.sheet thead')].map(t => t.innerText.trim().split(/\\s+/))"
+    shown(browser, (folder / "tables" / "E2.html").as_uri(), "phone")
+    assert {head.index("avg") - ("n" in head) for head in browser.execute_script(heads)} == {1}
+    name = "const r = document.querySelector('.sheet tbody tr'); r.closest('.sheet').parentElement.scrollLeft = 300;"
+    assert browser.execute_script(f"{name} return r.querySelector('th').getBoundingClientRect().left") >= 0
 
 
 def test_without_script_all_is_there(browser: Any, folder: Path) -> None:

@@ -22,7 +22,7 @@ def test_two_tables_share_runs_and_each_is_judged(capsys: pytest.CaptureFixture[
     assert "8 runs: 0 already in the ledger, 8 to run" in out
     assert "**A1 · A1, made for a test**" in out and "**B1 · B1, made for a test**" in out
     assert "same direction" in out and "reproduced" not in out
-    assert "Scale: not the paper's (" in out
+    assert "Scale: not the paper's (other learning_rate, adamw, evaluations, generator), so directions are" in out
     assert "8 runs, 4 of them shared with other tables here; 8 attempts, 1,024 training examples, 16 s" in out
     order = "generated_dev:40: undecided; tau 0.33, interval 0.33 to 0.33 over seeds, 4 rows"
     assert f"{order}; a random order gets as far 75% of the time" in out
@@ -33,7 +33,7 @@ def test_two_tables_share_runs_and_each_is_judged(capsys: pytest.CaptureFixture[
     assert found["cost"] == {"runs": 8, "attempts": 8, "examples": 1024, "seconds": 16.0, "shared": 4}
     assert {"what": "commit", "value": "c0ffee", "runs": "8"} in found["environment"]
     assert found["ordering"][0]["rows"] == 4 and len(found["ordering"][0]["pairs"]) == 6
-    assert found["command"] == "cse reproduce A1" and not found["same_scale"]
+    assert found["command"] == f"cse reproduce {Path('A1.yaml').absolute()}" and not found["same_scale"]
 
 
 def test_a_table_is_there_while_others_still_train(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
