@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, RunRow, sweeps_named
 from analysis.run_folder import RunFolder
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
@@ -13,15 +13,15 @@ from cse_train.backbone.folders import find_hub_model, list_encoders
 from cse_train.fields import ConfigError
 
 with deferred(__name__):
-    from cse.tables import lookup
+    from cse.tables import lookup, selection
     from cse_train import checkpoint
 
 Model = Annotated[
     str,
     typer.Argument(
         metavar="PATH|RUN",
-        help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder, "
-        "or such a model's name on the hub; a shipped encoder; a text file of word vectors.",
+        help="A run's folder, signature or sweep (what `cse best` picks); a transformers or sentence-transformers "
+        "folder, or such a model's name on the hub; a shipped encoder; a text file of word vectors.",
     ),
 ]
 Pooler = Annotated[
@@ -57,9 +57,24 @@ def find_folder(name: str) -> Path | None:
 
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
-    """The folder that a run's name means. ConfigError for none, CorruptCheckpoint for one with another run's model."""
-    folder = lookup.run_folder(name, ledger)
+    """The folder of a path that exists, of the run whose signature starts so, or of what `cse best` picks of a sweep.
+
+    ConfigError for none, CorruptCheckpoint for one with another run's model.
+    """
+    if Path(name).is_dir():
+        folder = Path(name).resolve()
+    elif row := (lookup.find_run(name, ledger) or _pick(name, ledger)) if ledger else None:
+        folder = lookup.require_files(row, ledger)
+    else:
+        raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     row = lookup.row_of(RunFolder.around(folder).path, ledger) if ledger else None
     if row is not None:
         checkpoint.require_own(folder, row.signature)
     return folder
+
+
+def _pick(name: str, ledger: Ledger) -> RunRow | None:
+    """The best run of the best cell of the sweeps of this name; None where none has a finished run."""
+    ranked = (selection.rank_cells(ledger, sweep.id) for sweep in sweeps_named(name, ledger.sweeps()))
+    picked = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)
+    return picked.best_run if picked else None

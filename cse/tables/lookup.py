@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
+from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.plan.signature import holds_encoder
@@ -53,19 +53,6 @@ def _links(signature: str, ledger: Ledger) -> dict[str, tuple[Settings, list[str
         if cell is not None:
             links_by_sweep[sweep.id] = (cell, [link.signature for link in links if link.cell == cell])
     return links_by_sweep
-
-
-def run_folder(name: str, ledger: Ledger | None) -> Path:
-    """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep or a space."""
-    if os.path.isdir(name):
-        return Path(name).resolve()
-    row = find_run(name, ledger) if ledger else None
-    if row is None and ledger is not None:
-        named = sweeps_named(name, ledger.sweeps())
-        row = best_of(run for sweep in named for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE]))
-    if row is None:
-        raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
-    return require_files(row, ledger)
 
 
 def require_files(row: RunRow, ledger: Ledger | None) -> Path:

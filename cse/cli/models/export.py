@@ -20,7 +20,7 @@ with deferred(__name__):
 Layout = Literal["sentence-transformers", "hf"]
 """Whose folder layout is written."""
 
-Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (its best run).")]
+Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (what `cse best` picks).")]
 To = Annotated[Path, typer.Option(help="The folder to write.")]
 PushToHub = Annotated[
     str | None, typer.Option(help="OWNER/NAME on the Hugging Face hub, which gets the folder.", show_default=False)

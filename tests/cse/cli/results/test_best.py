@@ -11,6 +11,7 @@ import pytest
 from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
+from cse.cli import model_options
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
@@ -71,6 +72,13 @@ def test_a_pick_of_fewer_seeds_says_so(capsys: pytest.CaptureFixture[str], ledge
     book(ledger, 10, 2, 50.0)
     said = " ".join(printed(capsys, "best", "mine").split())
     assert "of the pick: 2 seeds, where temperature=10 has 3: a mean of few seeds is high by luck more often" in said
+
+
+def test_a_sweep_names_the_run_of_the_pick_and_no_lucky_one(ledger: Ledger) -> None:
+    """`cse export` took the highest run of all cells, whatever `cse best` picked by the mean."""
+    book(ledger, 3, 2, 70.0)
+    Path("runs", "cell3-seed2").mkdir(parents=True)
+    assert model_options.run_folder("mine", ledger) == Path("runs", "cell11-seed1").resolve()
 
 
 def test_the_pick_stands_beside_what_fewer_cells_would_have_given(
