@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger, LedgerError, RunRow
 from cse_train import checkpoint
 from tests.cluster_real.postgres import PASSWORD, USER, Postgres
 from tests.cluster_real.processes import wait_until
@@ -44,10 +44,11 @@ def make_long(folder: Path) -> None:
 
 
 def rows(folder: Path) -> list[RunRow]:
-    file = folder / "results" / "ledger.db"
-    if not file.exists():
+    """None before the driver has made its ledger, whose file is there a moment before its tables."""
+    try:
+        ledger = Ledger.open(folder / "results" / "ledger.db", create=False)
+    except LedgerError:
         return []
-    ledger = Ledger.open(file, create=False)
     found = list(ledger.runs())
     ledger.close()
     return found
