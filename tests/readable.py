@@ -39,11 +39,15 @@ return [...document.querySelector(arguments[0] || 'body').querySelectorAll('*')]
     && element.scrollWidth > element.clientWidth + 1 && !element.matches('svg, svg *');
 }).map(element => element.outerHTML.slice(0, 80));
 """
+LOADED = "return document.body !== null && document.readyState === 'complete'"
+"""A machine that is short of time answers before a page has its body."""
 WIDTH = "return document.documentElement.scrollWidth"
 
 
 def shown(browser: Any, url: str, screen: str = "desk", media: str = "screen") -> None:
     """Open a page on a screen."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
     width, scheme = SCREENS[screen]
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     feature = {"name": "prefers-color-scheme", "value": scheme}
@@ -51,6 +55,7 @@ def shown(browser: Any, url: str, screen: str = "desk", media: str = "screen") -
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
     browser.get("about:blank")
     browser.get(url)
+    WebDriverWait(browser, 60).until(lambda here: here.execute_script(LOADED))
 
 
 def unfold(browser: Any) -> None:
