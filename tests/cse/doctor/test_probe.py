@@ -152,7 +152,7 @@ def test_a_part_of_a_card_is_advised_with_a_word_on_mps(somewhere: Path, monkeyp
     options = SweepOptions(storage=Path("/runs"), gpus_per_worker=0.5)
     *_, shape, shared = probe.probe(resolve(load_space("mine.yaml"), None, {}), DataPaths(), options)
     assert [options.gpus_per_worker for options in asked] == [1], "it is measured on a whole card"
-    assert shape.line.endswith("cse run mine --max-concurrent 3 --gpus-per-worker 0.3333")
+    assert shape.line.endswith(f"cse run {Path('mine.yaml').resolve()} --max-concurrent 3 --gpus-per-worker 0.3333")
     assert "take turns" in shared.line and "nvidia-cuda-mps-control -d" in shared.line
 
 
@@ -191,7 +191,7 @@ def test_a_probe_tells_what_was_measured_and_how_to_run(
     said = capsys.readouterr().out
     assert "temperature=0.05: 160 examples in 4.0 s, at most 1.5 GB" in said
     assert "a whole run at this speed, alone on the machine: about 16 s" in said
-    assert "; cse run mine --max-concurrent " in said
+    assert f"; cse run {Path('mine.yaml').resolve()} --max-concurrent " in said
 
 
 @pytest.mark.parametrize("train", [card_peak.train, trainer_run.train], ids=["probe", "own trainer"])
@@ -210,6 +210,6 @@ def test_a_real_probe_measures_a_group(
     monkeypatch.setattr(probe, "measure", lambda *given: measured.append(measure(*given)) or measured[0])
     Path("mine.yaml").write_text(SPACE)
     assert main(["doctor", "mine.yaml", "--probe", "--set", "train.examples=320"]) == 0
-    assert "; cse run mine --max-concurrent " in capsys.readouterr().out
+    assert f"; cse run {Path('mine.yaml').resolve()} --max-concurrent " in capsys.readouterr().out
     assert measured[0].examples == 320 and measured[0].seconds > 0
     assert 0.3 < measured[0].group_gb < 8

@@ -84,7 +84,7 @@ def test_the_page_and_the_terminal_tell_the_same(
     sweep = json.loads(text)["sweep"]
     assert code == 200
     assert sweep["counts"] == {"done": 1, "running": 1, "failed": 1, "unclaimed": 1}
-    assert sweep["share"] == pytest.approx((1 + 0.5 + 1 + 0) / 4)
+    assert sweep["share"] == pytest.approx((1 + 0.5 + 0 + 0) / 4)
     assert (sweep["best"], sweep["best_run"]) == (55.5, "dup_rate=0 seed 0")
     assert sweep["seconds_left"] >= 0 and sweep["dashboard"] == "127.0.0.1:8265"
     assert [curve["points"] for curve in sweep["curves"]] == [[[480, 44.0]], [[480, 40.0], [960, 55.5]]]

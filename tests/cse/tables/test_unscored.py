@@ -18,7 +18,7 @@ evaluate: [SUITE]
 space:
   method.dup_rate: {grid: [0.32]}
 """
-TOLD = "5 runs without a score came without files; cse run again --retrain-missing, with the same settings and data, "
+TOLD = "5 runs without a score came without files; cse run {space} --retrain-missing, with the same settings and data, "
 
 
 @pytest.mark.parametrize(("suite", "lines"), [("repetition", 1), ("sts_dev", 0)])
@@ -30,4 +30,4 @@ def test_the_page_says_what_trains_them_again(
     Path("again.yaml").write_text(SPACE.replace("SUITE", suite), encoding="utf8")
     capsys.readouterr()
     assert main([command, "again.yaml", "--data", str(data_dir)]) == 0
-    assert capsys.readouterr().out.count(TOLD) == lines
+    assert capsys.readouterr().out.count(TOLD.format(space=Path("again.yaml").resolve())) == lines

@@ -36,7 +36,7 @@ def test_rows_that_are_decided_get_no_more_seeds(capsys: pytest.CaptureFixture[s
     plain = json.loads(Path("tables/A1.json").read_text(encoding="utf8"))
     assert plain["looks"] == [3, 5, 8] and plain["cost"]["runs"] == len(asked)
     assert "Looks: after 3, 5, 8 seeds of every row that is not decided yet" in out
-    assert "Repeat: `cse reproduce A1 --until decided --max-seeds 8`" in out
+    assert f"Repeat: `cse reproduce {Path('A1.yaml').resolve()} --until decided --max-seeds 8`" in out
     with contextlib.closing(Ledger.open("sqlite:///results/ledger.db")) as ledger:
         assert ledger.sweep_spec("A1").looks == [3, 5, 8]
         assert len(ledger.cells("A1")) == len(asked), "no run is linked that nobody wants"
@@ -104,5 +104,5 @@ def test_mistakes_in_looks_are_one_line(capsys: pytest.CaptureFixture[str], argv
 def test_a_wider_margin_makes_ties(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
     sweeps.noise = 0.05
     out, _ = given(capsys, space("A1", 0.1, 0.4), "--yes", "--seeds", "8", "--margin", "3")
-    assert "Repeat: `cse reproduce A1 --margin 3 --seeds 8`" in out
+    assert f"Repeat: `cse reproduce {Path('A1.yaml').resolve()} --margin 3 --seeds 8`" in out
     assert "same direction" in out, "a direction that is sure is said before a tie"
