@@ -17,6 +17,15 @@ from tests.run_values import score_of
 
 FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
+OWN_SPACE = """version: 1
+id: own
+method: simcse
+seeds: 1
+dev: mydev.csv
+set: {train.encoder: wiki-l1-h64, train.corpus: generated}
+space: {method.temperature: {grid: [0.05]}}
+"""
+
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
@@ -62,3 +71,27 @@ def test_the_command_prints_both_scores_and_writes_the_card(
     assert scores.startswith("generated_dev:20: checkpoint ") and ", reloaded with transformers " in scores
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf8")
     assert "| run signature | aaaaaa |" in card and "mean 61.00" in card and "| sts_test | 58.50 |" in card
+
+
+def test_a_run_is_scored_on_its_own_dev_file(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said that the file is not here, and scored generated pairs, wherever the file lay."""
+    pairs = [(f"a red house {n}", f"a {'red' if n % 2 else 'blue'} house {n}", n % 5) for n in range(20)]
+    rows = [f"{first},{second},{score}" for first, second, score in pairs]
+    (tmp_path / "mydev.csv").write_text("\n".join(["sentence1,sentence2,score", *rows]), encoding="utf8")
+    (tmp_path / "own.yaml").write_text(OWN_SPACE, encoding="utf8")
+    run = parse_run(FLAT | {"train.dev": "mydev"})
+    told = {"identity": {}, "provenance": {}}
+    ledger.record_sweep("own", SweepSpec({"space": "own", "file": str(tmp_path / "own.yaml")}))
+    ledger.link("own", [("dddddd", {"method.temperature": 0.05}, 0)])
+    claim = ledger.claim("dddddd", run.flat(), method="simcse", seed=0, owner="me", **told)
+    assert claim is not None
+    ended = {"examples": 64, "best": 60.0, "best_examples": 32, "seconds": 1.0}
+    ledger.finish(claim, "done", folder=tmp_path / "dddddd", **ended)
+    model = simcse.SimCSE.build(run.options, load_backbone(run.train.encoder))
+    save_best(tmp_path / "dddddd", run, model, {"best": 60.0, "best_examples": 32})
+    where = ("--ledger", str(tmp_path / "ledger.db"), "--to", str(tmp_path / "out"), "--format", "hf")
+    assert main(["export", str(tmp_path / "dddddd"), *where]) == 0
+    said = capsys.readouterr().out
+    assert "mydev: checkpoint " in said and "not here" not in said
