@@ -63,3 +63,26 @@ def test_a_handler_that_raises_nothing_is_called_at_once() -> None:
             assert seen == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_handler_that_puts_another_in_its_place_is_held_all_the_same() -> None:
+    """As a sweep's does at a second Ctrl-C; a third one then ends nothing before its time either."""
+    reached: list[int] = []
+
+    def replaced(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        raise KeyboardInterrupt
+
+    def start() -> None:
+        with interrupts_held():
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGINT)
+                reached.append(1)
+
+    before = signal.signal(signal.SIGINT, replaced)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert len(reached) == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
