@@ -6,14 +6,12 @@ takes the picture of README.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cse.cli.app import main
-from tests.chromium import chromium
 from tests.cluster.monitor.watching import keep_picture
 from tests.conftest import REPO
 from tests.readable import SCREENS, axe_source, faults, shown, unfold, violations
@@ -28,14 +26,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bundles = sorted(map(str, (REPO / "docs" / "results" / "bundles").glob("*.jsonl.gz")))
     assert len(bundles) > 5 and main(["site", *bundles, "--to", str(made)]) == 0
     return made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(1280, 1000) as opened:
-        opened.set_page_load_timeout(600)
-        opened.set_script_timeout(600)
-        yield opened
 
 
 @pytest.fixture(scope="module")

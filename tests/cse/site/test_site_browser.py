@@ -5,13 +5,11 @@ axe-core comes from the npm registry into a temporary folder, or from the file t
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.chromium import chromium
 from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, axe_source, shown, unfold, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -22,14 +20,6 @@ CARDS = "return [...document.querySelectorAll('.card')].filter(card => card.chec
 SHOWN = (
     "return [...document.querySelectorAll('.sheet td > span')].filter(s => s.checkVisibility()).map(s => s.className)"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(1280, 1000) as opened:
-        opened.set_page_load_timeout(600)
-        opened.set_script_timeout(600)
-        yield opened
 
 
 @pytest.mark.parametrize("screen", SCREENS)
