@@ -61,6 +61,12 @@ def test_help_and_listings_start_without_torch_and_ray() -> None:
         assert heavy not in loaded
 
 
+def test_the_list_of_commands_waits_for_no_database() -> None:
+    code = "import sys; from cse.cli.app import main; main(['--help']); print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "Plan and train" in loaded and not [heavy for heavy in ("sqlalchemy", "pydantic") if f"'{heavy}'" in loaded]
+
+
 def test_help_and_mistakes_of_every_command_wait_for_no_library() -> None:
     calls = "[main([name, '--help']) for name in command_files()]; main(['run', 'E77']); main(['train', 'simsce'])"
     code = f"import sys; from cse.cli.app import command_files, main; {calls}; print(sorted(sys.modules))"
