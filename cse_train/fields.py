@@ -57,7 +57,7 @@ class Range:
         return {**handler(core_schema), **{word: bound for word, bound in words.items() if bound is not None}}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)  # by which one it is: every run of a ledger looks its settings up
 class Added:
     """A field that came later. `before`: what every run did until then; `within`: null there makes it mean nothing."""
 

@@ -74,6 +74,8 @@ class Table:
     """In what rows differ beside the axes."""
     apart: str = ""
     """The same in a line, where it is not the table's own rows that differ."""
+    _scales: dict[str, MetricScale] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Of each column that was asked for: every row asks, and reading all rows for each is quadratic."""
 
     @property
     def named(self) -> list[str]:
@@ -83,9 +85,12 @@ class Table:
 
     def scale(self, column: str) -> MetricScale:
         """What a column's numbers mean."""
-        printed = [row.entries[column].published for row in self.rows]
-        scale = self.spec.scales.get(column)
-        return guess_scale([value for value in printed if value is not None]) if scale is None else scale
+        if column not in self._scales:
+            printed = [row.entries[column].published for row in self.rows]
+            scale = self.spec.scales.get(column)
+            guessed = guess_scale([value for value in printed if value is not None])
+            self._scales[column] = guessed if scale is None else scale
+        return self._scales[column]
 
     def digits(self, column: str) -> int:
         """Decimals that count in a column."""

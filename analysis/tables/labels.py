@@ -50,6 +50,9 @@ def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[Sett
     named = set(axes)
     made = []
     for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in named):
+        given = [settings.get(name, NO_SETTING) for _, settings in rows]
+        if all(type(value) is type(given[0]) and value == given[0] for value in given):
+            continue  # most settings of a large table
         values: dict[str, list[Key]] = {}
         for key, settings in rows:
             value = setting_text(plain(settings[name])) if name in settings else NO_SETTING

@@ -123,6 +123,7 @@ def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | i
     return wrong
 
 
+@functools.cache
 def find_setting(part: str) -> str | None:
     """The setting that names an input; None for an input that is no file, such as the number of ranks."""
     named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}

@@ -179,10 +179,13 @@ def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricS
 def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
     """In what the table's rows differ beside its axes, by the runs that a whole row has."""
     by_signature = {run.signature: run for run in runs}
-    rows: dict[object, tuple[Key, RunRow]] = {}
+    first: dict[int, tuple[Key, RunRow]] = {}  # seeds of a row bring one and the same key
     for key, signature, _ in sorted(planned, key=lambda run: PART in run[0]):
         if signature in by_signature:
-            rows.setdefault(identify(drop_part(key)), (drop_part(key), by_signature[signature]))
+            first.setdefault(id(key), (drop_part(key), by_signature[signature]))
+    rows: dict[object, tuple[Key, RunRow]] = {}
+    for key, run in first.values():
+        rows.setdefault(identify(key), (key, run))
     settings = [(key, complete({"method": run.method, **run.config})) for key, run in rows.values()]
     return differing(settings, {*spec.axes, *SEED_SETTINGS})
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.tables.aggregate import IDLE, Baseline, Table, aggregate
-from analysis.tables.spec import RunValue, TableError, TableSpec
+from analysis.tables.spec import MetricScale, RunValue, TableError, TableSpec
 from cse_train.results import Protocol
 from tests.run_values import value_of
 
@@ -34,6 +34,14 @@ def test_cells_in_the_order_of_the_spec() -> None:
     assert low.sd == pytest.approx(2**0.5) and low.delta == pytest.approx(51.0 - 83.5)
     assert (high.n, high.mean, high.sd, high.published) == (1, 61.0, None, 84.85)
     assert (off.mean, off.published, off.delta) == (40.0, None, None)
+
+
+def test_a_column_s_published_values_are_read_once_however_many_rows_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[float]] = []
+    monkeypatch.setattr("analysis.tables.aggregate.guess_scale", lambda values: asked.append(values) or MetricScale())
+    table = aggregate(E7, lines_of((0.32, 1, 61.0), (0.08, 2, 52.0)))
+    assert {id(table.scale("sts_dev")) for _ in table.rows} == {id(table.scale("sts_dev"))}
+    assert asked == [[83.5, 84.85]]
 
 
 def test_missing_runs_leave_empty_cells_and_a_remark() -> None:
