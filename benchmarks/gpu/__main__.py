@@ -22,7 +22,6 @@ PARTS = (
     made("tests", "Tests of cse_train", 9, "benchmarks.gpu.checks", "tests/cse_train", needs=("pytest",)),
     made("tables", "E7, E8 and S3 with twelve seeds", 6),
     made("compile", "The step under torch.compile", 5, "benchmarks.gpu.step", "--compiled"),
-    made("fused", "Runs as one batched model", 4),
     made("tests_cluster", "Tests of cluster", 5, "benchmarks.gpu.checks", "tests/cluster", needs=("pytest", "ray")),
 )
 """In the order of worth: a machine is lent for minutes, and what comes last may not be reached."""

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.fused.runs import FusedRuns
 from cse_train import methods, random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
@@ -26,7 +25,7 @@ from cse_train.evaluate.score import score_checkpoint
 from cse_train.methods.base import Share
 from cse_train.methods.loading import load_method
 from cse_train.training.batches import Batches
-from cse_train.training.loop import Outcome, Session, train
+from cse_train.training.loop import Outcome, train
 
 CARD = torch.cuda.is_available()
 DEVICE = "cuda" if CARD else "cpu"
@@ -116,23 +115,6 @@ def first_step(run: RunConfig, paths: DataPaths, device: str, precision: str) ->
     loss.backward()
     gradients = [p.grad.cpu().double().flatten() for p in model.parameters() if p.grad is not None]
     return loss.item(), torch.cat(gradients)
-
-
-def test_fused_runs_of_simcse_equal_single_ones(
-    tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
-) -> None:
-    """On one device, without dropout; `tests/benchmarks/fused` compares gradients and weights on the CPU."""
-    changes = [{"train_seed": seed, "train_learning_rate": 1e-4 / (seed + 1)} for seed in range(3)]
-    runs = [parse_run(tiny_settings("simcse", train_dropout=0.0, **change)) for change in changes]
-    fused = FusedRuns(runs, tiny_paths("simcse"))
-    together = torch.stack([fused.update() for _ in range(4)]).T.tolist()
-    for number, run in enumerate(runs):
-        session = Session.open(run, tiny_paths("simcse"), tmp_path / str(number))
-        session.model.train()
-        alone = []
-        for session.step in range(4):
-            alone.append(session.update()["loss"].item())
-        assert together[number] == pytest.approx(alone, rel=1e-4)
 
 
 def losses(outcome: Outcome) -> list[float]:
