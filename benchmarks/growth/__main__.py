@@ -1,7 +1,6 @@
 """What does not grow with the ledger: CPU time of what a sweep asks of it for each run, at 100 to 100,000 runs.
 
-A run from claim to end (claim, start, two points, end), a signature's lookup and a heartbeat. What reads every run, as
-tables do, is `benchmarks.growth.analysis`.
+A run from claim to end (claim, start, two points, end), a signature's lookup and a heartbeat.
 
     python -m benchmarks.growth [--quick]
 """
