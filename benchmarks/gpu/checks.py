@@ -70,7 +70,7 @@ def arguments(folder: str, passed: list[str], quick: bool) -> list[str]:
     if folder == "tests/cluster":
         common[common.index("--confcutdir") + 1] = "tests"  # its fixtures are those of all tests
     elif quick:
-        common += ["-k", "simcse and not esimcse and not undisturbed and not nccl"]
+        common += ["-k", "simcse and not esimcse and not undisturbed and not nccl and not fp16"]
     elif importlib.util.find_spec("xdist") is not None:
         common += ["-n", str(PROCESSES)]
     return [*common, *files_of(folder)]
