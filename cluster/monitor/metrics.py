@@ -6,12 +6,8 @@ Every label has few values: sweeps of one driver, five states, and one series pe
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.run_state import RunState
-
 WAITING_STATE = "waiting"
 """Neither begun nor ended."""
-COUNTED = (WAITING_STATE, RunState.RUNNING, RunState.DONE, RunState.STOPPED, RunState.FAILED)
-"""How the runs of a sweep are counted in `cse_runs`; reused runs are `done`."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ NAME = "mteb:TASK"
 PREFIX = "mteb:"
 COLUMNS: tuple[str, ...] = ()
 NEEDS: tuple[str, ...] = ()
-EXAMPLE = "mteb:STSBenchmark"
 
 
 class MtebEncoder:
