@@ -38,9 +38,6 @@ class ActNorm(nn.Module):
             self.s.copy_(-(deviation_D + SMALLEST_DEVIATION).log() / LOG_SCALE_FACTOR)
         return (x_ND + self.shift) * (LOG_SCALE_FACTOR * self.s).exp()
 
-    def inverse(self, y_ND: Tensor) -> Tensor:
-        return y_ND * (-LOG_SCALE_FACTOR * self.s).exp() - self.shift
-
     @property
     def log_det(self) -> Tensor:
         """log |dy/dx|, the same for every row."""
@@ -85,10 +82,6 @@ class FlowStep(nn.Module):
         still_NH, moved_NH = self.norm(x_ND, first).flip(1).chunk(2, 1)
         return torch.cat([still_NH, moved_NH + self.network(still_NH, first)], 1)
 
-    def inverse(self, y_ND: Tensor) -> Tensor:
-        still_NH, moved_NH = y_ND.chunk(2, 1)
-        return self.norm.inverse(torch.cat([still_NH, moved_NH - self.network(still_NH)], 1).flip(1))
-
 
 class Glow(nn.Module):
     """z = f(x), invertible; after each level but the last, half of the dimensions are final."""
@@ -120,17 +113,6 @@ class Glow(nn.Module):
             for step in level:
                 x_ND = step(x_ND, first)
         return torch.cat([*final, x_ND], 1)
-
-    def inverse(self, z_ND: Tensor) -> Tensor:
-        """x [N, D] with f(x) = z."""
-        size = z_ND.shape[1]
-        sizes = [size >> level + 1 for level in range(len(self.levels) - 1)]
-        *final, x_ND = torch.split(z_ND, [*sizes, size - sum(sizes)], 1)
-        for level in reversed(self.levels):
-            for step in reversed(level):
-                x_ND = step.inverse(x_ND)
-            x_ND = torch.cat([x_ND, final.pop()], 1) if final else x_ND
-        return x_ND
 
     @property
     def log_det(self) -> Tensor:
