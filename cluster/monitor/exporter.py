@@ -75,14 +75,13 @@ class Monitor(AbstractContextManager["Monitor"]):
         totals: Mapping[str, int],
         labels: Mapping[str, str],
         reused: Iterable[str] = (),
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
         self.board = Board(sweeps, totals, labels, reused)
         self.spent: Callable[[], Mapping[str, float]] = dict
         """Each limit of the budget, as a person reads it -> its spent part, 0 to 1."""
         self._storage = storage.resolve()
-        self._ledger, self._totals, self._now = ledger, totals, now
+        self._ledger, self._totals = ledger, totals
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
         self._cluster = ""
 
@@ -94,7 +93,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
 
     def __call__(self, event: SweepEvent) -> None:
-        self.board.add(event, self._now())
+        self.board.add(event, time.monotonic())
         if event.kind == EventKind.CLUSTER and not self._cluster:
             self._cluster = event.reason
             self._thread.start()
@@ -112,7 +111,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             exporter = start_exporter(", ".join(self._totals))
             while ray.is_initialized() and not self._over.is_set():
                 targets.refresh()
-                exporter.take.remote([*self.board.samples(self._now()), *self._measure_limits()])
+                exporter.take.remote([*self.board.samples(time.monotonic()), *self._measure_limits()])
                 self._over.wait(EXPORT_PERIOD_S)
         except Exception as error:
             if not ray.is_initialized():

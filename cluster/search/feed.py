@@ -4,7 +4,7 @@ A look costs what changed, not what the ledger holds: a search of a sweep with 5
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from analysis.ledger import Ledger, RunRow
 from cluster.plan.match import RunMatcher
@@ -31,20 +31,18 @@ class Feed:
 class ScoreFeed:
     """The dev scores of one search's runs, of all drivers, each run's again when it got a new point."""
 
-    def __init__(
-        self, ledger: Ledger, feed: Feed, rows: list[RunRow], now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, ledger: Ledger, feed: Feed, rows: list[RunRow]) -> None:
         """`rows`: those of the search before the first look of `feed`; their scores are given out first."""
-        self._ledger, self._feed, self._rows, self._now = ledger, feed, rows, now
+        self._ledger, self._feed, self._rows = ledger, feed, rows
         self._seen: dict[str, int] = {}
-        self._next = now()
+        self._next = time.monotonic()
 
     def points(self) -> Points:
         """Scores of the runs with news since the last call; nothing where that is less than EVERY_S ago."""
-        if self._now() < self._next:
+        if time.monotonic() < self._next:
             return {}
         rows, self._rows = [*self._rows, *self._feed.rows()], []
-        self._next = self._now() + EVERY_S
+        self._next = time.monotonic() + EVERY_S
         news = {row.signature: row.examples for row in rows if row.examples}
         news = {signature: examples for signature, examples in news.items() if self._seen.get(signature) != examples}
         self._seen |= news

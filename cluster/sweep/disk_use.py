@@ -35,8 +35,8 @@ History = Callable[[str], Sequence[HistoryRow]]
 class DiskUse:
     """What the runs of one storage take; for one thread."""
 
-    def __init__(self, storage: Path, now: Callable[[], float] = time.monotonic) -> None:
-        self._storage, self._now = storage, now
+    def __init__(self, storage: Path) -> None:
+        self._storage = storage
         self._root = runs_folder(storage).resolve()
         self._holdings: dict[str, tuple[object, Holding | None]] = {}
         self._strangers: dict[str, tuple[float, int]] = {}
@@ -63,9 +63,9 @@ class DiskUse:
         if holding is not None:
             return holding.total
         until, size = self._strangers.get(name, (0.0, 0))
-        if self._now() >= until:
+        if time.monotonic() >= until:
             size = size_of(folder)
-            self._strangers[name] = self._now() + STRANGER_S, size
+            self._strangers[name] = time.monotonic() + STRANGER_S, size
         return size
 
     def _measure(self, run: RunRow, history: History) -> Holding | None:
