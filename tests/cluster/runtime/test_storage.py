@@ -16,9 +16,9 @@ from cluster.runtime.storage import (
     problems,
     storage_folder,
 )
-from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from tests.commands import refused
 
 SPACE = """version: 1
 id: mine
@@ -29,14 +29,6 @@ space:
   method.temperature: {grid: [0.05]}
 """
 TOKEN = PROBE + "t"
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out
-    (line,) = said.err.strip().splitlines()
-    return line
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from cse.tables import baselines
 from search_spaces import cells as table_command
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from tests.commands import printed
 from tests.conftest import REPO
 
 pytestmark = pytest.mark.usefixtures("somewhere")
@@ -46,11 +47,6 @@ def book(
 @pytest.fixture
 def ledger(somewhere: Path) -> Ledger:
     return Ledger.open(somewhere / "results" / "ledger.db")
-
-
-def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 0
-    return capsys.readouterr().out
 
 
 def test_help_and_listings_start_without_torch_and_ray() -> None:

@@ -20,8 +20,9 @@ from cse_train.evaluate.suites.registry import set_hash
 from cse_train.evaluate.user_sets.judgements import RANK_METRICS
 from cse_train.evaluate.user_sets.kept_queries import save_queries
 from cse_train.user_files import UserFile
+from tests.commands import printed
 from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import A, B, book, facts, printed
+from tests.cse.compare.test_compare import A, B, book, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 from tests.cse_train.evaluate.user_sets.test_three_files import DOCUMENTS, JUDGED, QUERIES, beir
 from tests.documents import validated

@@ -15,12 +15,12 @@ from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from cse.cli import screen
-from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from tests.commands import printed, refused
 from tests.run_values import score_of
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
@@ -92,20 +92,8 @@ def two(ledger: Ledger) -> tuple[list[str], list[str]]:
     return names
 
 
-def printed(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
-    assert main(argv) == code, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
 def facts(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> Any:
     return json.loads(printed(capsys, *argv, "--format", "json", code=code))
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """The one line of a mistake."""
-    assert main(argv) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
 
 
 def test_cells_are_compared_in_every_common_column(
@@ -182,14 +170,14 @@ def test_scores_under_unlike_protocols_are_not_compared(
     assert [column["column"] for column in said["columns"]] == ["sts_dev"]
     (note,) = [note for note in said["notes"] if note.startswith("not compared")]
     assert note.startswith(f"not compared: {SET}: scored with unlike data_hash (A ffffffffffff and B ")
-    line = refusal(capsys, "compare", A, B, "--column", SET)
+    line = refused(capsys, "compare", A, B, "--column", SET)
     assert f"no such column: column={SET} of both; not compared: {SET}: scored with unlike data_hash" in line
 
 
 def test_models_on_another_dev_set_of_that_name_are_refused(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     left = book(ledger, 0.24, [62.0, 64.0])
     right = book(ledger, 0.08, [60.0, 61.0], INPUTS | {"dev": "x"})
-    line = refusal(capsys, "gate", ",".join(left), "--against", ",".join(right))
+    line = refused(capsys, "gate", ",".join(left), "--against", ",".join(right))
     assert "unlike data_hash (A d and B x)" in line
 
 
@@ -208,7 +196,7 @@ def test_a_cell_of_a_space_with_unfinished_runs_says_so(
     ledger.claim(name, run.flat(), method=run.method, seed=3, owner="me", identity=INPUTS, provenance={})
     ledger.link("E7", [(name, cell(0.24).key, 3)])
     assert f"{A}: 1 of 4 runs are not done" in facts(capsys, "compare", A, B)["notes"]
-    assert "is claimed; let cse run go on" in refusal(capsys, "compare", name, B)
+    assert "is claimed; let cse run go on" in refused(capsys, "compare", name, B)
 
 
 @pytest.mark.parametrize(
@@ -231,22 +219,22 @@ def test_a_cell_of_a_space_with_unfinished_runs_says_so(
 def test_mistakes(
     capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], argv: tuple[str, ...], line: str
 ) -> None:
-    assert refusal(capsys, *argv).startswith(f"cse: {line}")
+    assert refused(capsys, *argv).startswith(f"cse: {line}")
 
 
 def test_runs_of_two_cells_or_of_one_seed_are_no_model(
     capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
 ) -> None:
     (third,) = book(ledger, 0.32, [50.0])
-    mixed = refusal(capsys, "compare", f"{two[0][0]},{two[1][1]}", third)
+    mixed = refused(capsys, "compare", f"{two[0][0]},{two[1][1]}", third)
     assert "several models" in mixed and "differ in method.dup_rate; give runs of one cell" in mixed
     twice = book(ledger, 0.24, [60.0], INPUTS | {"corpus": "k"})
-    assert "differ in corpus (content)" in refusal(capsys, "compare", f"{two[0][0]},{twice[0]}", third)
+    assert "differ in corpus (content)" in refused(capsys, "compare", f"{two[0][0]},{twice[0]}", third)
 
 
 def test_without_a_common_column_nothing_is_compared(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     names = book(ledger, 0.24, [1.0]), book(ledger, 0.08, [2.0], INPUTS | {"dev": "x"})
-    line = refusal(capsys, "compare", names[0][0], names[1][0])
+    line = refused(capsys, "compare", names[0][0], names[1][0])
     assert line.startswith("cse: nothing to compare: A and B have no column in common; not compared: sts_dev: ")
 
 

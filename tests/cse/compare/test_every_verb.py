@@ -9,8 +9,9 @@ import pytest
 import cse
 from analysis.render.documents import JSON_VERSION
 from cse.cli.extend.schema import list_schemas
+from tests.commands import printed, refused
 from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import A, B, printed, refusal
+from tests.cse.compare.test_compare import A, B
 from tests.documents import validated
 
 ledger, two = compared.ledger, compared.two
@@ -99,6 +100,6 @@ def test_the_command_is_a_function_although_a_folder_has_its_name() -> None:
 
 def test_a_schema_is_printed_and_an_unknown_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed(capsys, "schema", "gate"))["properties"]["version"] == {"const": JSON_VERSION}
-    unknown = refusal(capsys, "schema", "gate", "--version", "7")
+    unknown = refused(capsys, "schema", "gate", "--version", "7")
     assert unknown.startswith("cse: unknown schema version: version=7, this cse-search prints 1; adapt the program")
-    assert refusal(capsys, "schema", "gats").startswith("cse: no JSON: command=gats has no --format json; did you mean")
+    assert refused(capsys, "schema", "gats").startswith("cse: no JSON: command=gats has no --format json; did you mean")

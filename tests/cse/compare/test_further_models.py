@@ -16,8 +16,9 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import save_cosines
+from tests.commands import printed, refused
 from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import PROTOCOL, SET, A, B, book, printed, refusal
+from tests.cse.compare.test_compare import PROTOCOL, SET, A, B, book
 from tests.documents import validated
 from tests.run_values import score_of
 
@@ -95,4 +96,4 @@ def test_it_is_told_at_80_columns_and_in_every_format(
 def test_each_mistake_is_one_line(
     capsys: pytest.CaptureFixture[str], scored: list[float], argv: tuple[str, ...], line: str
 ) -> None:
-    assert refusal(capsys, "compare", *argv).startswith(f"cse: {line}")
+    assert refused(capsys, "compare", *argv).startswith(f"cse: {line}")

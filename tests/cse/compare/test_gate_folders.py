@@ -8,8 +8,9 @@ import cse
 from analysis.ledger import Ledger
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
+from tests.commands import printed, refused
 from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import PROTOCOL, SET, A, book, facts, printed, refusal
+from tests.cse.compare.test_compare import PROTOCOL, SET, A, book, facts
 from tests.documents import validated
 from tests.run_values import score_of
 
@@ -31,7 +32,7 @@ def test_a_folder_is_judged_against_runs_and_the_question_is_counted(
     turned = cse.gate(A, ONE, pooler="mean", suite=SET)
     assert (turned.word, turned.exit_code, turned.asked.number) == ("better", 0, 1), "the same both ways round"
     assert facts(capsys, "gate", TWO, "--against", A, *HOW, code=3)["asked"]["number"] == 2, "another folder is another"
-    assert refusal(capsys, "gate", ONE, "--against", A, "--pooler", "mean").startswith(
+    assert refused(capsys, "gate", ONE, "--against", A, "--pooler", "mean").startswith(
         "cse: missing data: sts_dev needs"
     )
 
@@ -48,5 +49,5 @@ def test_two_folders_have_no_seeds_and_two_sets_of_folders_do(
     (column,) = made["columns"]
     assert (column["common"], column["A"]["n"], column["B"]["n"], made["asked"]["level"]) == (0, 2, 2, 0.05 / 4)
     assert column["interval"][0] < column["difference"] < column["interval"][1]
-    assert refusal(capsys, "gate", ONE, "--against", ONE, *HOW).startswith("cse: one model twice: ")
+    assert refused(capsys, "gate", ONE, "--against", ONE, *HOW).startswith("cse: one model twice: ")
     assert not Path("results/ledger.db").exists()

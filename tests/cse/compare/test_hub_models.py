@@ -10,8 +10,9 @@ import pytest
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate
+from tests.commands import printed, refused
 from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import SET, A, facts, printed, refusal
+from tests.cse.compare.test_compare import SET, A, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 
 ledger, two = compared.ledger, compared.two
@@ -91,8 +92,8 @@ def test_several_names_are_the_seeds_of_one_training(capsys: pytest.CaptureFixtu
 def test_what_is_not_to_be_had_is_one_line(
     capsys: pytest.CaptureFixture[str], cache: Path, name: str, line: str
 ) -> None:
-    assert line in refusal(capsys, "compare", name, MINILM, *SUITE)
-    assert refusal(capsys, "eval", name, *SUITE).startswith(
+    assert line in refused(capsys, "compare", name, MINILM, *SUITE)
+    assert refused(capsys, "eval", name, *SUITE).startswith(
         "cse: which pooler" if name == PLAIN else "cse: no such run"
     )
 
@@ -100,4 +101,4 @@ def test_what_is_not_to_be_had_is_one_line(
 def test_a_snapshot_without_weights_is_no_model(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     for file in cache.glob("models--some-one--*/snapshots/*/model.safetensors"):
         file.unlink()
-    assert "not a model: model=" in refusal(capsys, "compare", TWIN, MINILM, "--pooler", "mean", *SUITE)
+    assert "not a model: model=" in refused(capsys, "compare", TWIN, MINILM, "--pooler", "mean", *SUITE)

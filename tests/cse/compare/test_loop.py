@@ -7,8 +7,9 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.statistics.looks import spend
+from tests.commands import printed, refused
 from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import A, B, book, facts, printed, refusal
+from tests.cse.compare.test_compare import A, B, book, facts
 
 ledger, two = compared.ledger, compared.two
 D, E = "E7:dup_rate=0.2", "E7:dup_rate=0.28"
@@ -80,16 +81,16 @@ def test_announced_candidates_share_the_level_and_no_more_are_asked(
     book(ledger, 0.28, [60.0, 62.0, 64.0])
     assert level(capsys, A, "--against", B, "--candidates", "2", code=4) == (1, 0.025)
     assert level(capsys, D, "--against", B, code=4) == (2, 0.025), "the loop knows"
-    line = refusal(capsys, "gate", E, "--against", B)
+    line = refused(capsys, "gate", E, "--against", B)
     assert line.startswith("cse: no level is left: loop=main announced 2 candidates, and all were asked; judge by an")
     assert level(capsys, D, "--against", B, code=4) == (2, 0.025), "what was asked is answered again"
-    late = refusal(capsys, "gate", E, "--against", B, "--candidates", "9")
+    late = refused(capsys, "gate", E, "--against", B, "--candidates", "9")
     assert late.startswith("cse: announced too late: candidates=9, loop=main began with 2 candidates; leave --cand")
 
 
 def test_a_change_of_seed_is_refused(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     names = book(ledger, 0.24, [60.0, 60.5, 61.0, 66.0, 66.5, 67.0])
-    line = refusal(capsys, "gate", ",".join(names[3:]), "--against", ",".join(names[:3]))
+    line = refused(capsys, "gate", ",".join(names[3:]), "--against", ",".join(names[:3]))
     assert line.startswith("cse: seen: candidate=") and line.endswith("change a setting, a seed is no improvement")
     assert f"is the reference with other seeds (run {names[3][:12]}, run {names[0][:12]})" in line
 

@@ -20,7 +20,8 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites.registry import set_hash
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
-from tests.cse.compare.test_compare import facts, refusal
+from tests.commands import refused
+from tests.cse.compare.test_compare import facts
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -89,7 +90,7 @@ def test_several_files_share_the_level_and_what_they_hold_is_told(capsys: pytest
 )
 def test_each_mistake_is_one_line(capsys: pytest.CaptureFixture[str], given: str, line: str) -> None:
     Path("shop.csv").write_text("sentence1,sentence2,score\na,b,1\nc,d,\ne,f,2\n", encoding="utf8")
-    assert refusal(capsys, *TWO, "--suite", given).startswith(f"cse: {line}")
+    assert refused(capsys, *TWO, "--suite", given).startswith(f"cse: {line}")
 
 
 SPACE = """version: 1
@@ -132,5 +133,5 @@ def test_a_folder_is_scored_on_the_set_by_which_the_runs_were_picked(
         made = facts(capsys, "gate", model, "--against", "wiki-l1-h64", "--pooler", "mean", code=4)
         assert made["columns"][0]["difference"] == column["difference"], "by the same set"
     Path("mine.yaml").unlink()
-    line = refusal(capsys, "compare", name, "wiki-l1-h64", "--pooler", "mean")
+    line = refused(capsys, "compare", name, "wiki-l1-h64", "--pooler", "mean")
     assert line.startswith("cse: no set to score: ") and line.endswith("; give --suite FILE")

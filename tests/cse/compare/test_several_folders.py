@@ -9,7 +9,8 @@ import scipy.stats
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate
-from tests.cse.compare.test_compare import SET, facts, printed, refusal
+from tests.commands import printed, refused
+from tests.cse.compare.test_compare import SET, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 from tests.documents import validated
 
@@ -68,4 +69,4 @@ def test_each_mistake_is_one_line(
 ) -> None:
     for name in ("a0", "a1", "b0"):
         (somewhere / name).mkdir()
-    assert refusal(capsys, "compare", *argv, *MORE).startswith(f"cse: {line}")
+    assert refused(capsys, "compare", *argv, *MORE).startswith(f"cse: {line}")

@@ -8,7 +8,8 @@ import pytest
 
 from analysis.ledger import Baselines, Ledger
 from cse.cli.app import main
-from tests.cse.compare.test_compare import SET, facts, printed, score
+from tests.commands import printed
+from tests.cse.compare.test_compare import SET, facts, score
 from tests.site_ledger import noise, small, train
 
 IDLE, ALSO_IDLE, HIGH = "E7:dup_rate=0.08", "E7:dup_rate=0.12", "E7:dup_rate=0.16"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from analysis.ledger import Ledger
-from cse.cli.app import main
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.methods.loading import load_method
+from tests.commands import printed, refused
 from tests.documents import validated
 
 pytestmark = pytest.mark.usefixtures("somewhere")
@@ -39,20 +39,6 @@ def run(somewhere: Path) -> Path:
     end = {"examples": 10, "best": 1.0, "best_examples": 10, "seconds": 1.0, "folder": str(folder)}
     ledger.finish(claim, "done", **end)
     return folder
-
-
-def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    code = main(argv)
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    return said.out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 2
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
-    return line
 
 
 def stored(somewhere: Path) -> dict[str, tuple[float, dict, str | None]]:

@@ -20,6 +20,7 @@ from cse_train.config import parse_run
 from cse_train.evaluate.models.library_model import PROMPT_MODULES, holds_our_module
 from cse_train.methods.loading import load_method
 from cse_train.modules import prompted_transformer
+from tests.commands import refused
 
 SETS = "downstream"
 GENERATED = ("--suite", "generated_dev:20")
@@ -35,15 +36,6 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     yield tmp_path
     logging.set_verbosity(before)
     logging.enable_progress_bar()
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """Run a command line that must fail for a person's mistake, and give its one line on stderr."""
-    assert main(argv) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out
-    (line,) = said.err.splitlines()
-    return line
 
 
 def a_run(method: str = "simcse", **settings: object) -> Path:

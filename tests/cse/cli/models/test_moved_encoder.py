@@ -17,6 +17,7 @@ from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
+from tests.commands import refused
 
 TEXT = """version: 1
 id: mine
@@ -57,12 +58,6 @@ def score(capsys: pytest.CaptureFixture[str], *argv: object) -> float:
     said = capsys.readouterr()
     assert code == 0, said.err
     return json.loads(said.out)["rows"][0]["value"]
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: object) -> str:
-    assert main(list(map(str, argv))) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
 
 
 def test_a_run_is_scored_and_exported_with_its_encoder_where_it_is_now(

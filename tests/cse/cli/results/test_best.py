@@ -17,6 +17,7 @@ from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import complete, parse_run
 from cse_train.methods.loading import load_method
+from tests.commands import printed
 from tests.run_values import point_of
 
 FLAT = {
@@ -60,11 +61,6 @@ def book(
     ledger.finish(claim, state, **end, folder=Path("runs", name).resolve())
     if name == f"cell{cell}-seed{seed}" and cell < 20:
         ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
-
-
-def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
 
 
 def test_a_pick_of_fewer_seeds_says_so(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:

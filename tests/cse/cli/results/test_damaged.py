@@ -7,23 +7,15 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from cse.cli.app import main
 from cse_train.backbone.folders import find_weights
 from tests.cluster.runtime.test_storage import SPACE
+from tests.commands import refused
 
 
 @pytest.fixture(autouse=True)
 def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 2
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err + said.out
-    (line,) = said.err.strip().splitlines()
-    return line
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cell_names import cell_argument, choose
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from tests.commands import printed
 from tests.run_values import score_of
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
@@ -66,11 +67,6 @@ def e7(ledger: Ledger) -> ResolvedSpace:
     book(ledger, "E7", cell, 2, None)
     book(ledger, "E7", other, 0, 10.0)
     return resolved
-
-
-def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
 
 
 def test_everything_behind_a_cell(capsys: pytest.CaptureFixture[str], e7: ResolvedSpace, ledger: Ledger) -> None:

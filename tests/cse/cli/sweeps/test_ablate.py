@@ -21,6 +21,7 @@ from cse_train.fields import ConfigError
 from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from tests.commands import printed
 from tests.cse_train.plugins.conftest import METHOD
 from tests.documents import validated
 from tests.site_ledger import train
@@ -67,11 +68,6 @@ def finish(ledger: Ledger, cell: Cell, values: Mapping[int, float]) -> list[str]
             end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": None}
             ledger.finish(claim, "done", **end)
     return names
-
-
-def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    assert main(argv) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
 
 
 def test_the_plan_shares_the_full_configuration_and_leaves_no_trace(
