@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from cse_train.losses.energy import energy_hinge
+from tests.cse_train.losses.draws import draws
 
 
 def loop_oracle(anchors, positives, hard=None, margin=0.2) -> float:
@@ -19,11 +20,6 @@ def loop_oracle(anchors, positives, hard=None, margin=0.2) -> float:
         negatives += [] if hard is None else [cosine(anchors[i], h) for h in hard.double()]
         total += max(0.0, margin - cosine(anchors[i], positives[i]) + max(negatives))
     return total / len(anchors)
-
-
-def draws(*shapes: tuple[int, int]) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
 def test_two_by_two_by_hand() -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cse_train.losses.info_nce import info_nce
+from tests.cse_train.losses.draws import draws
 
 
 def loop_oracle(anchors, positives, negatives=None, hard=None, weight=1.0, temperature=0.05) -> float:
@@ -24,11 +25,6 @@ def loop_oracle(anchors, positives, negatives=None, hard=None, weight=1.0, tempe
             below += sum(similar(anchors[i], n) for n in negatives.double())
         total -= math.log(similar(anchors[i], positives[i]) / below)
     return total / len(anchors)
-
-
-def draws(*shapes: tuple[int, int]) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
 def test_T1_two_by_two_by_hand() -> None:

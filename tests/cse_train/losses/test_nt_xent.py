@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from cse_train.losses.nt_xent import nt_xent
+from tests.cse_train.losses.draws import draws
 
 
 def loop_terms(anchors, positives, temperature=0.05) -> list[float]:
@@ -22,11 +23,6 @@ def loop_terms(anchors, positives, temperature=0.05) -> list[float]:
         top = max(others)
         terms.append(top + math.log(sum(math.exp(s - top) for s in others)) - similar(i, (i + n) % (2 * n)))
     return terms
-
-
-def draws(*shapes: tuple[int, int]) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
 def test_t2_two_pairs_by_hand() -> None:

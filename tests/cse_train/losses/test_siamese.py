@@ -9,11 +9,7 @@ import pytest
 import torch
 
 from cse_train.losses.siamese import classification, pair_features, product_features, triplet
-
-
-def draws(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    return [torch.randn(shape, generator=generator) for shape in shapes]
+from tests.cse_train.losses.draws import draws
 
 
 def test_features_and_classification_by_hand() -> None:

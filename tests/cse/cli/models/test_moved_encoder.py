@@ -13,10 +13,10 @@ from cse.cli.app import main
 from cse.experiments.score_run import score_run
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
+from tests.cluster.plan.test_moved_inputs import encoder
 from tests.commands import refused
 
 TEXT = """version: 1
@@ -44,12 +44,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     claim = ledger.claim(name, config.flat(), method="simcse", seed=0, owner="me", identity=hashes, provenance={})
     assert claim is not None
     ledger.finish(claim, "done", examples=8, best=1.0, best_examples=8, seconds=1.0, folder=folder)
-    return folder
-
-
-def encoder(folder: Path, content: str) -> Path:
-    shutil.copytree(find_weights() / content, folder)
-    shutil.copy(find_weights() / "tokenizer" / "tokenizer.json", folder)
     return folder
 
 

@@ -15,6 +15,7 @@ from cluster.sweep.events import Failure, SweepEvent, SweepOutcome
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
 from cse_train.evaluate.score import save_cosines
+from cse_train.fields import ConfigError
 from tests.run_values import score_of
 
 SUITE = "generated_dev:40"
@@ -37,6 +38,18 @@ paper:
 """
 PUBLISHED = {0.1: 80.0, 0.2: 84.0, 0.3: 86.0, 0.4: 88.0}
 TRUTH = {0.1: 40.0, 0.2: 44.0, 0.3: 46.0, 0.4: 41.0}
+
+
+class NoRay:
+    """Stands for Ray, which a sweep starts once it has claimed a run and told all that it tells before."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        raise ConfigError(["here Ray would start"])
+
+
+def refuse_cluster(*given: object, **named: object) -> None:
+    """Stands for Ray where none may be asked for."""
+    raise AssertionError("a cluster was asked for")
 
 
 class Sweeps:

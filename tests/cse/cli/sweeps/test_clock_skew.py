@@ -2,24 +2,16 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train.fields import ConfigError
 from tests.cluster.runtime.test_storage import SPACE
+from tests.cse.cli.sweeps.pretended import NoRay
 
 LEASE_S = 2.0
 DAYS = 2 * 86_400.0
-
-
-class NoRay:
-    """Stands for Ray: a sweep starts it once it has claimed a run."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        raise ConfigError(["here Ray would start"])
 
 
 @pytest.mark.parametrize("off", [DAYS, -DAYS], ids=["ahead", "behind"])

@@ -9,6 +9,7 @@ from analysis.ledger import Ledger
 from cluster.runtime import start as clusters
 from cse.cli.app import main
 from cse.cli.sweeps.demo import demo_request, run_demo
+from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 TINY = {
     "train.encoder": "wiki-l2-h128",
@@ -32,10 +33,6 @@ space:
 """
 
 
-def refuse(*args: object, **options: object) -> None:
-    raise AssertionError("a cluster was asked for")
-
-
 @pytest.mark.timeout(300)
 def test_the_demo_and_its_second_call(
     ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -50,7 +47,7 @@ def test_the_demo_and_its_second_call(
     assert (tmp_path / "demo.png").stat().st_size > 1000
     assert json.loads((tmp_path / "demo-model" / "modules.json").read_text(encoding="utf8"))
 
-    monkeypatch.setattr(clusters, "ray_cluster", refuse)
+    monkeypatch.setattr(clusters, "ray_cluster", refuse_cluster)
     assert run_demo(request) == 0
     second = capsys.readouterr().out
     assert "12/12 already in the ledger, 0 run" in second

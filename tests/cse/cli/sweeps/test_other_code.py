@@ -3,22 +3,14 @@
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from analysis.ledger import Ledger
 from cluster.runtime import code_version
 from cse.cli.app import main
-from cse_train.fields import ConfigError
 from tests.cluster.runtime.test_storage import SPACE
-
-
-class NoRay:
-    """Stands for Ray; a sweep that comes so far has told all that it tells before."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        raise ConfigError(["here Ray would start"])
+from tests.cse.cli.sweeps.pretended import NoRay
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from tests.cluster.sweep.list_driver import Driver
 from tests.cluster.sweep.test_run_folders import trained
+from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 SPACE = """version: 1
 id: tiny
@@ -65,10 +66,6 @@ def used(somewhere: Path) -> Path:
     return somewhere
 
 
-def refuse(*args: object, **options: object) -> None:
-    raise AssertionError("a cluster was asked for")
-
-
 def table(ledger: str, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     assert main(["table", "tiny", "--ledger", ledger]) == 0
@@ -78,7 +75,7 @@ def table(ledger: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_advice_for_a_damaged_ledger_leads_to_the_same_table_and_trains_nothing(
     used: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "ray_cluster", refuse)
+    monkeypatch.setattr(clusters, "ray_cluster", refuse_cluster)
     assert main(["run", "tiny.yaml", "--ledger", "one.db"]) == 0
     assert "2/2 already in the ledger, 0 run" in capsys.readouterr().out
     before = table("one.db", capsys)

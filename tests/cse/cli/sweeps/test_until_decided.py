@@ -9,6 +9,7 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime import start as clusters
 from cse.cli.app import main
+from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 SUITE = "generated_dev:40"
 SPACE = """version: 1
@@ -37,10 +38,6 @@ paper:
 """
 
 
-def refuse(*args: object, **options: object) -> None:
-    raise AssertionError("a cluster was asked for")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_rows_without_signal_are_looked_at_once_and_a_second_call_starts_no_cluster(
@@ -61,7 +58,7 @@ def test_rows_without_signal_are_looked_at_once_and_a_second_call_starts_no_clus
         assert {score.suite for score in ledger.scores(run.signature for run in runs)} == {SUITE}
 
     before = Path("tables/LR.md").read_bytes()
-    monkeypatch.setattr(clusters, "ray_cluster", refuse)
+    monkeypatch.setattr(clusters, "ray_cluster", refuse_cluster)
     assert main(command) == 0
     assert "6/6 already in the ledger, 0 run" in capsys.readouterr().out
     assert Path("tables/LR.md").read_bytes() == before
