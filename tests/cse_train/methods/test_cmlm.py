@@ -1,7 +1,6 @@
 """CMLM's own promises: which sentence is masked, what stands in front of it, and the loss over the masked tokens."""
 
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +8,11 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from cse_train import random_streams
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import parse_run
-from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import cmlm
-from cse_train.methods.base import Share
-from cse_train.training.batches import Batches
+from tests.cse_train.methods.parts import parts_of
 
 ROWS = np.array([0, 5, 9, 12, 20, 38])
 
@@ -27,14 +22,7 @@ def parts(tiny_settings, text_file: Path):
     """Options -> (model in training mode without dropout, a batch of 6, its store)."""
 
     def make(**options: object):
-        settings = {"method.masking_ratio": 0.4} | {f"method.{name}": value for name, value in options.items()}
-        run = parse_run(tiny_settings("cmlm") | settings)
-        backbone = load_backbone(run.train.encoder, 0.0)
-        batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
-        random_streams.seed_new_weights(0)
-        model = cmlm.CMLM.build(run.options, backbone).train()
-        share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
-        return model, batches.collate(share), batches.store
+        return parts_of(tiny_settings("cmlm"), text_file, ROWS, **{"masking_ratio": 0.4, **options})[1:4]
 
     return make
 

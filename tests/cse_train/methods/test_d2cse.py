@@ -1,6 +1,5 @@
 """D2CSE's own promises: the frameworks of figure 3, one corruption of each sentence, the [CLS] prompt."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,13 @@ from transformers import BertConfig
 
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
-from cse_train.config import parse_run
-from cse_train.data_paths import DataPaths
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import d2cse
-from cse_train.methods.base import Share
-from cse_train.training.batches import Batches
 from cse_train.training.optimiser import optimiser_of
+from tests.cse_train.methods.parts import parts_of
 
 FRAMEWORKS = ("a", "b", "c", "d")
 ROWS = np.arange(6)
@@ -31,17 +27,11 @@ def parts(tiny_settings, text_file: Path, triplets_file: Path):
     """Options -> (run, model in training mode with large prompts, a batch of 6, its store); dropout 0 unless told."""
 
     def make(dropout: float = 0.0, rows: np.ndarray = ROWS, **options: object):
-        settings = {f"method.{name}": value for name, value in options.items()}
-        run = parse_run(tiny_settings("d2cse") | settings)
-        backbone = load_backbone(run.train.encoder, dropout)
-        file = text_file if run.options.objective == "unsupervised" else triplets_file
-        batches = Batches.open(run, DataPaths(train_file=file), backbone)
-        random_streams.seed_new_weights(0)
-        model = d2cse.D2CSE.build(run.options, backbone).train()
+        file = text_file if options.get("objective", "unsupervised") == "unsupervised" else triplets_file
+        run, model, batch, store, _ = parts_of(tiny_settings("d2cse"), file, rows, dropout, together=ROWS, **options)
         with torch.no_grad():
             model.prompted.prompts.weight.mul_(30)
-        share = Share(batches.store, rows, ROWS, partial(random_streams.augmentation, 0, 0))
-        return run, model, batches.collate(share), batches.store
+        return run, model, batch, store
 
     return make
 

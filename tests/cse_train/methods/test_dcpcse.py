@@ -1,6 +1,5 @@
 """DCPCSE's own promises: prompts and MLP alone train, the energy loss, the masked-LM loss that fades."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,6 @@ from transformers import BertConfig
 
 from cse_train import checkpoint, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
-from cse_train.config import parse_run
-from cse_train.data_paths import DataPaths
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
@@ -20,11 +17,10 @@ from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods import dcpcse
-from cse_train.methods.base import Share
 from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import PAIR_COLUMNS
-from cse_train.training.batches import Batches
 from cse_train.training.optimiser import optimiser_of
+from tests.cse_train.methods.parts import parts_of
 
 
 @pytest.fixture
@@ -32,18 +28,11 @@ def parts(tiny_settings, text_file: Path, triplets_file: Path):
     """Options -> (run, model in training mode, a batch of 6, its store); dropout 0 unless told."""
 
     def make(dropout: float = 0.0, **options: object):
-        settings = {f"method.{name}": value for name, value in options.items()}
-        run = parse_run(tiny_settings("dcpcse") | settings)
-        backbone = load_backbone(run.train.encoder, dropout)
-        file = text_file if run.options.objective == "unsupervised" else triplets_file
-        batches = Batches.open(run, DataPaths(train_file=file), backbone)
-        rows = np.arange(6)
-        random_streams.seed_new_weights(0)
-        model = dcpcse.DCPCSE.build(run.options, backbone).train()
+        file = text_file if options.get("objective", "unsupervised") == "unsupervised" else triplets_file
+        run, model, batch, store, _ = parts_of(tiny_settings("dcpcse"), file, np.arange(6), dropout, **options)
         with torch.no_grad():
             model.prompted.prompts.weight.mul_(30)
-        batch = batches.collate(Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0)))
-        return run, model, batch, batches.store
+        return run, model, batch, store
 
     return make
 

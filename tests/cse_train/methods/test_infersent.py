@@ -2,14 +2,13 @@
 
 import csv
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from cse_train import checkpoint, random_streams
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -17,11 +16,10 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods import infersent
-from cse_train.methods.base import Share
 from cse_train.text.corpora.files import NLI_LABELS
 from cse_train.text.corpora.generated import make_graded_pairs, sentences
-from cse_train.training.batches import Batches
 from cse_train.training.loop import train
+from tests.cse_train.methods.parts import parts_of
 
 ROWS = np.arange(8)
 
@@ -31,13 +29,7 @@ def parts(tiny_settings, labelled_file: Path):
     """Options -> (model in training mode, a batch of 8, its store, its tokenizer)."""
 
     def make(**options: object):
-        run = parse_run(tiny_settings("infersent") | {f"method.{name}": value for name, value in options.items()})
-        backbone = load_backbone(run.train.encoder)
-        batches = Batches.open(run, DataPaths(train_file=labelled_file), backbone)
-        random_streams.seed_new_weights(0)
-        model = infersent.InferSent.build(run.options, backbone).train()
-        share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
-        return model, batches.collate(share), batches.store, backbone.tokenizer
+        return parts_of(tiny_settings("infersent"), labelled_file, ROWS, dropout=None, **options)[1:]
 
     return make
 

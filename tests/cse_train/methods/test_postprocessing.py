@@ -1,7 +1,6 @@
 """Flow and whitening as methods: every text of a row counts, on a frozen encoder of any origin; what is exported."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,6 @@ import pytest
 import torch
 
 from cse_train import checkpoint as checkpoints
-from cse_train import random_streams
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
@@ -18,11 +15,9 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.losses.bits_per_dimension import bits_per_dimension
-from cse_train.methods.base import Share
-from cse_train.methods.loading import load_method
 from cse_train.modules.pooling import make_pooled
-from cse_train.training.batches import Batches
 from cse_train.training.loop import train
+from tests.cse_train.methods.parts import parts_of
 
 BOTH = pytest.mark.parametrize("method", ["flow", "whitening"])
 
@@ -32,15 +27,9 @@ def parts(tiny_settings: Callable[..., dict]):
     """method, file, options -> model in training mode, a batch of ten rows, the ids of the rows' texts."""
 
     def make(method: str, file: Path, **options: object):
-        settings = tiny_settings(method) | {f"method.{name}": value for name, value in options.items()}
-        run = parse_run(settings)
-        backbone = load_backbone(run.train.encoder, dropout=0.5)
-        batches = Batches.open(run, DataPaths(train_file=file), backbone)
         rows = np.arange(10)
-        share = Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0))
-        ids = [batches.store.column(name).row(i) for name in batches.store.columns for i in rows]
-        random_streams.seed_new_weights(0)
-        return load_method(method).build(run.options, backbone).train(), batches.collate(share), ids
+        _, model, batch, store, _ = parts_of(tiny_settings(method), file, rows, dropout=0.5, **options)
+        return model, batch, [store.column(name).row(i) for name in store.columns for i in rows]
 
     return make
 

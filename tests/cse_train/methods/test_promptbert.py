@@ -1,7 +1,6 @@
 """PromptBERT's own promises: the vector of [MASK] in a template, and what is subtracted from it."""
 
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +8,16 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from cse_train import checkpoint, random_streams
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
-from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods import promptbert
-from cse_train.methods.base import Share
 from cse_train.methods.options.promptbert import Config
 from cse_train.text.templates import Template, read_template
-from cse_train.training.batches import Batches
+from tests.cse_train.methods.parts import parts_of
 
 ROWS = np.arange(6)
 TEXTS = ["the river runs", "an old stone bridge in the town near the garden", "light", "glass in winter"]
@@ -31,13 +28,7 @@ def parts(tiny_settings, text_file: Path):
     """Options -> (model in training mode without dropout, a batch of 6, its store)."""
 
     def make(dropout: float = 0.0, **options: object):
-        run = parse_run(tiny_settings("promptbert") | {f"method.{name}": value for name, value in options.items()})
-        backbone = load_backbone(run.train.encoder, dropout)
-        batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
-        random_streams.seed_new_weights(0)
-        model = promptbert.PromptBERT.build(run.options, backbone).train()
-        share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
-        return model, batches.collate(share), batches.store, backbone.tokenizer
+        return parts_of(tiny_settings("promptbert"), text_file, ROWS, dropout, **options)[1:]
 
     return make
 

@@ -20,6 +20,7 @@ from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import NLI_LABELS
 from cse_train.text.sources import open_source
 from cse_train.training.batches import Batches
+from tests.cse_train.methods.parts import parts_of
 
 ROWS = np.arange(8)
 
@@ -29,15 +30,8 @@ def parts(tiny_settings, labelled_file: Path, triplets_file: Path):
     """Options -> (model in training mode without dropout, a batch of 8, its store)."""
 
     def make(**options: object):
-        settings = {f"method.{name}": value for name, value in options.items()}
-        run = parse_run(tiny_settings("sbert") | settings)
-        backbone = load_backbone(run.train.encoder, 0.0)
-        file = triplets_file if run.options.objective == "triplets" else labelled_file
-        batches = Batches.open(run, DataPaths(train_file=file), backbone)
-        random_streams.seed_new_weights(0)
-        model = sbert.SBERT.build(run.options, backbone).train()
-        share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
-        return model, batches.collate(share), batches.store
+        file = triplets_file if options.get("objective") == "triplets" else labelled_file
+        return parts_of(tiny_settings("sbert"), file, ROWS, **options)[1:4]
 
     return make
 
