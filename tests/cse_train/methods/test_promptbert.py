@@ -69,11 +69,10 @@ def test_the_loss_by_hand(parts, monkeypatch: pytest.MonkeyPatch) -> None:
     model, batch, _, _ = parts(projector="none", temperature=0.5)
     own = iter([torch.tensor([[3.0, 1.0], [2.0, 2.0]]), torch.tensor([[5.0, 1.0], [2.0, 6.0]])])
     bare = torch.tensor([[2.0, 1.0]])
-    filled = {id(pack) for pack in batch.inputs.values()}
-    monkeypatch.setattr(model, "_read_mask", lambda packed, _: next(own) if id(packed) in filled else bare)
     for name in batch.inputs:
         batch.inputs[name] = pack_lists([[2, 7, 9, 3]] * 2)
-    filled.update(id(pack) for pack in batch.inputs.values())
+    filled = {id(pack) for pack in batch.inputs.values()}
+    monkeypatch.setattr(model, "_read_mask", lambda packed, _: next(own) if id(packed) in filled else bare)
     assert model(batch).loss.item() == pytest.approx(math.log(1 + math.exp(-2)), abs=1e-6)
 
 
