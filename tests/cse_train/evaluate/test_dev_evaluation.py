@@ -1,6 +1,5 @@
 """T8: what training does is the same whether or how often the dev set is scored."""
 
-import multiprocessing
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from cse_train import checkpoint
@@ -19,8 +17,10 @@ from cse_train.evaluate import embedding
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
+from cse_train.evaluate.vectors import EmbeddedPairs
 from cse_train.methods.loading import load_method
 from cse_train.training.loop import train
+from tests.cse_train.evaluate.two_ranks import require_ranks_as_one
 
 BATCH_NORM = {"method_projector": "batchnorm", "method_pooler": "cls"}
 
@@ -75,32 +75,14 @@ def test_T8_the_number_of_evaluations_changes_no_weight(
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
-def rank_of_a_group(rank: int, meeting: Path, made: tuple[nn.Module, object], pairs: Pairs, out: Path) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
-    model, tokenizer = made
-    with evaluating(model):
-        found = StsEvaluator(pairs, tokenizer, 64)(model.encode)
-    np.savez(out / f"{rank}.npz", cosines=found.cosines, spearman=found.spearman)
-    dist.destroy_process_group()
-
-
 def test_two_ranks_score_a_batch_norm_method_as_one(
     batch_norm_method: tuple[nn.Module, object], pairs: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "EMBEDDED_ROWS", 16)
     model, tokenizer = batch_norm_method
-    with evaluating(model):
-        alone = StsEvaluator(pairs, tokenizer, 64)(model.encode)
-    fork = multiprocessing.get_context("fork")
-    given = (tmp_path / "meeting", batch_norm_method, pairs, tmp_path)
-    ranks = [fork.Process(target=rank_of_a_group, args=(rank, *given)) for rank in range(2)]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(60)
-    assert [process.exitcode for process in ranks] == [0, 0]
-    for rank in range(2):
-        found = np.load(tmp_path / f"{rank}.npz")
-        np.testing.assert_allclose(found["cosines"], alone.cosines, atol=1e-6)
-        assert found["spearman"] == pytest.approx(alone.spearman, abs=1e-6)
+
+    def score() -> EmbeddedPairs:
+        with evaluating(model):
+            return StsEvaluator(pairs, tokenizer, 64)(model.encode)
+
+    require_ranks_as_one(score, tmp_path)

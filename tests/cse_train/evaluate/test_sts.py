@@ -1,12 +1,10 @@
 import math
-import multiprocessing
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from scipy.stats import spearmanr
 from torch import Tensor
 
@@ -17,6 +15,7 @@ from cse_train.evaluate import embedding
 from cse_train.evaluate.correlation import spearman
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
+from tests.cse_train.evaluate.two_ranks import require_ranks_as_one
 
 
 def one_by_one(backbone: Backbone, pairs: Pairs) -> np.ndarray:
@@ -105,30 +104,8 @@ def test_all_is_one_correlation_over_all_subsets_and_not_their_mean(data_dir: Pa
     assert abs(found.spearman - mean) > 0.1
 
 
-def rank_of_a_group(rank: int, world: int, meeting: Path, backbone: Backbone, pairs: Pairs, out: Path) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
-    found = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
-    np.savez(out / f"{rank}.npz", cosines=found.cosines, spearman=found.spearman)
-    dist.destroy_process_group()
-
-
 @pytest.mark.parametrize("rows", [16, 1000])
 def test_two_ranks_equal_one_process(rows: int, backbone: Backbone, pairs: Pairs, tmp_path: Path, monkeypatch) -> None:
     """With one batch for two ranks as well: the second rank repeats it."""
     monkeypatch.setattr(embedding, "EMBEDDED_ROWS", rows)
-    alone = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
-    fork = multiprocessing.get_context("fork")
-    ranks = [
-        fork.Process(target=rank_of_a_group, args=(rank, 2, tmp_path / "meeting", backbone, pairs, tmp_path))
-        for rank in range(2)
-    ]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(60)
-    assert [process.exitcode for process in ranks] == [0, 0]
-    for rank in range(2):
-        found = np.load(tmp_path / f"{rank}.npz")
-        np.testing.assert_allclose(found["cosines"], alone.cosines, atol=1e-6)
-        assert found["spearman"] == pytest.approx(alone.spearman, abs=1e-6)
+    require_ranks_as_one(lambda: StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone)), tmp_path)
