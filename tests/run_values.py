@@ -1,9 +1,10 @@
-"""Scores and values of runs for tests, by what of them matters there."""
+"""Runs, scores and values of runs for tests, by what of them matters there."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.ledger import Ledger
 from analysis.tables.spec import RunValue
 from cse_train.results import CosinesFile, Outcome, Point, Protocol, Score
 
@@ -38,3 +39,25 @@ def outcome_of(**said: Any) -> Outcome:
     """How a run ended; it was done, where a test does not say otherwise."""
     nothing = {"stopped": False, "examples": 0, "best": 1.0, "best_examples": 0, "seconds": 1.0, "points": ()}
     return Outcome(**{**nothing, **said})
+
+
+def book_run(
+    ledger: Ledger,
+    signature: str,
+    config: Mapping[str, Any],
+    *,
+    method: str | None = None,
+    seed: int = 0,
+    owner: str = "me",
+    identity: Mapping[str, str] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    state: Any = "done",
+    examples: int = 10,
+    **said: Any,
+) -> None:
+    """A run that is claimed and ends; what a test does not say of it does not matter there."""
+    about = {"method": method or config["method"], "seed": seed, "owner": owner}
+    claim = ledger.claim(signature, dict(config), **about, identity=identity or {}, provenance=provenance or {})
+    assert claim is not None
+    end = {"best": 1.0, "best_examples": examples, "seconds": 1.0, "folder": None}
+    ledger.finish(claim, state, examples=examples, **{**end, **said})

@@ -12,6 +12,7 @@ from analysis.progress.follower import Follower
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.cli.results.status import block, facts
+from tests.run_values import book_run
 
 AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
 
@@ -26,18 +27,7 @@ def url(tmp_path: Path) -> str:
     cells = [dict(zip(AXES, map(float, row), strict=True)) for row in draws]
     ledger.link("s", [(f"{number}", cell, 0) for number, cell in enumerate(cells)])
     for number, cell in enumerate(cells[:4]):
-        claim = ledger.claim(
-            f"{number}",
-            cell | {"train.dev": "sts_dev"},
-            method="esimcse",
-            seed=0,
-            owner="o",
-            identity={},
-            provenance={},
-        )
-        assert claim is not None
-        ended = {"examples": 10, "best": 50.0 + number, "best_examples": 10, "seconds": 1.0, "folder": None}
-        ledger.finish(claim, "done", **ended)
+        book_run(ledger, f"{number}", cell | {"train.dev": "sts_dev"}, method="esimcse", owner="o", best=50.0 + number)
     ledger.close()
     return path
 

@@ -19,7 +19,7 @@ from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdict
-from tests.run_values import point_of, score_of
+from tests.run_values import book_run, point_of, score_of
 
 NASTY = "<script>alert(1)</script> & $x$ \"quoted\" 'too'"
 RATES = (0.1, 0.2, 0.3)
@@ -58,11 +58,8 @@ def train(ledger: Ledger, folder: Path, rate: float, seed: int, *, cosines: bool
 
 
 def fail(ledger: Ledger, signature: str, reason: str) -> None:
-    claim = ledger.claim(
-        signature, {"train.dev": "sts_dev"}, method="esimcse", seed=9, owner="o", identity={}, provenance={}
-    )
-    assert claim is not None
-    ledger.finish(claim, "failed", examples=100, best=None, best_examples=None, seconds=1.0, folder=None, reason=reason)
+    end = {"state": "failed", "examples": 100, "best": None, "best_examples": None, "reason": reason}
+    book_run(ledger, signature, {"train.dev": "sts_dev"}, method="esimcse", seed=9, owner="o", **end)
 
 
 def made(folder: Path, *, cosines: bool = True, geometry: bool = True, seeds: int = 3) -> tuple[Study, Table]:

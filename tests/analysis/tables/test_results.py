@@ -11,18 +11,15 @@ from analysis.tables.aggregate import aggregate
 from analysis.tables.results import PART, require_one_precision, results_of
 from analysis.tables.spec import TableError, TableSpec
 from cse_train.results import Protocol
-from tests.run_values import score_of, value_of
+from tests.run_values import book_run, score_of, value_of
 
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Ledger:
     ledger = Ledger.open(tmp_path / "ledger.db")
     for signature, state, best in (("aa", "done", 60.0), ("bb", "done", 61.0), ("cc", "stopped", 70.0)):
-        claim = ledger.claim(
-            signature, {"train.dev": "sts_dev"}, method="simcse", seed=1, owner="me", identity={}, provenance={}
-        )
-        assert claim is not None
-        ledger.finish(claim, state, examples=64, best=best, best_examples=64, seconds=1.0, folder="f")
+        end = {"state": state, "examples": 64, "best": best, "folder": "f"}
+        book_run(ledger, signature, {"train.dev": "sts_dev"}, method="simcse", seed=1, **end)
     return ledger
 
 
@@ -74,11 +71,8 @@ def test_a_column_stands_on_the_runs_that_are_for_it(filled: Ledger) -> None:
 
 def finish(ledger: Ledger, signature: str, asked: str | None, computed: str | None) -> None:
     config = {"train.dev": "sts_dev"} | ({"train.precision": asked} if asked else {})
-    about = {"method": "simcse", "seed": 1, "owner": "me", "identity": {}, "provenance": {"host": "a"}}
-    claim = ledger.claim(signature, config, **about)
-    assert claim is not None
-    end = {"examples": 64, "best": 60.0, "best_examples": 64, "seconds": 1.0, "folder": "f"}
-    ledger.finish(claim, "done", **end, details={"train.precision": computed} if computed else None)
+    end = {"examples": 64, "best": 60.0, "folder": "f", "details": {"train.precision": computed} if computed else None}
+    book_run(ledger, signature, config, method="simcse", seed=1, provenance={"host": "a"}, **end)
 
 
 def test_what_a_device_computed_stands_with_a_run_that_left_it_to_it(tmp_path: Path) -> None:

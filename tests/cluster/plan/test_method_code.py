@@ -19,6 +19,7 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import source
 from search_spaces.catalog import load_space
+from tests.run_values import book_run
 
 MODULE = """from mine_losses.margin import margin
 from cse_train.losses.info_nce import info_nce
@@ -111,10 +112,7 @@ def planned(folder: Path, ledger: Ledger, keep: bool = False) -> Plan:
 
 def finish(ledger: Ledger, work: Plan, seed: int, **noted: Any) -> None:
     run = work.runs[seed]
-    about = {"method": run.run.method, "seed": seed, "owner": "me", "identity": run.identity, "provenance": noted}
-    claim = ledger.claim(run.signature, run.run.flat(), **about)
-    assert claim is not None
-    ledger.finish(claim, "done", examples=64, best=1.0, best_examples=64, seconds=1.0, folder=None)
+    book_run(ledger, run.signature, run.run.flat(), seed=seed, identity=run.identity, provenance=noted, examples=64)
 
 
 def edit(monkeypatch: pytest.MonkeyPatch, digest: str | None) -> None:

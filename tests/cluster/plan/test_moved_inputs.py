@@ -19,6 +19,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.text.synonyms import FILES
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from tests.run_values import book_run
 
 COMMON = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.examples": 64, "train.evaluations": 1}
 RATES = {"train.learning_rate": {"grid": [1e-4, 2e-4]}}
@@ -58,10 +59,7 @@ def trained(resolved: ResolvedSpace, ledger: Ledger, paths: DataPaths = PATHS, k
     for cell in resolved.cells() if key is None else [resolved.cell(key)]:
         run = cell.run(0)
         hashes = identity(run, paths)
-        about = {"method": run.method, "seed": 0, "owner": "me", "identity": hashes, "provenance": {}}
-        claim = ledger.claim(signature(run, hashes), run.flat(), **about)
-        assert claim is not None
-        ledger.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+        book_run(ledger, signature(run, hashes), run.flat(), identity=hashes, examples=64, best=50.0)
 
 
 def counts(resolved: ResolvedSpace, ledger: Ledger) -> tuple[int, int]:
@@ -192,11 +190,7 @@ def test_the_plan_names_the_options_that_came_after_a_run_and_stand_elsewhere_by
     before = {"method.guide_dropout": False, "method.opt2_negatives": "all"}
     run = space(tmp_path, "sgopt", {"train.encoder": "wiki-l1-h64", **before}).cells()[0].run(0)
     hashes, flat = identity(run, PATHS), {key: value for key, value in run.flat().items() if key not in before}
-    claim = ledger.claim(
-        signature(run, hashes), flat, method="sgopt", seed=0, owner="me", identity=hashes, provenance={}
-    )
-    assert claim is not None
-    ledger.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+    book_run(ledger, signature(run, hashes), flat, method="sgopt", identity=hashes, examples=64, best=50.0)
     resolved = space(tmp_path, "sgopt", {"train.encoder": "wiki-l1-h64"})
     assert plan([resolved.space], None, None, ledger, PATHS).stale() == [
         "not reused: 1 finished run of sgopt is trained again, the old stay in the ledger: method.guide_dropout was "

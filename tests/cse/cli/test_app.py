@@ -20,6 +20,7 @@ from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 from tests.commands import printed
 from tests.conftest import REPO
+from tests.run_values import book_run
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -36,11 +37,7 @@ def book(
         for seed, value in enumerate(row):
             run = cell.run(seed)
             name = signature(run, identity)
-            about = {"method": run.method, "seed": seed, "owner": "me", "identity": identity, "provenance": {}}
-            claim = ledger.claim(name, run.flat(), **about)
-            assert claim is not None
-            end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": f"kept/{name}"}
-            ledger.finish(claim, "done", **end)
+            book_run(ledger, name, run.flat(), seed=seed, identity=identity, best=value, folder=f"kept/{name}")
             ledger.link(resolved.space.id, [(name, cell.key, seed)])
 
 

@@ -21,7 +21,7 @@ from cse_train.evaluate.score import save_cosines
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
 from tests.commands import printed, refused
-from tests.run_values import score_of
+from tests.run_values import book_run, score_of
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
 SET = "generated_dev:30"
@@ -59,12 +59,7 @@ def book(
     for seed, value in enumerate(values, first):
         run = cell(rate).run(seed)
         name = signature(run, inputs)
-        claim = ledger.claim(
-            name, run.flat(), method=run.method, seed=seed, owner="me", identity=inputs, provenance={}
-        )  # fmt: skip
-        assert claim is not None
-        end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": f"runs/{name}"}
-        ledger.finish(claim, "done", **end)
+        book_run(ledger, name, run.flat(), seed=seed, identity=inputs, best=value, folder=f"runs/{name}")
         ledger.link("E7", [(name, cell(rate).key, seed)])
         names.append(name)
     return names
@@ -310,11 +305,8 @@ def test_arithmetic_that_the_device_chose_is_told_and_never_mixed_on_a_side(
 ) -> None:
     flat = cell(0.24).run(0).flat() | {"train.precision": "auto"}
     for name, computed in (("aa" * 12, "bf16"), ("bb" * 12, "fp32")):
-        given = {"method": "esimcse", "seed": 0, "owner": "me", "identity": INPUTS, "provenance": {}}
-        claim = ledger.claim(name, flat, **given)
-        assert claim is not None
-        end = {"examples": 10, "best": 60.0, "best_examples": 10, "seconds": 1.0, "folder": f"runs/{name}"}
-        ledger.finish(claim, "done", **end, details={"train.precision": computed})
+        end = {"best": 60.0, "folder": f"runs/{name}", "details": {"train.precision": computed}}
+        book_run(ledger, name, flat, method="esimcse", identity=INPUTS, **end)
     (other,) = book(ledger, 0.08, [61.0])
     said = facts(capsys, "compare", "aa" * 12, "bb" * 12, "--column", "sts_dev")
     assert any("computed in differs: A bf16 and B fp32" in line for line in said["notes"]), said["notes"]

@@ -22,6 +22,7 @@ from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
 from tests.commands import refused
 from tests.cse.compare.test_compare import facts
+from tests.run_values import book_run
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -121,11 +122,7 @@ def test_a_folder_is_scored_on_the_set_by_which_the_runs_were_picked(
     for seed in (0, 1):
         run = cell.run(seed)
         name = signature(run, inputs)
-        about = {"method": run.method, "seed": seed, "owner": "me", "identity": inputs, "provenance": {}}
-        claim = ledger.claim(name, run.flat(), **about)
-        assert claim is not None
-        end = {"examples": 10, "best": 60.0 + seed, "best_examples": 10, "seconds": 1.0, "folder": f"runs/{name}"}
-        ledger.finish(claim, "done", **end)
+        book_run(ledger, name, run.flat(), seed=seed, identity=inputs, best=60.0 + seed, folder=f"runs/{name}")
         ledger.link("mine", [(name, cell.key, seed)])
     for model in (name, "mine:temperature=0.05"):
         (column,) = facts(capsys, "compare", model, "wiki-l1-h64", "--pooler", "mean")["columns"]

@@ -15,6 +15,7 @@ from cse.cli.extend.new import method_text
 from cse_train.plugins import registry
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import book_run
 from tests.sides import needs
 
 SPACE = """
@@ -54,12 +55,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         for seed in range(3):
             run = cell.run(seed)
             name = signature(run, INPUTS)
-            claim = ledger.claim(
-                name, run.flat(), method=run.method, seed=seed, owner="me", identity=INPUTS, provenance={}
-            )  # fmt: skip
-            assert claim is not None
-            ends = {"examples": 10, "best_examples": 10, "seconds": 1.0, "folder": None}
-            ledger.finish(claim, "done", best=base + seed / 10, **ends)
+            book_run(ledger, name, run.flat(), seed=seed, identity=INPUTS, best=base + seed / 10)
             ledger.link("both", [(name, cell.key, seed)])
     yield "both.yaml"
     registry.forget()

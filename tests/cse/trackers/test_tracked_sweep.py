@@ -19,6 +19,7 @@ from cse.trackers import tracking
 from cse.trackers.tools import TrackedRun
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import book_run
 
 FREE = threading.Event()
 
@@ -83,10 +84,7 @@ def test_grid_and_search_tell_the_trackers_that_were_asked_for(tmp_path: Path, m
 
     def sweeps(runs: Any, ledger: str, paths: Any, options: Any, tell: Any, *rest: Any) -> SweepOutcome:
         planned = runs[0] if isinstance(runs, list | tuple) else runs.ask()
-        about = {"method": planned.run.method, "seed": planned.seed, "owner": "me", "identity": {}, "provenance": {}}
-        claim = Ledger.open(ledger).claim(planned.signature, planned.run.flat(), **about)  # type: ignore[arg-type]
-        assert claim is not None
-        Ledger.open(ledger).finish(claim, "done", examples=8, best=50.0, best_examples=8, seconds=1.0, folder=None)
+        book_run(Ledger.open(ledger), planned.signature, planned.run.flat(), seed=planned.seed, examples=8, best=50.0)
         for kind in ("started", "done"):
             tell(SweepEvent(kind=kind, signature=planned.signature))  # type: ignore[arg-type]
         return SweepOutcome(done=1)

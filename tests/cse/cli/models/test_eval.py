@@ -13,6 +13,7 @@ from cse_train.config import parse_run
 from cse_train.methods.loading import load_method
 from tests.commands import printed, refused
 from tests.documents import validated
+from tests.run_values import book_run
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -33,11 +34,7 @@ def run(somewhere: Path) -> Path:
     folder = somewhere / "runs" / "one"
     checkpoint.save_best(folder, config, model, {})
     ledger = Ledger.open(somewhere / "results" / "ledger.db")
-    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
-    claim = ledger.claim(SIGNATURE, config.flat(), **about)
-    assert claim is not None
-    end = {"examples": 10, "best": 1.0, "best_examples": 10, "seconds": 1.0, "folder": str(folder)}
-    ledger.finish(claim, "done", **end)
+    book_run(ledger, SIGNATURE, config.flat(), method="simcse", folder=str(folder))
     return folder
 
 

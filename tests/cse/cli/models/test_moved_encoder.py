@@ -18,6 +18,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
 from tests.cluster.plan.test_moved_inputs import encoder
 from tests.commands import refused
+from tests.run_values import book_run
 
 TEXT = """version: 1
 id: mine
@@ -41,9 +42,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder, name = tmp_path / "runs" / "one", signature(config, hashes)
     checkpoint.save_best(folder, config, model, {"best": 1.0, "best_examples": 8}, name)
     ledger = Ledger.open(tmp_path / "results" / "ledger.db")
-    claim = ledger.claim(name, config.flat(), method="simcse", seed=0, owner="me", identity=hashes, provenance={})
-    assert claim is not None
-    ledger.finish(claim, "done", examples=8, best=1.0, best_examples=8, seconds=1.0, folder=folder)
+    book_run(ledger, name, config.flat(), method="simcse", identity=hashes, examples=8, folder=folder)
     return folder
 
 

@@ -18,7 +18,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.config import complete, parse_run
 from cse_train.methods.loading import load_method
 from tests.commands import printed
-from tests.run_values import point_of
+from tests.run_values import book_run, point_of
 
 FLAT = {
     "method": "simcse",
@@ -54,11 +54,8 @@ def book(
     state: str = "done",
 ) -> None:
     name = name or f"cell{cell}-seed{seed}"
-    about = {"method": "simcse", "seed": seed, "owner": "me", "identity": identity or {}, "provenance": {}}
-    claim = ledger.claim(name, {**FLAT, "train.seed": seed}, **about)
-    assert claim is not None
-    end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0}
-    ledger.finish(claim, state, **end, folder=Path("runs", name).resolve())
+    end = {"state": state, "best": value, "folder": Path("runs", name).resolve()}
+    book_run(ledger, name, {**FLAT, "train.seed": seed}, method="simcse", seed=seed, identity=identity or {}, **end)
     if name == f"cell{cell}-seed{seed}" and cell < 20:
         ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
 
@@ -203,12 +200,8 @@ def test_runs_that_auto_computed_in_two_ways_are_not_ranked_together(
 ) -> None:
     """As `cse table` refuses them: on a card `auto` is bf16, on a CPU fp32."""
     for name, computed in {"on-card": "bf16", "on-cpu": "fp32"}.items():
-        claim = ledger.claim(
-            name, {**FLAT, "train.precision": "auto"}, method="simcse", seed=0, owner="me", identity={}, provenance={}
-        )
-        assert claim is not None
-        end = {"examples": 10, "best": 70.0, "best_examples": 10, "seconds": 1.0, "folder": Path("runs", name)}
-        ledger.finish(claim, "done", **end, details={"train.precision": computed})
+        end = {"best": 70.0, "folder": Path("runs", name), "details": {"train.precision": computed}}
+        book_run(ledger, name, {**FLAT, "train.precision": "auto"}, method="simcse", **end)
         ledger.link("mine", [(name, {"method.temperature": name}, 0)])
     assert main(["best", "mine"]) == 2
     assert capsys.readouterr().err == (
@@ -264,10 +257,7 @@ def test_mistakes_are_one_line(
 ) -> None:
     ledger.record_sweep("empty", SweepSpec({"title": "t"}))
     ledger.record_sweep("gone", SweepSpec({"title": "t"}))
-    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
-    claim = ledger.claim("other", FLAT, **about)
-    assert claim is not None
-    ledger.finish(claim, "done", examples=1, best=1.0, best_examples=1, seconds=1.0, folder="nowhere")
+    book_run(ledger, "other", FLAT, method="simcse", examples=1, folder="nowhere")
     ledger.link("gone", [("other", {}, 0)])
     assert main(["best", *argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -11,6 +11,7 @@ from cse.cli.app import main
 from cse.tables import build
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
+from tests.run_values import book_run
 
 
 @pytest.fixture
@@ -28,11 +29,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
         for seed in range(seeds):
             run = cell.run(seed)
             name = signature(run, {})
-            about = {"method": run.method, "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
-            claim = opened.claim(name, run.flat(), **about)
-            assert claim is not None
-            end = {"examples": 10, "best": 60.0 + seed, "best_examples": 10, "seconds": 1.0, "folder": None}
-            opened.finish(claim, "done", **end)
+            book_run(opened, name, run.flat(), seed=seed, best=60.0 + seed)
     return opened
 
 
