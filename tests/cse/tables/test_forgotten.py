@@ -17,6 +17,7 @@ from cse_train.evaluate.run_suites import evaluate, options
 from cse_train.fields import ConfigError
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
+from tests.run_values import book_run
 
 SPACE = """version: 1
 id: kept
@@ -46,13 +47,11 @@ def ledger(tmp_path: Path, space: Path) -> Ledger:
         for seed, change in enumerate((1.0, -4.0)):
             run = cell.run(seed)
             hashes = identity(run, paths)
-            about = {"method": "simcse", "seed": seed, "owner": "me", "identity": hashes, "provenance": {}}
-            claim = made.claim(signature(run, hashes), run.flat(), **about)
-            assert claim is not None
-            made.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+            name = signature(run, hashes)
+            book_run(made, name, run.flat(), seed=seed, identity=hashes, examples=64, best=50.0)
             model = open_model(Path("wiki-l1-h64"), pooler=BEFORE[run.flat()["method.pooler"]])
             (score,) = evaluate(model, paths, [COLUMN], options("senteval", "test", "all"))
-            made.add_score(claim.signature, replace(score, value=score.value + change))
+            made.add_score(name, replace(score, value=score.value + change))
     return made
 
 

@@ -19,6 +19,7 @@ from cse_train.backbone.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import book_run
 
 TEXT = """version: 1
 id: mine
@@ -124,15 +125,14 @@ def test_a_sweep_knows_what_its_paths_held_when_they_are_gone(tmp_path: Path, mo
     place = tmp_path / "project" / "enc"
     run = resolve(load_space(tmp_path / "project" / "space.yaml"), None, {"train.batch_size": 16}).cells()[0].run(0)
     hashes = identity(run, data_paths(None, None, None))
-    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": hashes, "provenance": {}}
-    claim = ledger.claim(signature(run, hashes), {**run.flat(), "train.encoder": "/first/enc"}, **about)
-    assert claim is not None
-    ledger.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+    config = {**run.flat(), "train.encoder": "/first/enc"}
+    name = signature(run, hashes)
+    book_run(ledger, name, config, identity=hashes, examples=64, best=50.0)
     shutil.rmtree(place)
     for _ in range(2):
         (sweep,) = ledger.sweeps()
         space = space_of_sweep(sweep)
-        assert space is not None and [m.run.signature for m in match(space, ledger.runs())] == [claim.signature]
+        assert space is not None and [m.run.signature for m in match(space, ledger.runs())] == [name]
         recorded(tmp_path / "project", monkeypatch)
 
 

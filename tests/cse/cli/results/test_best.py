@@ -109,14 +109,10 @@ def test_runs_of_a_cell_on_two_corpora_are_two_rows(capsys: pytest.CaptureFixtur
 def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     """The first score was the best, and below the encoder without training: the pick is no success."""
     run = {**FLAT, "train.encoder": "wiki-l1-h64", "train.corpus": "generated", "train.dev_max_length": 512}
-    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
-    claim = ledger.claim("harmed", run, **about)
-    assert claim is not None
     ledger.record_sweep("harm", SweepSpec({"title": "t"}))
     ledger.link("harm", [("harmed", {}, 0)])
     points = [point_of(8, 40.0), point_of(16, 40.0, step=2, best_examples=8)]
-    end = {"examples": 16, "best": 40.0, "best_examples": 8, "seconds": 1.0, "folder": None}
-    ledger.finish(claim, "done", points=points, **end)
+    book_run(ledger, "harmed", run, examples=16, best=40.0, best_examples=8, points=points)
     key = ("generated_dev:20", "wiki-l1-h64", "generated", 512)
     ledger.store_baselines([Baselines(*key, {}, {"untrained mean": 41.5, "untrained [CLS]": 30.0})])
     said = printed(capsys, "best", "harm")

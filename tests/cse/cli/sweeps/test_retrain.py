@@ -17,6 +17,7 @@ from cse_train.checkpoint import BEST, LAST
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import book_run
 from tests.sides import needs
 
 SPACE = """version: 1
@@ -46,13 +47,10 @@ def done(tmp_path: Path) -> tuple[Request, Ledger]:
     )
     ledger = Ledger.open(tmp_path / "ledger.db", storage=tmp_path)
     for run in work_of([request], ledger).runs:
-        about = {"method": "simcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
-        claim = ledger.claim(run.signature, run.run.flat(), **about)
-        assert claim is not None
         folder = tmp_path / "runs" / run.signature / "final"
         (folder / "best").mkdir(parents=True)
-        end = {"examples": 32, "best": 50.0, "best_examples": 16, "seconds": 1.0}
-        ledger.finish(claim, "done", folder=folder, **end)
+        end = {"examples": 32, "best": 50.0, "best_examples": 16, "folder": folder}
+        book_run(ledger, run.signature, run.run.flat(), seed=run.seed, identity=run.identity, **end)
         if run.seed == 1:
             (folder / "best").rename(folder / "last")
     return request, ledger

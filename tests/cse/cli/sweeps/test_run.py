@@ -18,7 +18,7 @@ from cse.experiments import run as experiments_run
 from search_spaces import cell_names, cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
-from tests.run_values import score_of
+from tests.run_values import book_run, score_of
 
 SETTINGS = {"train.corpus": "generated", "train.dev": "generated_dev:20"}
 
@@ -76,17 +76,8 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
     request = dataclasses.replace(request, resolved=dataclasses.replace(request.resolved, space=space))
     ledger = Ledger.open(request.ledger)
     for planned in sweeping.work_of([request], ledger).runs:
-        about = {
-            "method": "esimcse",
-            "seed": planned.seed,
-            "owner": "me",
-            "identity": planned.identity,
-            "provenance": {},
-        }
-        claim = ledger.claim(planned.signature, planned.run.flat(), **about)
-        assert claim is not None
-        end = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0, "folder": None}
-        ledger.finish(claim, "done", **end)
+        about = {"seed": planned.seed, "identity": planned.identity, "examples": 1}
+        book_run(ledger, planned.signature, planned.run.flat(), **about)
     unscored = sweeping.work_of([request], ledger)
     assert unscored.done == unscored.total == 2
     assert not unscored.nothing_left
@@ -143,10 +134,7 @@ def test_what_was_spent_of_a_budget_is_in_the_ledger_and_said_by_plan_status_and
         for _ in range(3):
             run = source.ask()
             said.append(list(opened.sweeps()[0].spec.spent))
-            about = {"method": "simcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
-            claim = opened.claim(run.signature, run.run.flat(), **about)
-            end = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0, "folder": None}
-            opened.finish(claim, "done", **end)
+            book_run(opened, run.signature, run.run.flat(), seed=run.seed, identity=run.identity, examples=1)
             on_event(SweepEvent(kind=EventKind.DONE, signature=run.signature, best=1.0))
             source.observe(run, RunState.DONE, 1.0, 1)
         assert source.ask() is None and source.exhausted()
