@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from cse_train.encoder.packing import pack, pack_lists
+from tests.cse_train.packs import lists_of
 
 
 def rows_of(packed) -> list[list[int]]:
@@ -19,7 +20,7 @@ def rows_of(packed) -> list[list[int]]:
 @pytest.mark.parametrize("groups", [1, 3, 4, 50])
 def test_rows_come_back_whole(sentences, groups):
     packed = pack_lists(sentences, groups=groups)
-    assert rows_of(packed) == sentences
+    assert rows_of(packed) == sentences == lists_of(packed)
     assert len(packed.groups) == min(groups, len(sentences))
 
 

@@ -7,6 +7,7 @@ import torch
 from cse_train.encoder.packing import Packed
 from cse_train.generator.filling import fill_views, pack_views
 from cse_train.text.masking import BLANK
+from tests.cse_train.packs import lists_of
 
 
 class Position:
@@ -16,24 +17,18 @@ class Position:
         return 1000 + packed.positions_T[at_M]
 
 
-def rows_of(packed: Packed) -> list[list[int]]:
-    rows = [row for _, block in packed.split(packed.ids_T[:, None]) for row in block.squeeze(2).tolist()]
-    order = np.argsort(packed.order_N.numpy())
-    return [rows[i][: int(packed.lengths_N[i])] for i in order]
-
-
 @pytest.mark.parametrize("apart", [False, True])
 def test_only_blanks_are_filled_each_by_its_own_prediction(apart: bool) -> None:
     rng = np.random.default_rng(0)
     whole = [rng.integers(10, 99, size) for size in rng.integers(3, 20, 12)]
     blanked = [np.where(rng.random(len(ids)) < 0.4, BLANK, ids) for ids in whole]
     packs, tensors = pack_views(whole, blanked, apart=apart, mask_id=4, pad_id=0)
-    assert rows_of(packs["blanks"]) == [np.where(ids == BLANK, 4, ids).tolist() for ids in blanked]
+    assert lists_of(packs["blanks"]) == [np.where(ids == BLANK, 4, ids).tolist() for ids in blanked]
     filled, ids_M = fill_views(Position(), packs, tensors)  # type: ignore[arg-type]
     first = [ids.tolist() for ids in whole]
     second = [np.where(ids == BLANK, 1000 + np.arange(len(ids)), ids).tolist() for ids in blanked]
-    assert rows_of(filled["text"]) == (first if apart else first + second)
-    assert not apart or rows_of(filled["second"]) == second
+    assert lists_of(filled["text"]) == (first if apart else first + second)
+    assert not apart or lists_of(filled["second"]) == second
     assert ids_M is not None and ids_M.tolist() == [1000 + i for ids in blanked for i in np.flatnonzero(ids == BLANK)]
 
 

@@ -11,11 +11,12 @@ from cse_train import numerics
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
-from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator import generator as module
 from cse_train.generator.generator import Generator, PackedMaskedLM, PaddedMaskedLM
 from cse_train.generator.identity import generator_hash
+from tests.cse_train.packs import lists_of
 
 SHIPPED = "wiki-l1-h64"
 
@@ -36,20 +37,13 @@ def distilbert(tmp_path: Path, backbone: Backbone, stirred) -> Path:
     return tmp_path / "distilbert"
 
 
-def in_order(packed: Packed, ids_T: torch.Tensor) -> list[list[int]]:
-    """Packed slots back to one list a sentence, in batch order."""
-    rows = [row.tolist() for _, block in packed.split(ids_T[:, None]) for row in block.squeeze(2)]
-    cut = [row[:n] for row, n in zip(rows, packed.lengths_N.tolist(), strict=True)]
-    return [cut[i] for i in packed.order_N.argsort().tolist()]
-
-
 def test_greedy_is_what_transformers_predicts(backbone, sentences, pad) -> None:
     generator = Generator(SHIPPED, backbone).eval()
     assert isinstance(generator.network, PackedMaskedLM)
     logits = BertForMaskedLM.from_pretrained(find_weights() / SHIPPED).eval()(**pad(sentences, 0)).logits
     expected = [row[: len(s)].argmax(-1).tolist() for row, s in zip(logits, sentences, strict=True)]
     packed = pack_lists(sentences)
-    assert in_order(packed, generator.predict(packed)) == expected
+    assert lists_of(packed, generator.predict(packed)) == expected
 
 
 @pytest.mark.parametrize("kind", ["ours", "distilbert"])
@@ -66,7 +60,7 @@ def test_distilbert_goes_through_transformers_and_keeps_to_the_vocabulary(backbo
     logits = AutoModelForMaskedLM.from_pretrained(distilbert).eval()(**pad(sentences, 0)).logits[..., :8192]
     expected = [row[: len(s)].argmax(-1).tolist() for row, s in zip(logits, sentences, strict=True)]
     packed = pack_lists(sentences)
-    assert in_order(packed, generator.predict(packed)) == expected
+    assert lists_of(packed, generator.predict(packed)) == expected
 
 
 @pytest.mark.parametrize("card", [False, True])

@@ -13,12 +13,13 @@ from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.card.fused_norm import LayerStates
-from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import consert
 from cse_train.methods.base import Batch, Share
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
+from tests.cse_train.packs import lists_of
 
 NONE = {"augmentation_1": "none", "augmentation_2": "none"}
 
@@ -28,11 +29,6 @@ def batch_of(config: consert.Config, backbone: Backbone, file: Path) -> Batch:
     collate = consert.ConSERT.make_collate(config, backbone.tokenizer, 16)
     rows = np.arange(6)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
-
-
-def rows_of(packed: Packed, values_T: torch.Tensor) -> list[list[int]]:
-    """What stands in each sequence's slots: six of view 1, then six of view 2."""
-    return [row.tolist() for row in packed.unpacked(values_T.long())]
 
 
 def kept_of(config: consert.Config, backbone: Backbone, batch: Batch) -> list[torch.Tensor]:
@@ -47,7 +43,7 @@ def kept_of(config: consert.Config, backbone: Backbone, batch: Batch) -> list[to
 def test_shuffling_permutes_the_positions_of_its_view_alone(backbone: Backbone, text_file: Path) -> None:
     batch = batch_of(consert.Config(), backbone, text_file)
     packed = batch.inputs["text"]
-    positions, ids = rows_of(packed, packed.positions_T), rows_of(packed, packed.ids_T)
+    positions, ids = lists_of(packed, packed.positions_T), lists_of(packed, packed.ids_T)
     assert ids[:6] == ids[6:] and positions[:6] == [list(range(len(row))) for row in ids[:6]]
     assert [sorted(row) for row in positions[6:]] == positions[:6] and positions[6:] != positions[:6]
     plain = pack_lists([np.array(row) for row in ids])
@@ -93,7 +89,7 @@ def test_every_augmentation_changes_its_view_and_no_other(backbone: Backbone, te
     model._pool = lambda *given: pooled.append(consert.ConSERT._pool(model, *given)) or pooled[-1]
     model(batch)
     one, two = pooled[0].split(6)
-    rows = rows_of(batch.inputs["text"], batch.inputs["text"].ids_T)[:6]
+    rows = lists_of(batch.inputs["text"], batch.inputs["text"].ids_T)[:6]
     torch.testing.assert_close(one, model.dev_encodes()[0](pack_lists(rows)), atol=1e-5, rtol=1e-5)
     assert ((one - two).abs().amax(1) > 1e-3).all() == (kind != "none")
 
@@ -119,7 +115,7 @@ def test_loss_is_a_hand_loop_over_the_layers_of_training(
     batch = batch_of(config, backbone, text_file)
     packed = batch.inputs["text"]
     encoder, vectors = backbone.encoder, []
-    for ids, places in zip(rows_of(packed, packed.ids_T), rows_of(packed, packed.positions_T), strict=True):
+    for ids, places in zip(lists_of(packed, packed.ids_T), lists_of(packed, packed.positions_T), strict=True):
         x_TH = encoder.word(torch.tensor(ids)) + encoder.position(torch.tensor(places)) + encoder.token_type.weight[0]
         states, whole = [encoder.embedding_norm(x_TH)], pack_lists([ids])
         for layer in encoder.layers:

@@ -26,6 +26,7 @@ from cse_train.methods.base import Batch, Share
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
 from cse_train.training.batches import Batches
+from tests.cse_train.packs import lists_of
 
 SMALL = {"min_length": 2, "max_length": 8}
 
@@ -51,13 +52,6 @@ def collated(config: declutr.Config, backbone: Backbone, store: TokenStore) -> B
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
 
-def rows_of(batch: Batch, name: str) -> list[list[int]]:
-    """The ids of each packed sequence in batch order."""
-    packed = batch.inputs[name]
-    ids = packed.ids_T[packed.attended_T()].split(packed.lengths_N.tolist())
-    return [ids[i].tolist() for i in packed.order_N.argsort().tolist()]
-
-
 def test_T24_contrastive_loss_is_a_hand_loop_over_spans(backbone: Backbone, tmp_path: Path) -> None:
     """A = P = N = 2: 8 positives give 4 means of raw vectors, and 8 directed pairs 6 negatives each."""
     config = declutr.Config(**SMALL)
@@ -70,7 +64,7 @@ def test_T24_contrastive_loss_is_a_hand_loop_over_spans(backbone: Backbone, tmp_
         hidden = backbone.encoder(pack_lists([ids]), tokens=True)
         return hidden.last_TH.mean(0)
 
-    anchors, positives = rows_of(batch, "anchors"), rows_of(batch, "positives")
+    anchors, positives = lists_of(batch.inputs["anchors"]), lists_of(batch.inputs["positives"])
     assert (len(anchors), len(positives), batch.examples) == (4, 8, 2)
     means = [(embed(positives[2 * i]) + embed(positives[2 * i + 1])) / 2 for i in range(4)]
     vectors = [embed(ids) for ids in anchors] + means
@@ -88,7 +82,7 @@ def test_T24_anchor_embedding_uses_the_masked_input(backbone: Backbone, tmp_path
         collated(declutr.Config(**SMALL, objective=objective, mlm_probability=0.4), backbone, store)
         for objective in ("both", "contrastive")
     )
-    assert rows_of(masked, "positives") == rows_of(plain, "positives")
+    assert lists_of(masked.inputs["positives"]) == lists_of(plain.inputs["positives"])
     kept = torch.ones(len(masked.inputs["anchors"].ids_T), dtype=torch.bool)
     kept[masked.tensors["at_M"]] = False
     before, after = plain.inputs["anchors"].ids_T, masked.inputs["anchors"].ids_T
@@ -144,7 +138,7 @@ def test_encode_is_the_mean_of_unmasked_text(backbone: Backbone) -> None:
 def test_spans_beyond_510_tokens_are_cut(backbone: Backbone, tmp_path: Path) -> None:
     config = declutr.Config(anchors=1, min_length=600, max_length=600)
     batch = collated(config, backbone, store_of(backbone, tmp_path, 1200, 1300))
-    assert {len(ids) for name in batch.inputs for ids in rows_of(batch, name)} == {512}
+    assert {len(ids) for name in batch.inputs for ids in lists_of(batch.inputs[name])} == {512}
 
 
 def test_T24_short_documents_are_dropped_and_counted(
@@ -174,7 +168,7 @@ def test_short_documents_adapt(tiny_settings, tmp_path: Path, caplog: pytest.Log
     longest = [0] * 5
     for seed in range(50):
         share = Share(batches.store, batches.rows, batches.rows, partial(random_streams.augmentation, seed, 0))
-        for i, ids in enumerate(rows_of(batches.collate(share), "anchors")):
+        for i, ids in enumerate(lists_of(batches.collate(share).inputs["anchors"])):
             longest[1 + i // 2] = max(longest[1 + i // 2], len(ids) - 2)
     assert longest == [0, 2, 4, 6, 7]
 

@@ -11,7 +11,7 @@ import torch
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views
 from cse_train.losses.info_nce import info_nce
@@ -22,6 +22,7 @@ from cse_train.modules.queue import Queue
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
 from cse_train.text.words import STOP_WORDS
+from tests.cse_train.packs import lists_of
 
 
 @pytest.fixture
@@ -115,13 +116,6 @@ def test_no_queue_is_simcse_with_repetition(backbone: Backbone, batches) -> None
     assert not [name for name in model.state_dict() if name.startswith("momentum.")]
 
 
-def sentences_in(packed: Packed) -> list[list[int]]:
-    """The ids of a pack in batch order."""
-    rows = [row for _, block in packed.split(packed.ids_T[:, None]) for row in block.squeeze(2).tolist()]
-    order = np.argsort(packed.order_N.numpy())
-    return [rows[i][: int(packed.lengths_N[i])] for i in order]
-
-
 @pytest.fixture
 def views(backbone: Backbone, text_file: Path):
     """(Config, max_seq_length) -> view 1 and view 2 of all 40 lines, the lines, and the batch."""
@@ -132,7 +126,7 @@ def views(backbone: Backbone, text_file: Path):
         rows = np.arange(40)
         share = Share(store, rows, rows, partial(random_streams.augmentation, 0, 0))
         batch = esimcse.ESimCSE.make_collate(config, backbone.tokenizer, length)(share)
-        both = sentences_in(batch.inputs["text"])
+        both = lists_of(batch.inputs["text"])
         return both[:40], both[40:], text_file.read_text(encoding="utf8").split("\n"), batch
 
     return collate
@@ -166,10 +160,10 @@ def test_E4_masked_prediction_is_the_generators_first_choice_in_the_inserted_pla
     config = esimcse.Config(extension="masked_prediction")
     anchors, masked, _, batch = views(config, 16)
     assert masked == views(esimcse.Config(extension="mask"), 16)[1]
-    assert masked == sentences_in(batch.inputs["blanks"])
-    assert sentences_in(batch.inputs["anchors"]) == anchors
+    assert masked == lists_of(batch.inputs["blanks"])
+    assert lists_of(batch.inputs["anchors"]) == anchors
     model = esimcse.ESimCSE.build(config, backbone).train()
-    filled = sentences_in(fill_views(model.generator, batch.inputs, batch.tensors)[0]["text"])
+    filled = lists_of(fill_views(model.generator, batch.inputs, batch.tensors)[0]["text"])
     for ids, new in zip(masked, filled[40:], strict=True):
         predicted = model.generator.predict(pack_lists([ids])).tolist()
         assert new == [p if old == mask_id else old for old, p in zip(ids, predicted, strict=True)]

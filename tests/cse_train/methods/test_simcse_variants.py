@@ -25,6 +25,7 @@ from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import optimiser_of
+from tests.cse_train.packs import lists_of
 
 LENGTH = 8
 """Tokens of a sentence: most of the 40 lines are longer, so truncation shows."""
@@ -48,10 +49,7 @@ def collated(backbone: Backbone, text_file: Path):
 
 def sentences_in(batch: Batch, pack: str = "text") -> list[list[int]]:
     """The ids of a pack in batch order."""
-    packed = batch.inputs[pack]
-    rows = [row for _, block in packed.split(packed.ids_T[:, None]) for row in block.squeeze(2).tolist()]
-    order = np.argsort(packed.order_N.numpy())
-    return [rows[i][: int(packed.lengths_N[i])] for i in order]
+    return lists_of(batch.inputs[pack])
 
 
 def tokenised(backbone: Backbone, texts: list[str]) -> list[list[int]]:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from torch import Tensor, nn
+from torch import nn
 
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
 from cse_train.methods.diffcse import DiffCSE
@@ -63,18 +62,6 @@ def still(tiny_encoder: Path):
         return diffcse.DiffCSE.build(config, load_backbone(str(tiny_encoder), dropout=0.0)).train()
 
     return build
-
-
-@pytest.fixture
-def by_row():
-    """Packed slots as one list a sentence, in batch order, padding cut off."""
-
-    def by_row(packed: Packed, values_T: Tensor) -> list[list]:
-        rows = [row.flatten().tolist() for _, block in packed.split(values_T[:, None]) for row in block]
-        cut = [row[:n] for row, n in zip(rows, packed.lengths_N.tolist(), strict=True)]
-        return [cut[i] for i in packed.order_N.argsort().tolist()]
-
-    return by_row
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
 from cse_train.methods.options.diffcse import Config
 from cse_train.text.tokens import TokenStore
+from tests.cse_train.packs import lists_of
 
 ROWS = np.arange(8)
 SHIPPED = partial(Config, generator="wiki-l1-h64")
@@ -28,11 +29,11 @@ class Fixed(nn.Module):
         return self.ids_T[at_M]
 
 
-def test_T11_labels_are_where_the_edited_ids_differ(batch_of, model_of, store: TokenStore, step, by_row) -> None:
+def test_T11_labels_are_where_the_edited_ids_differ(batch_of, model_of, store: TokenStore, step) -> None:
     config = SHIPPED()
     batch, model = batch_of(config), model_of(config)
     edited = model._fill_edits(batch)
-    ids, labels = by_row(edited.packed, edited.packed.ids_T), by_row(edited.packed, edited.replaced_T)
+    ids, labels = lists_of(edited.packed, edited.packed.ids_T), lists_of(edited.packed, edited.replaced_T)
     for i in range(16):
         original = store.column("text").row(ROWS[i % 8]).tolist()
         assert labels[i] == [a != b for a, b in zip(ids[i], original, strict=True)]
@@ -61,17 +62,17 @@ def test_T11_unmasked_tokens_are_replaced_too_where_the_generator_disagrees(batc
     assert torch.equal(edited.replaced_T, edited.packed.attended_T() & (edited.packed.positions_T > 0))
 
 
-def test_the_views_are_masked_independently_and_never_at_special_tokens(batch_of, backbone: Backbone, by_row) -> None:
+def test_the_views_are_masked_independently_and_never_at_special_tokens(batch_of, backbone: Backbone) -> None:
     batch = batch_of(SHIPPED(masking_ratio=0.5))
-    chosen = by_row(batch.inputs["edited"], batch.tensors["chosen_T"])
+    chosen = lists_of(batch.inputs["edited"], batch.tensors["chosen_T"])
     assert chosen[:8] != chosen[8:] and not any(row[0] or row[-1] for row in chosen)
 
 
-def test_insertion_fills_only_what_was_inserted(batch_of, model_of, store: TokenStore, by_row) -> None:
+def test_insertion_fills_only_what_was_inserted(batch_of, model_of, store: TokenStore) -> None:
     config = SHIPPED(operator="insert", masking_ratio=0.15)
     batch, model = batch_of(config), model_of(config)
     edited = model._fill_edits(batch)
-    ids, labels = by_row(edited.packed, edited.packed.ids_T), by_row(edited.packed, edited.replaced_T)
+    ids, labels = lists_of(edited.packed, edited.packed.ids_T), lists_of(edited.packed, edited.replaced_T)
     for i in range(16):
         original = store.column("text").row(ROWS[i % 8]).tolist()
         assert [t for t, new in zip(ids[i], labels[i], strict=True) if not new] == original
@@ -88,12 +89,12 @@ def test_deletion_needs_no_generator_and_labels_what_follows(batch_of, model_of,
     assert torch.isfinite(step(model, batch).loss)
 
 
-def test_T32_the_next_sentence_is_the_next_row_of_the_file(batch_of, store: TokenStore, by_row) -> None:
+def test_T32_the_next_sentence_is_the_next_row_of_the_file(batch_of, store: TokenStore) -> None:
     rows = np.array([5, 0, 38])
     column = store.column("text")
     for source, wanted in (("next", [6, 1, 39]), ("both", [5, 0, 38, 5, 0, 38, 6, 1, 39])):
         batch = batch_of(SHIPPED(source=source), rows)
-        found = by_row(batch.inputs["edited"], batch.tensors["source_T"])
+        found = lists_of(batch.inputs["edited"], batch.tensors["source_T"])
         assert found[: len(wanted)] == [column.row(i).tolist() for i in wanted]
     assert diffcse.DiffCSE.usable_rows(SHIPPED(source="next"), store).tolist() == list(range(39))
     assert len(diffcse.DiffCSE.usable_rows(SHIPPED(), store)) == 40

@@ -20,6 +20,7 @@ from cse_train.methods.base import Batch, Share
 from cse_train.methods.diffcse import DiffCSE
 from cse_train.methods.options.diffcse import Config
 from cse_train.text.tokens import TokenStore
+from tests.cse_train.packs import lists_of
 
 ROWS = np.arange(8)
 SHIPPED = partial(Config, generator="wiki-l1-h64")
@@ -72,17 +73,15 @@ def test_T12_a_lambda_for_the_sum_is_that_of_the_mean_over_the_tokens(batch_of, 
     assert step(still(mean), batch).loss.item() == pytest.approx(step(still(total), batch).loss.item(), rel=1e-6)
 
 
-def test_T13_conditioning_equals_transformers_on_concatenated_embeddings(
-    batch_of, still, tiny_encoder: Path, by_row
-) -> None:
+def test_T13_conditioning_equals_transformers_on_concatenated_embeddings(batch_of, still, tiny_encoder: Path) -> None:
     """[h, e_1, ...]: h stands where [CLS]'s embedding output stood, with nothing added to it."""
     config = SHIPPED(generator_dropout=False, reduction="mean_attended")
     batch, model = batch_of(config), still(config).eval()
     edited = model._fill_edits(batch)
     condition = torch.randn(16, 32, generator=torch.Generator().manual_seed(1))
-    ours = by_row(edited.packed, model.discriminator.hidden(edited.packed, condition)[:, 5])
+    ours = lists_of(edited.packed, model.discriminator.hidden(edited.packed, condition)[:, 5])
     bert = BertForMaskedLM.from_pretrained(tiny_encoder, attn_implementation="eager").eval().bert
-    for i, ids in enumerate(by_row(edited.packed, edited.packed.ids_T)):
+    for i, ids in enumerate(lists_of(edited.packed, edited.packed.ids_T)):
         embedded = bert.embeddings(torch.tensor([ids]))
         joined = torch.cat([condition[i][None, None], embedded[:, 1:]], dim=1)
         theirs = bert.encoder(joined, attention_mask=None).last_hidden_state[0, :, 5]

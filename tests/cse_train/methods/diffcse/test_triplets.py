@@ -20,6 +20,7 @@ from cse_train.methods.options.diffcse import Config
 from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
+from tests.cse_train.packs import lists_of
 
 ROWS = np.arange(4)
 TRIPLETS = partial(Config, objective="triplets", generator="wiki-l1-h64", generator_dropout=False, lambda_weight=0.5)
@@ -51,7 +52,7 @@ def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("weight", [1.0, 3.0])
 def test_loss_equals_a_loop_over_triplets_and_tokens(
-    batch_of_triplets, still, triplets: TokenStore, by_row, weight: float
+    batch_of_triplets, still, triplets: TokenStore, weight: float
 ) -> None:
     config = TRIPLETS(projector="mlp", reduction="mean_attended", hard_negative_weight=weight)
     batch, model = batch_of_triplets(config), still(config)
@@ -63,7 +64,7 @@ def test_loss_equals_a_loop_over_triplets_and_tokens(
         hard[i] *= weight
         contrastive -= math.log(positives[i] / (sum(positives) + sum(hard))) / len(ROWS)
     edited, task = model._fill_edits(batch), model.discriminator
-    ids, labels = by_row(edited.packed, edited.packed.ids_T), by_row(edited.packed, edited.replaced_T)
+    ids, labels = lists_of(edited.packed, edited.packed.ids_T), lists_of(edited.packed, edited.replaced_T)
     own = [vector for name in PAIR_COLUMNS for vector in vectors[name]]
     entropies = []
     for tokens, replaced, vector in zip(ids, labels, own, strict=True):
@@ -84,10 +85,10 @@ def test_frozen_value(batch_of_triplets, still) -> None:
 FROZEN = 19.065856
 
 
-def test_every_sentence_is_edited_once_and_sees_its_own_embedding(batch_of_triplets, still, triplets, by_row) -> None:
+def test_every_sentence_is_edited_once_and_sees_its_own_embedding(batch_of_triplets, still, triplets) -> None:
     config = TRIPLETS()
     batch, model = batch_of_triplets(config), still(config)
-    source = by_row(batch.inputs["edited"], batch.tensors["source_T"])
+    source = lists_of(batch.inputs["edited"], batch.tensors["source_T"])
     assert source == [triplets.column(name).row(i).tolist() for name in PAIR_COLUMNS for i in ROWS]
     seen: dict[str, torch.Tensor] = {}
     model.discriminator.register_forward_pre_hook(lambda _, args: seen.update(conditions=args[1]))
