@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.chromium import chromium
-from tests.cluster.monitor.watching import SPACE, ended, keep_picture, started, wait_for
+from tests.cluster.monitor.watching import SPACE, ended, keep_picture, started
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 TOKEN = secrets.token_hex(32)

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import wait_for
 
 CSE = [sys.executable, "-m", "cse"]
 SPACE = """version: 1
@@ -54,13 +55,6 @@ def dashboard(folder: Path) -> Iterator[str]:
         yield said.read_text(encoding="utf8").partition(" at ")[2].split()[0]
     finally:
         ended(server)
-
-
-def wait_for(condition: Callable[[], object], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
 
 
 def keep_picture(browser: Any) -> None:

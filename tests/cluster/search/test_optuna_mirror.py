@@ -12,6 +12,7 @@ from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.profiles import Profile
+from tests.waiting import wait_for
 
 SPACE = """
 version: 1
@@ -41,14 +42,6 @@ def study_at(url):
 
 def rates(url):
     return sorted(trial.params["train.learning_rate"] for trial in study_at(url).trials)
-
-
-def wait_for(condition):
-    for _ in range(4000):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("not within 200 s")
 
 
 def warned(caplog):

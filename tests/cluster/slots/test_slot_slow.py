@@ -22,6 +22,7 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.training.loop import train
 from tests.cluster.jobs import group_settings, job
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 HERE = Path(__file__).resolve().parents[1]
@@ -37,7 +38,7 @@ def job_in(folder: Path, behaviour, **changes):
     return job(**({"folder": folder, "paths": DataPaths(train_file=folder / "script.json")} | changes))
 
 
-def wait_for(group, kind: type, seconds: float):
+def event_of(group, kind: type, seconds: float):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for event in group.events(1.0):
@@ -57,11 +58,11 @@ def group(ray_cluster):
 def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path):
     settings = settings_in(tmp_path, timeout_s=10)
     group.submit(settings, job_in(tmp_path / "a", {}))
-    assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+    assert isinstance(event_of(group, DoneEvent, 300), DoneEvent)
     pids = {facts.pid for facts in group.ranks().values()}
     time.sleep(30)
     group.submit(settings, job_in(tmp_path / "b", {}))
-    ended = wait_for(group, DoneEvent, 60)
+    ended = event_of(group, DoneEvent, 60)
     assert isinstance(ended, DoneEvent), ended
     assert {facts.pid for facts in group.ranks().values()} == pids
 
@@ -69,12 +70,12 @@ def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp
 def test_a_raise_on_rank_1_while_rank_0_is_in_all_reduce_is_known_and_both_end(group, tmp_path):
     settings = settings_in(tmp_path)
     group.submit(settings, job_in(tmp_path / "a", {}))
-    wait_for(group, DoneEvent, 300)
+    event_of(group, DoneEvent, 300)
     pids = [facts.pid for facts in group.ranks().values()]
     group.submit(settings, job_in(tmp_path / "b", {"raise_on": 1, "at": 2}))
-    event = wait_for(group, ErrorEvent, 30)
+    event = event_of(group, ErrorEvent, 30)
     group.abort()
-    until(lambda: not any(map(psutil.pid_exists, pids)), 20)
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)), 20)
     assert event.rank == 1 and event.reason.startswith("KeyError: 'the real error' (stub_training.py:")
 
 
@@ -82,7 +83,7 @@ def test_a_group_is_replaced_after_its_share_of_jobs_and_when_the_world_size_cha
     group, seen = WorkerGroup(recycle_after=2), []
     for index, workers in enumerate((1, 1, 1, 2)):
         group.submit(settings_in(tmp_path, workers=workers), job_in(tmp_path / str(index), {}))
-        assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+        assert isinstance(event_of(group, DoneEvent, 300), DoneEvent)
         seen.append({facts.pid for facts in group.ranks().values()})
     group.close()
     assert seen[0] == seen[1] and not seen[1] & seen[2] and not seen[2] & seen[3]
@@ -165,7 +166,7 @@ def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path, workers)
         real = job_in(tmp_path / f"r{index}", {}, run=run, paths=paths, function="cse_train.training.loop:train")
         group.recycle_after = 1000
         group.submit(settings, real)
-        assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+        assert isinstance(event_of(group, DoneEvent, 300), DoneEvent)
         sizes.append([rss_mb(facts.pid) for facts in group.ranks().values()])
     growth = [after - before for before, after in zip(sizes[0], sizes[200], strict=True)]
     print("MB after the first and after 200 more runs, by rank:", sizes[0], sizes[200])
@@ -211,9 +212,9 @@ def driver(folder: Path, behaviour, rest_s: float = 0.0) -> subprocess.Popen[str
 def test_a_signal_saves_everything_and_the_same_call_goes_on(tmp_path, number):
     slow = driver(tmp_path, {"": {"pause": 1.0}}, rest_s=4.0)  # Ray's own handler would abort it after 3 s
     ledger = Ledger.open(tmp_path / "ledger.db")
-    until(lambda: len(ledger.curve("signature0")) >= 2, 300)
+    wait_for(lambda: len(ledger.curve("signature0")) >= 2, 300)
     slow.send_signal(number)
-    until(lambda: not ledger.runs(states=["claimed", "running"]), 60)
+    wait_for(lambda: not ledger.runs(states=["claimed", "running"]), 60)
     said, _ = slow.communicate(timeout=60)
     assert slow.returncode == 130, said
     points = len(ledger.curve("signature0"))
@@ -233,9 +234,9 @@ def test_a_signal_saves_everything_and_the_same_call_goes_on(tmp_path, number):
 @pytest.mark.parametrize("after_s", [0.3, 2.0])
 def test_a_signal_while_ray_starts_ends_the_sweep_in_order(tmp_path, number, after_s):
     starting = driver(tmp_path, {}, rest_s=4.0)
-    until(lambda: (tmp_path / "ledger.db").exists(), 60)
+    wait_for(lambda: (tmp_path / "ledger.db").exists(), 60)
     ledger = Ledger.open(tmp_path / "ledger.db")
-    until(lambda: ledger.runs(states=["claimed"]), 60)
+    wait_for(lambda: ledger.runs(states=["claimed"]), 60)
     time.sleep(after_s)
     rays = psutil.Process(starting.pid).children(recursive=True)
     starting.send_signal(number)
@@ -252,10 +253,3 @@ def test_two_drivers_at_once_train_every_run_exactly_once(tmp_path):
     rows = Ledger.open(tmp_path / "ledger.db").runs()
     assert [(row.state, row.attempt) for row in rows] == [("done", 1)] * 3
     assert sum(text.count(" started ") for text in said) == 3
-
-
-def until(condition, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.1)

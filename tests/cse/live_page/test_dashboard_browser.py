@@ -14,7 +14,8 @@ import pytest
 
 from analysis.ledger import Ledger
 from tests.chromium import chromium
-from tests.cluster.monitor.watching import SPACE, dashboard, ended, keep_picture, started, wait_for
+from tests.cluster.monitor.watching import SPACE, dashboard, ended, keep_picture, started
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 SHOWN = """return [document.getElementById('facts').textContent,

@@ -16,8 +16,9 @@ import pytest
 from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
 from tests.chromium import chromium
-from tests.cluster.monitor.watching import dashboard, keep_picture, wait_for
+from tests.cluster.monitor.watching import dashboard, keep_picture
 from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, axe_source, shown, unfold, violations
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 REPO = Path(__file__).resolve().parents[3]

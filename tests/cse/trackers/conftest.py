@@ -1,7 +1,6 @@
 """A ledger whose runs a test moves on, as a sweep does, with the events that trackers hear."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +76,3 @@ class TrackedSweep:
 @pytest.fixture
 def tracked(tmp_path: Path) -> TrackedSweep:
     return TrackedSweep(tmp_path)
-
-
-@pytest.fixture
-def wait_for() -> Callable[[Callable[[], object], float], None]:
-    def waited(condition: Callable[[], object], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-    return waited

@@ -1,6 +1,5 @@
 """A sweep in TensorBoard, read back with its own reader."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +53,7 @@ def test_settings_are_hyperparameters(tmp_path: Path, tracked: Any) -> None:
     assert shown["method"].string_value == "esimcse" and shown["train.learning_rate"].number_value == 3e-5
 
 
-def test_a_run_that_another_call_goes_on_with_has_each_point_once(
-    tmp_path: Path, tracked: Any, wait_for: Callable[..., None]
-) -> None:
+def test_a_run_that_another_call_goes_on_with_has_each_point_once(tmp_path: Path, tracked: Any) -> None:
     with tracked.under(trackers.make_trackers(["tensorboard"], tmp_path)):
         tracked.begin(A)
         tracked.point(A, 100, 60.0)

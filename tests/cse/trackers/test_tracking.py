@@ -4,7 +4,6 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from cse.trackers import tools as trackers
 from cse.trackers import tracking
 from cse.trackers.tools import TrackedRun
 from cse_train.fields import ConfigError
+from tests.waiting import wait_for
 
 A, B, C = (letter * 24 for letter in "abc")
 
@@ -97,7 +97,7 @@ def test_a_run_that_the_sweep_leaves_is_lost_at_its_end(tracked: Any) -> None:
 
 
 def test_a_tracker_that_raises_costs_one_line_and_gets_later_what_it_lacks(
-    tracked: Any, wait_for: Callable[..., None], caplog: pytest.LogCaptureFixture
+    tracked: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Recovering(Kept):
         def send(self, run: TrackedRun) -> None:
@@ -122,7 +122,7 @@ def test_a_tracker_that_raises_costs_one_line_and_gets_later_what_it_lacks(
 
 
 def test_a_tracker_that_hangs_delays_nothing_but_the_end_and_costs_one_line(
-    tracked: Any, wait_for: Callable[..., None], caplog: pytest.LogCaptureFixture
+    tracked: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     hanging, kept = Hanging(), Kept()
     begun = time.monotonic()

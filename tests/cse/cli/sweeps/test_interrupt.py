@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
+from tests.waiting import wait_for
 
 SPACE = """version: 1
 id: mine
@@ -42,13 +42,6 @@ def started(folder: Path, examples: int) -> subprocess.Popen[str]:
 def states(folder: Path) -> list[str]:
     path = folder / "results" / "ledger.db"
     return [run.state for run in Ledger.open(path).runs()] if path.exists() else []
-
-
-def wait_for(condition: object, seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def test_an_interrupt_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cse.cli.sweeps.test_interrupt import started, states, wait_for
+from tests.cse.cli.sweeps.test_interrupt import started, states
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
