@@ -19,8 +19,8 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import blames_storage, check_here, require_within
 from cluster.slots.group_api import Job, SlotResult, total_examples
 from cluster.sweep import run_folders
-from cluster.sweep.events import EventKind, OnEvent, has_failed_twice
-from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, is_done, is_taken
+from cluster.sweep.events import EventKind, OnEvent
+from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, has_failed_twice, is_done, is_taken
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import Scalar

@@ -1,12 +1,10 @@
 """What happened in a sweep, as its listeners get it, and how it ended."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from analysis.ledger.rows import HistoryRow
 from analysis.run_state import RunState
-from cse_train.user_files import CHANGED, MISSING
 
 
 class EventKind(StrEnum):
@@ -93,13 +91,3 @@ class SweepOutcome:
     @property
     def failed(self) -> int:
         return len(self.failures)
-
-
-LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
-"""How the reason of a failure begins that is not the run's own: such a run is always tried again."""
-
-
-def has_failed_twice(history: Iterable[HistoryRow]) -> bool:
-    """Whether a run's last two failures had one reason, of the run's making."""
-    reasons = [row.reason or "" for row in history if row.state == RunState.FAILED][-2:]
-    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)

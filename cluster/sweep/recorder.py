@@ -1,12 +1,12 @@
 """Records in the ledger what happens to the runs of one driver, publishes what is finished, and reports it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
-from analysis.ledger.rows import ARITHMETIC
+from analysis.ledger.rows import ARITHMETIC, HistoryRow
 from analysis.run_folder import RunFolder
 from analysis.run_state import WITH_RESULT, RunState
 from cluster.plan.plan import PlannedRun
@@ -16,6 +16,10 @@ from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.slots.group_api import IS_LAST, SlotResult
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 from cse_train.results import Outcome, Point, Protocol
+from cse_train.user_files import CHANGED, MISSING
+
+LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
+"""How the reason of a failure begins that is not the run's own: such a run is always tried again."""
 
 CORRUPT = "corrupt checkpoint: "
 """How the reason begins where a finished run could not be scored because its model is damaged or another run's."""
@@ -260,3 +264,9 @@ def _find_details(claimed: ClaimedRun, reached: Outcome | Point | None) -> dict[
 
 def _log(claimed: ClaimedRun) -> str:
     return str(RunFolder(claimed.folder).logs)
+
+
+def has_failed_twice(history: Iterable[HistoryRow]) -> bool:
+    """Whether a run's last two failures had one reason, of the run's making."""
+    reasons = [row.reason or "" for row in history if row.state == RunState.FAILED][-2:]
+    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)

@@ -5,9 +5,9 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import cse
+from cluster.sweep.events import SweepOutcome
 from cse.cli.listing import size
 from cse.cli.loader import deferred
 from cse.cli.printing import plain, problem_lines
@@ -16,9 +16,6 @@ from cse_train.reading import first_line, is_out_of_memory, message_of
 
 with deferred(__name__):
     from analysis import ledger as ledgers
-
-if TYPE_CHECKING:
-    from cluster.sweep.events import SweepOutcome
 
 DONE, SOME_FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 MEMORY_ADVICE = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
@@ -106,7 +103,7 @@ def _explain_os_error(error: OSError) -> tuple[int, list[str]]:
     return MISTAKE, [f"cannot use a file: {where} ({reason}); check the path and its permissions"]
 
 
-def print_outcome(outcome: "SweepOutcome", ledger: str) -> int:
+def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
     """Print how a sweep ended, and what --keep-top and --disk-quota freed or must keep; returns the exit code."""
     if outcome.freed:
         print(f"{size(outcome.freed)} of checkpoints freed")
