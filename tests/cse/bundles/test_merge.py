@@ -16,7 +16,6 @@ from analysis.tables.pair_cosines import column_cosines, read_cosines
 from analysis.tables.spec import TableError
 from cse.bundles.contents import gather
 from cse.bundles.writer import write
-from cse.importers.sharing.import_ import list_left_out
 from tests.cse.bundles.conftest import train
 from tests.run_values import score_of
 
@@ -73,7 +72,6 @@ def test_a_sweep_of_the_same_name_that_is_another_is_named(lab: Ledger, ledger: 
     )
     merged = taken(ledger, file)
     assert merged.other_sweeps == ["A"]
-    assert "another space, profile or settings under the same name: A; the ledger's stays" in list_left_out(merged)
 
 
 def test_the_file_of_an_imported_ledger_has_the_same_bytes(lab: Ledger, ledger: Ledger, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.ledger.exchange.merge import Merged
 from cse.cli.app import main
+from cse.importers.sharing.import_ import list_left_out
 
 PAGE = """Name,State,Created,Runtime,learning_rate,train.batch_size,sts_dev
 a,finished,2024-01-01,10,1e-5,64,70.1
@@ -174,3 +176,8 @@ def test_one_number_that_is_none_leaves_out_one_run(say: Callable[..., str]) -> 
     ]
     said = say("name,config,summary\n" + "\n".join(rows) + "\n")
     assert said.startswith("1 run imported") and "1 without sts_dev" in said
+
+
+def test_another_sweep_under_one_name_is_named() -> None:
+    line = "another space, profile or settings under the same name: A, B; the ledger's stays"
+    assert list_left_out(Merged(added=1, other_sweeps=["A", "B"])) == [line] and not list_left_out(Merged(added=1))
