@@ -1,10 +1,12 @@
-"""Tests that also use a command of a side, skipped where the side has been taken off."""
+"""Tests that use a command of a side, or describe the whole house: skipped where a side has been taken off."""
 
 from pathlib import Path
 
 import pytest
 
 CSE = Path(__file__).resolve().parents[1] / "cse"
+SIDES = ("compare", "site", "live_page", "importers", "trackers", "bundles", "doctor", "downloads")
+"""Folders below `cse/` that can be taken off."""
 
 
 def needs(*sides: str) -> pytest.MarkDecorator:

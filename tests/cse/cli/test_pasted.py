@@ -12,9 +12,11 @@ import typer
 from analysis.ledger import Ledger
 from cluster.sweep.events import SweepOutcome
 from cse.cli import app
-from cse.downloads import fetch
 from cse.experiments import run as experiments_run
+from tests import sides
 from tests.cse.cli.sweeps.pretended import SPACE
+
+pytestmark = sides.needs(*sides.SIDES)
 
 WORD = r"(?:'[^']*'|[^\s;,`')])+"
 SUGGESTED = re.compile(rf"(?<![\w./-])cse ([a-z][a-z-]*)((?: {WORD})*)")
@@ -95,7 +97,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.chdir(folder)
     monkeypatch.delenv("CSE_DATA", raising=False)
     monkeypatch.setattr(experiments_run, "run_grid", finish)
-    monkeypatch.setattr(fetch, "_from_hub", publish)
+    monkeypatch.setattr("cse.downloads.fetch._from_hub", publish)
     rows = "".join(
         f"    - {{key: {{method.dup_rate: {rate}}}, cells: {{'generated_dev:40': 8{rate}}}}}\n" for rate in (1, 2)
     )

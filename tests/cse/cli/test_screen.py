@@ -19,6 +19,7 @@ from cse.tables import build
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
 from tests.analysis.figures.test_text_boxes import FILES, table_of
+from tests.sides import needs
 
 OLD = Path(__file__).resolve().parents[2] / "ledger_0_1_0"
 CONTROL = re.compile(r"\x1b\[[0-9;]*m")
@@ -32,6 +33,7 @@ COMMANDS = [
     ("compare", "demo:method=simcse,train.learning_rate=1e-4", "demo:method=esimcse,train.learning_rate=1e-4"),
     ("explain", str(catalog()["demo"]), "--cell", "method=simcse,train.learning_rate=1e-4"),
 ]  # fmt: skip
+SIDE_OF = {"data": ["downloads"], "doctor": ["doctor"], "compare": ["compare"]}
 
 
 @pytest.fixture
@@ -69,7 +71,11 @@ def check(narrow: str, whole: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-@pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: " ".join(argv[:2])[-24:])
+@pytest.mark.parametrize(
+    "argv",
+    [pytest.param(argv, marks=needs(*SIDE_OF.get(argv[0], ()))) for argv in COMMANDS],
+    ids=lambda argv: " ".join(argv[:2])[-24:],
+)
 def test_commands(
     demo: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], columns: int
 ) -> None:
