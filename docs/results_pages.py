@@ -28,7 +28,7 @@ def blocks(page: str) -> Iterator[list[str]]:
             yield commands
 
 
-def _never(*given: object) -> None:
+def _never(*given: object, **options: object) -> None:
     raise SystemExit("a bundle lacks runs of its page: train them, and write the bundle again (cse bundle)")
 
 
