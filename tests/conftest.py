@@ -22,6 +22,7 @@ from cluster.sweep.events import OnEvent
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.plugins import registry
 from tests.wheel import build, install
 
 REPO = Path(__file__).resolve().parents[1]
@@ -63,6 +64,14 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_plug_ins_left() -> Iterator[None]:
+    """A file's plug-ins are forgotten behind it: where any is known, each model is scored in a process of its own."""
+    yield
+    if registry.list_given():
+        registry.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

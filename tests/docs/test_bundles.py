@@ -39,6 +39,19 @@ def pages(root: Path) -> list[Path]:
     return [page for page in sorted((root / RESULTS).rglob("*.md")) if [*blocks(page.read_text(encoding="utf8"))]]
 
 
+def weigh(page: Path) -> int:
+    """Bytes of the bundles that a page names."""
+    return sum(
+        (REPO / name).stat().st_size
+        for name in set(re.findall(r"docs/results/bundles/[\w/]+\.jsonl\.gz", page.read_text(encoding="utf8")))
+    )
+
+
+PAGES = [
+    pytest.param(page, id=page.name, marks=pytest.mark.slow if weigh(page) > 3_000_000 else ()) for page in pages(REPO)
+]
+
+
 def differences(page: Path, root: Path) -> list[str]:
     """What a page says otherwise than its commands; they run in the working folder."""
     text = page.read_text(encoding="utf8")
@@ -121,7 +134,7 @@ def test_the_bundles_of_the_site_go_into_one_ledger() -> None:
     assert find_conflicts([*shown, bundles / "apart" / "card.jsonl.gz"]), "that one is apart for this"
 
 
-@pytest.mark.parametrize("page", pages(REPO), ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES)
 def test_every_page_that_names_a_bundle_is_made_again_from_it(page: Path, checkout: Path) -> None:
     if "--data ../shared/data" in page.read_text(encoding="utf8") and not Path("../shared/data").exists():
         pytest.skip("no real data beside the repository")
