@@ -76,6 +76,14 @@ def test_a_package_of_a_persons_own_may_be_imported_later(folder: Path) -> None:
     assert python(folder, LATER).split() == ["1", "0"]
 
 
+def test_the_command_beside_folders_of_a_persons_own(folder: Path) -> None:
+    command = [Path(sys.executable).with_name("cse"), "ls"]
+    environment = os.environ | {"PYTHONPATH": "."}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.startswith("no sweeps yet")
+
+
 def test_a_plan_and_a_table_show_themselves(folder: Path) -> None:
     plan = cse.plan(folder / "mine.yaml", seeds=1, set={"train.examples": 32})
     assert plan.counts == {
