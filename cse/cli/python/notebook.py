@@ -17,15 +17,17 @@ import pandas as pd
 from analysis.render.documents import document
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
+from analysis.tables.verdict import Verdicts
 from cluster.plan.planner import plan as planned
 from cluster.sweep.events import SweepOutcome
 from cse.cli import ledgers, model_options, options, plan_text
 from cse.cli.loader import deferred
+from cse.cli.results import table as tables
 from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps import reproduce as pages
 from cse.experiments import request as sweeping
 from cse.tables import build
-from cse.tables.lookup import encoder_for, space_first
+from cse.tables.lookup import encoder_for
 from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces.catalog import load_all, load_space
 
@@ -59,6 +61,10 @@ class ShownTable(Shown):
     table: Table
     outcome: SweepOutcome | None = None
     """How the runs ended that were trained for it; None where nothing was asked to be trained."""
+    verdicts: Verdicts | None = None
+    """Of a paper's table whose runs were imported at the paper's own scale; None for any other."""
+    remarks: Sequence[str] = ()
+    """What `cse table` says on stderr: budgets that are spent, cells that lack seeds or an input."""
 
     def to_frame(self) -> pd.DataFrame:
         """One line for each row and column: the axes, `column`, `n`, `mean`, `sd`, `published` and `delta`."""
@@ -72,7 +78,7 @@ class ShownTable(Shown):
     @property
     def data(self) -> Json:
         """What `cse table --format json` prints; `cse schema table` says what stands in it."""
-        facts: Json = json.loads(render(self.table, "json"))
+        facts: Json = json.loads(render(self.table, "json", self.verdicts))
         return facts
 
     frame = to_frame
@@ -154,13 +160,22 @@ def table(
     set: Settings | None = None,
     ledger: str | None = None,
     storage: str | None = None,
+    data: PathLike | None = None,
+    train_file: PathLike | None = None,
+    train_columns: str | None = None,
+    senteval: PathLike | None = None,
     data_hash: str | None = None,
+    untrained: bool = False,
 ) -> ShownTable:
-    """The table of a space or a sweep from the ledger, finished or not; `data_hash` picks one of several data sets."""
+    """The table of a space or a sweep from the ledger, finished or not, as `cse table` prints it.
+
+    `data_hash` picks one of several data sets. With data, rows without training are scored where the ledger lacks them;
+    `untrained` scores the paper's models that nobody trains.
+    """
     options.use_plugins(plugins)
-    opened = ledgers.existing_ledger(ledger, storage)
-    resolved = space_first(str(space), opened, profile, set or {})
-    return _show_table(build.build(resolved, opened, range(seeds) if seeds else None, data_hash=data_hash))
+    paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
+    answer = tables.read_table(str(space), profile, seeds, set or {}, ledger, storage, paths, data_hash, untrained)
+    return _show_table(answer.table, verdicts=answer.verdicts, remarks=answer.remarks)
 
 
 def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list[ShownReproduction]:
@@ -194,8 +209,14 @@ def load_model(
     return models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
 
 
-def _show_table(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:
-    return ShownTable(render(made, "md"), render(made, "html"), made, outcome)
+def _show_table(
+    made: Table,
+    outcome: SweepOutcome | None = None,
+    verdicts: Verdicts | None = None,
+    remarks: Sequence[str] = (),
+) -> ShownTable:
+    text, html = (render(made, form, verdicts) for form in ("md", "html"))
+    return ShownTable(text, html, made, outcome, verdicts, remarks)
 
 
 def make_arguments(settings: Settings | None, given: Json) -> SweepArguments:

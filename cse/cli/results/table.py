@@ -1,6 +1,9 @@
 """`cse table`: a space's table from the ledger, finished or not."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -13,7 +16,8 @@ from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
 from cse.tables.build import build, list_unfinished
 from cse.tables.lookup import find_foreign_sweep, space_first
-from cse_train.fields import ConfigError
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError, Settings
 from search_spaces.cells import sweep_name
 
 with deferred(__name__):
@@ -51,30 +55,63 @@ def table(
     """
     if figure is not None and figure.suffix not in PICTURES:
         raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
-    opened = ledgers.existing_ledger(ledger, storage)
-    imported = find_foreign_sweep(space, opened)
-    if imported is not None and opened is not None:
-        _show(*study.read_judged(imported, opened, ledger, data_hash), form, figure)
-        return
-    resolved = space_first(space, opened, profile, options.settings(settings))
-    paths, unevaluated = None, dict[str, str]()
-    if untrained or data is not None or train_file is not None or senteval is not None:
-        paths = add_user_files(options.data_paths(data, train_file, senteval, train_columns), resolved.files)
-        opened = opened or ledgers.open_ledger(ledger, storage, create=True)
-        if untrained:
-            (unevaluated,) = evaluated.score_models([resolved], opened, paths, exit.tell)
-        baselines.ensure(resolved, opened, paths)
-    wanted = range(seeds) if seeds else None
-    made = build(resolved, opened, wanted, paths=paths, data_hash=data_hash, unevaluated=unevaluated)
-    _show(made, None, form, figure)
-    if opened is not None:
-        spec = opened.sweep_spec(sweep_name(resolved))
-        exit.say(list(spec.spent))
-        if resolved.space.search is None:
-            exit.say(list_unfinished(made, seeds or len(resolved.space.seeds), spec.blocked))
-
-
-def _show(made: Table, verdicts: Verdicts | None, form: str | None, figure: Path | None) -> None:
+    paths = options.data_paths(data, train_file, senteval, train_columns)
+    given = options.settings(settings)
+    answer = read_table(space, profile, seeds, given, ledger, storage, paths, data_hash, untrained)
+    made, verdicts = answer.table, answer.verdicts
     print(render(made, form, verdicts) if form else table_text.show_table(made, verdicts), end="", flush=True)
     if figure is not None:
         figures.draw(made, figure)
+    exit.say(list(answer.remarks))
+
+
+@dataclass(frozen=True)
+class TableAnswer:
+    """The table of a space or a sweep as `cse table` and `cse.table` give it."""
+
+    table: Table
+    verdicts: Verdicts | None = None
+    """Of a paper's table whose runs were imported at the paper's own scale; None for any other."""
+    remarks: Sequence[str] = ()
+    """Lines for a person: budgets that are spent, cells that lack seeds or an input, options without a use."""
+
+
+def read_table(
+    name: str,
+    profile: str | None = None,
+    seeds: int | None = None,
+    settings: Settings = MappingProxyType({}),
+    ledger: str | None = None,
+    storage: str | None = None,
+    paths: DataPaths | None = None,
+    data_hash: str | None = None,
+    untrained: bool = False,
+) -> TableAnswer:
+    """The table of a space (ID or file) or a sweep from the ledger at this URL, finished or not.
+
+    With `paths` that name data, rows without training are computed where the ledger lacks them; `untrained` scores the
+    paper's models that nobody trains. ConfigError for an unknown name.
+    """
+    opened = ledgers.existing_ledger(ledger, storage)
+    imported = find_foreign_sweep(name, opened)
+    if imported is not None and opened is not None:
+        unused = {"profile": profile, "seeds": seeds, "set": settings, "untrained": untrained}
+        named = ", ".join(option for option, value in unused.items() if value)
+        remark = f"not used: {named}; {name} has the runs of another tool, all of which are shown"
+        return TableAnswer(*study.read_judged(imported, opened, ledger, data_hash), [remark] if named else [])
+    resolved = space_first(name, opened, profile, settings)
+    added, unevaluated = None, dict[str, str]()
+    if paths is not None and (untrained or paths.inputs()):
+        added = add_user_files(paths, resolved.files)
+        opened = opened or ledgers.open_ledger(ledger, storage, create=True)
+        if untrained:
+            (unevaluated,) = evaluated.score_models([resolved], opened, added, exit.tell)
+        baselines.ensure(resolved, opened, added)
+    wanted = range(seeds) if seeds else None
+    made = build(resolved, opened, wanted, paths=added, data_hash=data_hash, unevaluated=unevaluated)
+    if opened is None:
+        return TableAnswer(made)
+    spec = opened.sweep_spec(sweep_name(resolved))
+    searched = resolved.space.search is not None
+    lacking = [] if searched else list_unfinished(made, seeds or len(resolved.space.seeds), spec.blocked)
+    return TableAnswer(made, None, [*spec.spent, *lacking])
