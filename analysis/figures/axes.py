@@ -6,17 +6,29 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import GREY, MANY_POINTS, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, thin_ticks
+from analysis.figures.canvas import (
+    GREY,
+    MANY_POINTS,
+    MARKER_SHAPES,
+    OUR_COLOUR,
+    PAPER_COLOUR,
+    SERIES_COLOURS,
+    canvas,
+    log_scaled,
+    thin_ticks,
+)
 from analysis.figures.words import literal, metric_name, wrap_words
 from analysis.statistics.basics import mean_and_sd, t_interval
 from analysis.statistics.importance import IMPORTANCE_LEVELS, Importance
-from analysis.tables.labels import axis_text
+from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import Key, plain
 
 ACROSS = 3
 """Panels beside each other."""
 WORD_LENGTHS, LETTERS = 12, 30
 """Characters of a line of a value that is a word; of all words that stand beside each other in a panel."""
+MOST_SERIES, WORDS_OF_A_ROW = 4, 34
+"""Rows beside one axis that have colours of their own; characters of a line of their names."""
 
 
 def importance_plot(effects: Importance) -> Figure:
@@ -45,15 +57,17 @@ def importance_plot(effects: Importance) -> Figure:
 
 
 def effects_plot(keys: Sequence[Key], scores: Sequence[float], axes: Sequence[str], metric: str) -> Figure:
-    """One panel per axis: every run as a ring; of an axis with few values also each value's mean with its interval.
+    """One panel per axis: every run as a ring; of an axis with few values also the means of its rows with intervals.
 
-    Numbers stand at their value, far ones on a log axis; the best run is a diamond in each panel.
+    Rows that differ in more than the panel's axis have means of their own, in colours that a legend names; where they
+    are too many for that, a mean over all of them is drawn only if each value has equally many runs of each. Numbers
+    stand at their value, far ones on a log axis; the best run is a diamond in each panel.
     """
     down, across = -(-len(axes) // ACROSS), min(ACROSS, len(axes))
     size = (7.0 if across > 1 else 4.5, 2.6 * down)
     figure, panels = canvas(down=down, across=across, size=size, sharey=True)
     for panel, axis in zip(panels, axes, strict=False):
-        _effect(panel, [plain(key.get(axis)) for key in keys], scores)
+        _effect(panel, [plain(key.get(axis)) for key in keys], _other_settings(keys, axis), scores)
         panel.set_xlabel(literal(axis), fontsize=8)
         panel.tick_params(labelsize=7)
     for panel in panels[len(axes) :]:
@@ -64,7 +78,18 @@ def effects_plot(keys: Sequence[Key], scores: Sequence[float], axes: Sequence[st
     return figure
 
 
-def _effect(panel: Axes, values: Sequence[Any], scores: Sequence[float]) -> None:
+def _other_settings(keys: Sequence[Key], axis: str) -> list[str]:
+    """For each run what else names its row: the axes that vary among runs with one value of `axis`."""
+    values = [plain(key.get(axis)) for key in keys]
+    others = [
+        name
+        for name in dict.fromkeys(name for key in keys for name in key if name != axis)
+        if len({(value, str(key.get(name))) for value, key in zip(values, keys, strict=True)}) > len(set(values))
+    ]
+    return [label(key, others) if others else "" for key in keys]
+
+
+def _effect(panel: Axes, values: Sequence[Any], others: Sequence[str], scores: Sequence[float]) -> None:
     groups: dict[Any, list[float]] = {}
     for value, score in zip(values, scores, strict=True):
         groups.setdefault(value, []).append(score)
@@ -82,13 +107,39 @@ def _effect(panel: Axes, values: Sequence[Any], scores: Sequence[float]) -> None
     if numeric and log_scaled(list(groups)):
         panel.set_xscale("log")
     if len(order) <= IMPORTANCE_LEVELS or not numeric:
-        means = [mean_and_sd(groups[value])[0] or 0.0 for value in order]
-        ends = [t_interval(groups[value]) for value in order]
-        halves = [(high - low) / 2 for low, high in (end or (0.0, 0.0) for end in ends)]
-        panel.errorbar([place[v] for v in order], means, yerr=halves, fmt="o", color=OUR_COLOUR, ms=4, lw=1.4, zorder=3)
+        for number, (name, rows) in enumerate(_series(values, others, scores).items()):
+            shown = [value for value in order if value in rows]
+            means = [mean_and_sd(rows[value])[0] or 0.0 for value in shown]
+            halves = [(high - low) / 2 for low, high in (t_interval(rows[v]) or (0.0, 0.0) for v in shown)]
+            colour, shape = SERIES_COLOURS[number % len(SERIES_COLOURS)], MARKER_SHAPES[number % len(MARKER_SHAPES)]
+            panel.errorbar(
+                [place[v] for v in shown], means, yerr=halves, fmt=shape, color=colour, ms=4, lw=1.4, zorder=3,
+                label=wrap_words(name, WORDS_OF_A_ROW),
+            )  # fmt: skip
+            if name:
+                panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=6.5, frameon=False)
         names = [wrap_words(axis_text(value).replace("_", " "), WORD_LENGTHS) for value in order]
         upright = not numeric and sum(max(map(len, name.split("\n"))) + 1 for name in names) > LETTERS
         panel.set_xticks([place[value] for value in order], names, rotation=90 if upright else 0)
         if not numeric:
             panel.set_xlim(-0.6, len(order) - 0.4)
         panel.set_xticks([], minor=True)
+
+
+def _series(values: Sequence[Any], others: Sequence[str], scores: Sequence[float]) -> dict[str, dict[Any, list[float]]]:
+    """Name -> value of the axis -> scores whose mean is one mark; a nameless series for means over all rows.
+
+    Empty where rows are too many for colours and a mean over them would compare unlike runs.
+    """
+    series: dict[str, dict[Any, list[float]]] = {}
+    for value, other, score in zip(values, others, scores, strict=True):
+        series.setdefault(other, {}).setdefault(value, []).append(score)
+    if len(series) <= MOST_SERIES:
+        return series
+    counts = [{value: len(rows) for value, rows in each.items()} for each in series.values()]
+    if any(each != counts[0] for each in counts):
+        return {}
+    merged: dict[Any, list[float]] = {}
+    for value, score in zip(values, scores, strict=True):
+        merged.setdefault(value, []).append(score)
+    return {"": merged}

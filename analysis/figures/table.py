@@ -25,7 +25,7 @@ OWN = 3
 """Seeds from which a row's interval is made of its own spread; with fewer, of the column's."""
 FAR_AWAY = 1.5
 """The line of reference is drawn where it widens the scale by at most this many times what the rows take."""
-ABOUT_OURS, ABOUT_PAPER = "ours: ● mean, 95% interval; ○ a seed", "the paper's: □, a scale of its own"
+ABOUT_OURS, ABOUT_PAPER = "ours: ● mean, 95% interval; ○ a seed", "the paper's: □, other levels, the same span"
 
 
 def axis_plot(table: Table, column: str | None = None) -> Figure:

@@ -155,7 +155,11 @@ def _axis_picture(table: Table, column: str) -> Picture:
         f"axis-{facts.slug(column)}",
         f"{column} over {over}: {len(measured)} means from {min(measured):.{digits}f} to {max(measured):.{digits}f}",
         "A ring per seed; a dot for the mean with its 95% interval, from the row's own seeds where it has three"
-        + ("; squares for the published values, on a scale of their own with the same span." if published else "."),
+        + (
+            "; squares for the published values, in a panel whose scale begins elsewhere and has the same span."
+            if published
+            else "."
+        ),
         axis_plot(table, column),
     )
 
@@ -188,7 +192,9 @@ def _axes(study: Study) -> Section:
     effects = Picture(
         "effects",
         f"{study.dev} over the values of {', '.join(names[:PANELS])}, one panel each",
-        "A ring per run, a diamond for the best. Where an axis has few values: each one's mean and its 95% interval.",
+        "A ring per run, a diamond for the best. Where an axis has few values: means with 95% intervals, those of rows "
+        "that differ in more than the axis in colours of their own; where such rows are many, means only if each value "
+        "has equally many runs of each.",
         effects_plot(keys, scores, names[:PANELS], study.dev),
     )
     pictures = [share, effects] if len(names) > 1 else [share]

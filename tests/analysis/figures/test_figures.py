@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
+from analysis.figures.axes import effects_plot
 from analysis.figures.canvas import save
 from analysis.figures.table import axis_plot
 from analysis.figures.words import distinct, metric_name
@@ -101,3 +103,40 @@ def test_a_failed_drawing_leaves_the_old_picture(table: Table, tmp_path: Path, m
 def test_an_empty_table_still_draws(tmp_path: Path) -> None:
     spec = TableSpec(id="X", axes=["rate"], columns=["dev"], rows=[{"rate": 1}])
     assert save(axis_plot(aggregate(spec, [])), tmp_path / "x.png").exists()
+
+
+def _means(panel: Axes) -> dict[str, dict[float, float]]:
+    """Name of a series in a panel of effects -> place -> mean."""
+    return {
+        str(marks.get_label()): dict(zip(*(map(float, part) for part in marks.lines[0].get_data()), strict=True))
+        for marks in panel.containers
+    }
+
+
+def test_effects_keep_rows_apart_that_differ_in_more_than_the_axis() -> None:
+    """S3 in short: a row with fixed dropout has 0.1 too, and entered that value's mean."""
+    rows = [((0.0, False), 62.0), ((0.1, False), 67.0), ((0.1, False), 68.0), ((0.1, True), 62.0), ((0.2, False), 68.5)]
+    keys = [dict(zip(("train.dropout", "method.fixed_dropout"), key, strict=True)) for key, _ in rows]
+    figure = effects_plot(keys, [score for _, score in rows], ["train.dropout"], "sts_dev")
+    (panel,) = figure.axes
+    ours = {"fixed_dropout=no": {0.0: 62.0, 0.1: 67.5, 0.2: 68.5}, "fixed_dropout=yes": {0.1: 62.0}}
+    assert _means(panel) == ours
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == list(ours)
+
+
+@pytest.mark.parametrize(("left_out", "means"), [(0, {"": {0.0: 4.5, 1.0: 5.5}}), (1, {})])
+def test_a_mean_over_many_rows_is_drawn_where_each_value_has_as_many_of_each(left_out: int, means: object) -> None:
+    grid = [(value, other) for value in (0.0, 1.0) for other in range(10)]
+    keys = [{"lr": value, "other": other} for value, other in grid][: len(grid) - left_out]
+    scores = [value + other for value, other in grid][: len(keys)]
+    named = {
+        "" if name.startswith("_") else name: marks
+        for name, marks in _means(effects_plot(keys, scores, ["lr"], "m").axes[0]).items()
+    }
+    assert named == means
+
+
+def test_a_setting_that_goes_with_the_axis_makes_no_further_row() -> None:
+    keys = [{"lr": lr, "name": f"at {lr}"} for lr in (1.0, 1.0, 2.0)]
+    (series,) = _means(effects_plot(keys, [1.0, 2.0, 5.0], ["lr"], "m").axes[0]).values()
+    assert series == {1.0: 1.5, 2.0: 5.0}
