@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from analysis.render.markup import MARKDOWN
-from cluster.plan.method_code import read_released
 from cse.cli.sweeps.variants import trains_own_runs
 from cse_train import fields, methods
 from cse_train.fields import Scalar
 from search_spaces.catalog import ALL, find_folder, load_all
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import Cell, resolve
+from search_spaces.identity.method_code import read_released
 from search_spaces.space import Space
 
 Proofs = Mapping[str, Mapping[str, list[str]]]

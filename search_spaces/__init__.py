@@ -5,6 +5,7 @@ __all__ = [
     "cell_names",
     "cells",
     "domains",
+    "identity",
     "keys",
     "paper",
     "parse",

@@ -8,12 +8,12 @@ from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import plan_all
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.identity.method_code import facts
 from tests.run_values import point_of
 
 REPRODUCED = Path(__file__).resolve().parents[1] / "docs" / "results" / "reproduced"

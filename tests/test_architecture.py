@@ -73,6 +73,9 @@ ROOMS: Mapping[str, str] = {
     "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config "
     "cse_train.methods cse_train.plugins "
     "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.metric_names cse_train.evaluate.suites",
+    "search_spaces.identity": "search_spaces cse_train.fields cse_train.user_files cse_train.data_paths "
+    "cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone cse_train.evaluate "
+    "cse_train.results",
     # from the ledger to a page
     "analysis": "",
     "analysis.run_state": "",
@@ -94,13 +97,16 @@ ROOMS: Mapping[str, str] = {
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths cse_train.training.saver",
-    "cluster.plan": "search_spaces analysis.run_state analysis.ledger cse_train.fields cse_train.user_files "
+    "cluster.plan": "search_spaces.identity "
+    "search_spaces analysis.run_state analysis.ledger cse_train.fields cse_train.user_files "
     "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone "
     "cse_train.evaluate cse_train.results",
-    "cluster.search": "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
+    "cluster.search": "search_spaces.identity "
+    "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
     "cluster.slots": "analysis.run_folder analysis.run_state cluster.runtime cse_train.reading cse_train.fields "
     "cse_train.data_paths cse_train.config cse_train.plugins cse_train.results cse_train.training.saver",
-    "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
+    "cluster.sweep": "search_spaces.identity "
+    "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
     "analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths cse_train.evaluate.suites "
     "cse_train.plugins cse_train.results",
     "cluster.monitor": "cluster.runtime cluster.sweep analysis.run_state analysis.ledger cse_train.reading",
@@ -108,20 +114,25 @@ ROOMS: Mapping[str, str] = {
     # the face
     "cse": "",
     "cse.__main__": "cse.cli",
-    "cse.tables": "analysis.bundles cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
+    "cse.tables": "search_spaces.identity "
+    "analysis.bundles cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
     "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
     "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
-    "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
+    "cse.experiments": "search_spaces.identity "
+    "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "
     "cse_train.text "
     "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
-    "cse.cli": "cse cse.tables cse.experiments cluster search_spaces analysis cse_train",
+    "cse.cli": "search_spaces.identity cse cse.tables cse.experiments cluster search_spaces analysis cse_train",
     # sides: each a command with its code and its page, which can be taken off
-    **dict.fromkeys(SIDES, "cse cse.cli cse.tables cse.experiments cluster search_spaces analysis cse_train"),
+    **dict.fromkeys(
+        SIDES, "search_spaces.identity cse cse.cli cse.tables cse.experiments cluster search_spaces analysis cse_train"
+    ),
 }
 """Room -> the rooms it may import; `cse.cli` and sides may import every room but sides."""
+IDENTITY = "search_spaces.identity"
 DEEPER = tuple(room for room in ROOMS if room not in PACKAGES)
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "ray": ("cluster",),
@@ -226,7 +237,7 @@ def beside(package: str) -> tuple[str, ...]:
 def room_of(module: str) -> str | None:
     """The room with the longest name that fits, or a package's own room."""
     if within(module, "search_spaces"):
-        return "search_spaces"
+        return IDENTITY if within(module, IDENTITY) else "search_spaces"
     fits = [room for room in DEEPER if within(module, room)]
     own = (package for package in PACKAGES if module == package or within(module, *beside(package)[1:]))
     return max(fits, key=len, default=next(own, None))

@@ -17,9 +17,9 @@ from sqlalchemy import insert
 from analysis.ledger import Ledger, schema
 from analysis.ledger.database import connect, transaction
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from search_spaces.identity.signature import signature
 
 SWEEP = "rows"
 SEEDS = 5

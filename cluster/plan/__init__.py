@@ -4,11 +4,8 @@ __all__ = [
     "cost",
     "data_sets",
     "match",
-    "method_code",
     "missing_inputs",
     "plan",
     "planner",
     "run_source",
-    "signature",
-    "user_files",
 ]

@@ -8,11 +8,11 @@ from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
 from cluster.plan.data_sets import DATA_DIGITS
 from cluster.plan.match import RunMatcher
-from cluster.plan.method_code import AS_RELEASED, ChangedCode, read_released
 from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import CODE, LENGTH, Identity, find_setting, list_signatures, signature
 from cse_train.config import RunConfig, complete, renew
 from search_spaces.cells import ResolvedSpace
+from search_spaces.identity.method_code import AS_RELEASED, ChangedCode, read_released
+from search_spaces.identity.signature import CODE, LENGTH, Identity, find_setting, list_signatures, signature
 
 
 def take_earlier(

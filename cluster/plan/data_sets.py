@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
-from cluster.plan.method_code import AS_RELEASED
-from cluster.plan.signature import CODE, LENGTH, list_signatures
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
+from search_spaces.identity.method_code import AS_RELEASED
+from search_spaces.identity.signature import CODE, LENGTH, list_signatures
 from search_spaces.keys import SEED
 
 NAMED_BY = {

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cluster.plan.data_sets import one_data_set
-from cluster.plan.signature import Identity, find_setting, inputs_at_hand, seed_signature
 from cse_train.config import RunConfig, complete, effective
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, ResolvedSpace, full_key, some_cells
+from search_spaces.identity.signature import Identity, find_setting, inputs_at_hand, seed_signature
 from search_spaces.keys import SEED
 from search_spaces.paper import Key
 

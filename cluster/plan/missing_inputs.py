@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.plan.published_corpora import source_of
-from cluster.plan.signature import Identity, identity
 from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -13,6 +11,8 @@ from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import ConfigError, Scalar
 from cse_train.text import vector_files
 from search_spaces.cells import ENCODER, ResolvedSpace
+from search_spaces.identity.published_corpora import source_of
+from search_spaces.identity.signature import Identity, identity
 from search_spaces.paper import Evaluated
 
 NO_ENCODER = "missing encoder: "

@@ -11,17 +11,17 @@ from analysis.run_state import RunState
 from cluster.plan.changed_code import changes, drop_code, not_reused, take_earlier
 from cluster.plan.cost import rates
 from cluster.plan.match import RunMatcher, match
-from cluster.plan.method_code import own_digest
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
-from cluster.plan.signature import CODE, Identity, seed_signature, signature
-from cluster.plan.user_files import add_user_files, require_corpora
 from cse_train import methods
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.signature import CODE, Identity, seed_signature, signature
+from search_spaces.identity.user_files import add_user_files, require_corpora
 from search_spaces.profiles import Profile
 from search_spaces.space import Space
 

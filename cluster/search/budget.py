@@ -18,8 +18,8 @@ from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
-from cluster.plan.signature import examples_in
 from cluster.search.limits import Budget, Unit
+from search_spaces.identity.signature import examples_in
 
 LOOK_S = 1.0
 """Seconds between two looks for what comes back of the money that is set aside."""

@@ -52,7 +52,7 @@ class Job:
     """Whether that code runs in the ranks' own processes."""
     inputs: Mapping[str, str | int] = field(default_factory=dict)
     """Content hashes of what the run reads, as it was planned."""
-    input_check: str = "cluster.plan.signature:wrong_inputs"
+    input_check: str = "search_spaces.identity.signature:wrong_inputs"
     """`module:name` of what compares them with what lies here: (run, paths, inputs) -> setting -> line."""
 
     @cached_property

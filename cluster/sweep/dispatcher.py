@@ -11,7 +11,6 @@ from pathlib import Path
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
 from analysis.run_folder import RunFolder, home_of
 from analysis.run_state import CLAIMABLE, RunState
-from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
@@ -26,6 +25,7 @@ from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import Scalar
 from cse_train.plugins.snapshot import code_of, leaves_traces
 from cse_train.results import Point, Protocol
+from search_spaces.identity.method_code import facts
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""

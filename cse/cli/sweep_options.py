@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import mask_password
-from cluster.plan.user_files import add_user_files, describe_files
 from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.options import Isolation, SweepOptions, login_name
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
@@ -19,6 +18,7 @@ from cse.experiments import request, tracking
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.space import Space
 
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]

@@ -23,8 +23,8 @@ from cse_train.fields import ConfigError
 from cse_train.user_files import map_files
 
 with deferred(__name__):
-    from cluster.plan import user_files as user_files
     from cse.compare import scoring as scoring
+    from search_spaces.identity import user_files as user_files
     from search_spaces.user_data import references as references
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher
-from cluster.plan.method_code import own_digest
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import runs_of
-from cluster.plan.signature import CODE, identity, signature
 from cse.experiments.request import Request, Work, plan_of
 from cse_train.config import RunConfig
 from search_spaces.cells import sweep_name
+from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.signature import CODE, identity, signature
 
 RETRAIN_REASON = "its files were gone, it is trained again"
 

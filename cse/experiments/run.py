@@ -14,7 +14,6 @@ from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource
-from cluster.plan.signature import examples_in, identity, signature
 from cluster.runtime.options import AshaOptions
 from cluster.search.budget import Account, BudgetSource, Clock, whole_length
 from cluster.search.feed import Feed, ScoreFeed
@@ -32,6 +31,7 @@ from cse.experiments.tracking import track_sweep
 from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
+from search_spaces.identity.signature import examples_in, identity, signature
 
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
 

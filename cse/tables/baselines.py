@@ -11,10 +11,10 @@ from analysis.run_state import RunState
 from analysis.tables.results import DEV
 from analysis.tables.spec import RunValue, TableSpec
 from analysis.tables.untrained import UntrainedModel, collect_scores
-from cluster.plan.signature import encoder_hash
 from cse.tables.imported import IMPORTED
 from cse_train.fields import Json, Scalar
 from search_spaces.cells import ResolvedSpace
+from search_spaces.identity.signature import encoder_hash
 
 SAME_ROW = 1e-5
 """Relative difference up to which two values are one: of 65, less than a tenth of what is printed."""

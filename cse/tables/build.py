@@ -14,7 +14,6 @@ from analysis.tables.labels import differing, number_of, some
 from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
 from cluster.plan.match import match_on
-from cluster.plan.signature import PROMPT
 from cse.tables import baselines
 from cse.tables.imported import IMPORTED
 from cse.tables.imported import table as imported
@@ -27,6 +26,7 @@ from search_spaces import cells
 from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
+from search_spaces.identity.signature import PROMPT
 from search_spaces.paper import Paper
 
 NOTHING: Mapping[str, str] = MappingProxyType({})

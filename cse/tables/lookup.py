@@ -10,12 +10,12 @@ from pathlib import Path
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
-from cluster.plan.signature import holds_encoder
 from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, Settings, nearest
 from cse_train.plugins import registry
 from search_spaces.catalog import catalog, load_space, space_name
 from search_spaces.cells import ResolvedSpace, resolve, setups
+from search_spaces.identity.signature import holds_encoder
 from search_spaces.parse import parse_written
 from search_spaces.profiles import Profile, parse_profile
 from search_spaces.space import Space

@@ -4,12 +4,12 @@ import ast
 import re
 from pathlib import Path
 
-from cluster.plan.method_code import read_released
 from cse_train import fields, methods
 from cse_train.config import parse_run
 from docs.methods_page import folder, proofs_of, read_proofs, text, trained_tables
 from search_spaces.cell_names import setting
 from search_spaces.cells import resolve
+from search_spaces.identity.method_code import read_released
 from search_spaces.strict_yaml import parse_yaml
 
 TESTS = Path(__file__).resolve().parents[1] / "cse_train"

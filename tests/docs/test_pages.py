@@ -13,11 +13,11 @@ import yaml
 from typer.main import get_command
 
 import cse
-from cluster.plan.method_code import read_released
 from cse.cli import app
 from cse_train import fields, methods
 from cse_train.config import TrainConfig
 from search_spaces.catalog import load_space
+from search_spaces.identity.method_code import read_released
 from search_spaces.strict_yaml import parse_yaml
 from tests import test_architecture as architecture
 

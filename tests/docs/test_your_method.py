@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from cluster.plan.method_code import own_digest
 from cse.cli.app import main
 from cse_train.plugins import registry
+from search_spaces.identity.method_code import own_digest
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_method.md").read_text(encoding="utf8")
 

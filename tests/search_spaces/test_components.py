@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plan.method_code import read_released
 from cse_train.config import parse_run
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.method_code import read_released
 from search_spaces.parse import parse_file
 from search_spaces.space import Component
 

@@ -6,8 +6,8 @@ import json
 import jsonschema
 import pytest
 
-from cluster.plan.method_code import read_released
 from search_spaces.catalog import catalog, find_folder
+from search_spaces.identity.method_code import read_released
 from search_spaces.schema import schema, text
 from search_spaces.strict_yaml import parse_yaml, read_yaml
 

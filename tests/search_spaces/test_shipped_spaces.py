@@ -2,10 +2,10 @@
 
 import pytest
 
-from cluster.plan.method_code import read_released
 from cse_train import methods
 from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.method_code import read_released
 from search_spaces.profiles import load_profile
 
 FITTED = ("whitening",)

@@ -11,7 +11,6 @@ from analysis.ledger import Ledger
 from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
-from cluster.plan.user_files import add_user_files, describe_files
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import align_rows
 from cse.cli.loader import deferred
@@ -21,6 +20,7 @@ from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
 from cse_train.evaluate.suites.registry import suites
 from cse_train.results import Score
+from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.user_data.references import read_suites
 
 with deferred(__name__):

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 import typer
 
 from analysis.run_folder import RunFolder
-from cluster.plan.user_files import add_user_files
 from cse.cli import ledgers, model_options, options
 from cse.cli.loader import deferred
 from cse.tables.lookup import encoder_for, lineage_of, spaces_of_run
 from cse_train.fields import ConfigError
 from cse_train.files import holds_program_model, lacks_program_model
+from search_spaces.identity.user_files import add_user_files
 
 with deferred(__name__):
     from cse_train.export import export as exporting

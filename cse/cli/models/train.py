@@ -12,8 +12,6 @@ from typing import Annotated
 import typer
 
 from analysis.run_state import RunState
-from cluster.plan.method_code import own_digest
-from cluster.plan.user_files import add_user_files, describe_files
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.loader import deferred
@@ -24,6 +22,8 @@ from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Point
 from cse_train.text.sources import rows_of
 from cse_train.training.saver import SAVE_MINUTES
+from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.profiles import load_profile
 from search_spaces.user_data.references import read_settings
 

@@ -12,7 +12,6 @@ from analysis.render.documents import dump_json
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
 from analysis.tables.labels import differing_line, label, number_of
-from cluster.plan.user_files import add_user_files
 from cse.cli import exit, options, screen
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import POINT_DIGITS, FormatOption, Rounded, listing
@@ -24,6 +23,7 @@ from cse.tables.lookup import space_of_sweep, sweep_of
 from cse.tables.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from cse_train.fields import ConfigError
 from cse_train.user_files import map_files
+from search_spaces.identity.user_files import add_user_files
 from search_spaces.user_data.references import read_suites
 
 with deferred(__name__):

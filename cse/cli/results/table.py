@@ -11,7 +11,6 @@ import typer
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from analysis.tables.verdict import Verdicts
-from cluster.plan.user_files import add_user_files
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
 from cse.tables.build import build, list_unfinished
@@ -19,6 +18,7 @@ from cse.tables.lookup import find_foreign_sweep, space_first
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Settings
 from search_spaces.cells import sweep_name
+from search_spaces.identity.user_files import add_user_files
 
 with deferred(__name__):
     from analysis.figures import table as figures

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from analysis.bundles.errors import BundleError
 from analysis.bundles.reader import AGAIN, Bundle
 from analysis.ledger.exchange.columns import Record
-from cluster.plan.signature import possible_signatures
 from cse.tables.imported import IMPORTED
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
+from search_spaces.identity.signature import possible_signatures
 
 
 def check_records(bundle: Bundle) -> Iterator[Record]:

@@ -15,11 +15,11 @@ from cluster.plan import data_sets
 from cluster.plan import match as matching
 from cluster.plan.data_sets import add_versions
 from cluster.plan.match import RunMatcher, match, match_on
-from cluster.plan.signature import signature
 from cse_train import methods
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from search_spaces.identity.signature import signature
 from search_spaces.profiles import Profile
 
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}

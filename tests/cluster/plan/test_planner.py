@@ -7,12 +7,12 @@ import pytest
 
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
-from cluster.plan import signature as signatures
 from cluster.plan.plan import PLAN_COLUMNS
 from cluster.plan.planner import plan
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space, load_spaces
+from search_spaces.identity import signature as signatures
 
 HASHES = {"_backbone": lambda name: (f"e:{name}", "t"), "_corpus": lambda *a: ("c",), "_dev": lambda *a: ("d",)}
 

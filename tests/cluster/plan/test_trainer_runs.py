@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cluster.plan.planner import plan
-from cluster.plan.signature import describe_signature, identity, signature
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import describe_signature, identity, signature
 from search_spaces.parse import parse_file
 
 SPACE = """

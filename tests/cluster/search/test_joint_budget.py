@@ -9,7 +9,6 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import signature
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.search.budget import Account, BudgetSource, whole_length
 from cluster.search.feed import Feed, ScoreFeed
@@ -21,6 +20,7 @@ from cluster.sweep.dispatcher import Dispatcher
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from search_spaces.identity.signature import signature
 from search_spaces.profiles import Profile
 from tests.cluster.jobs import slot_result
 from tests.run_values import outcome_of, point_of

@@ -7,10 +7,10 @@ import pytest
 
 from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher
-from cluster.plan.signature import signature
 from cluster.search.search import Search, make_search
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import signature
 from search_spaces.profiles import Profile
 
 SPACE = """version: 1

@@ -12,13 +12,13 @@ from analysis.ledger import Ledger
 from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher, make_observation
 from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import signature
 from cluster.search.optuna_sampler import OptunaSampler
 from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.search import ASKS, Search, make_search
 from cluster.search.source import SearchSource
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import signature
 from search_spaces.profiles import Profile
 
 EIGHT = """

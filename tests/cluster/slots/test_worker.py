@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster.plan.signature import identity
 from cluster.slots.group_api import DoneEvent, PointEvent, ScoreEvent
 from cluster.slots.mailbox import Mailbox
 from cluster.slots.worker import Channel, error_event, serve_job
@@ -19,6 +18,7 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.results import Outcome
+from search_spaces.identity.signature import identity
 from tests.cluster.jobs import job, run_of
 
 

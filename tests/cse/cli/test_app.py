@@ -12,12 +12,12 @@ import cse
 from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
 from benchmarks.growth.synthetic_ledger import write
-from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.tables import baselines
 from search_spaces import cells as table_command
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.identity.signature import signature
 from tests.commands import printed
 from tests.conftest import REPO
 from tests.run_values import book_run

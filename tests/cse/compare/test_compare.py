@@ -13,13 +13,13 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from cse.cli import screen
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from search_spaces.identity.signature import signature
 from tests.commands import printed, refused
 from tests.run_values import book_run, score_of
 

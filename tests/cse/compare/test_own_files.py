@@ -13,12 +13,12 @@ import pytest
 import cse
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites.registry import set_hash
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import signature
 from search_spaces.parse import parse_file
 from tests.commands import refused
 from tests.cse.compare.test_compare import facts

@@ -9,12 +9,12 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.cli.extend.new import method_text
 from cse_train.plugins import registry
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import signature
 from tests.run_values import book_run
 from tests.sides import needs
 

@@ -8,7 +8,6 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
-from cluster.plan.signature import identity, signature
 from cse.experiments import baselines
 from cse.tables.build import build
 from cse_train.data_paths import DataPaths
@@ -16,6 +15,7 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate, options
 from cse_train.fields import ConfigError
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import identity, signature
 from search_spaces.parse import parse_file
 from tests.run_values import book_run
 

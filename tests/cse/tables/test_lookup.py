@@ -8,7 +8,6 @@ import pytest
 from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.plan.match import match
-from cluster.plan.signature import encoder_hash, identity, signature
 from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
@@ -19,6 +18,7 @@ from cse_train.backbone.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import encoder_hash, identity, signature
 from tests.run_values import book_run
 
 TEXT = """version: 1

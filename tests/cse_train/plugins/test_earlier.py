@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from cluster.plan.method_code import own_digest
-from cluster.plan.signature import describe_signature, signature
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -17,6 +15,8 @@ from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
 from cse_train.training import contract
 from cse_train.training.contract import CONTRACT_SETTINGS, make_up_text
+from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.signature import describe_signature, signature
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "your_method.md"
 BEFORE = Path(__file__).with_name("tension_0_1.txt").read_text(encoding="utf8")

@@ -13,7 +13,6 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.method_code import own_digest
 from cse.cli.app import main
 from cse.tables.lookup import space_or_sweep
 from cse_train import methods
@@ -26,6 +25,7 @@ from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
 from cse_train.plugins.snapshot import code_of, code_problem, snapshot
 from cse_train.results import Protocol
+from search_spaces.identity.method_code import own_digest
 from tests.cse_train.plugins.conftest import METHOD
 
 REPO = Path(__file__).resolve().parents[3]

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.cluster.plan.test_moved_inputs import encoder
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import identity, signature
 from cse.cli.app import main
 from cse.experiments.score_run import score_run
 from cse_train import checkpoint
@@ -16,7 +16,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
-from tests.cluster.plan.test_moved_inputs import encoder
+from search_spaces.identity.signature import identity, signature
 from tests.commands import refused
 from tests.run_values import book_run
 

@@ -10,13 +10,13 @@ import pytest
 
 from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from cse.cli import model_options
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import complete, parse_run
 from cse_train.methods.loading import load_method
+from search_spaces.identity.signature import signature
 from tests.commands import printed
 from tests.run_values import book_run, point_of
 

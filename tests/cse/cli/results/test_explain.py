@@ -8,7 +8,6 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.cli.options import settings
 from cse.tables.explain import command
@@ -16,6 +15,7 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cell_names import cell_argument, choose
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from search_spaces.identity.signature import signature
 from tests.commands import printed
 from tests.run_values import score_of
 

@@ -6,11 +6,11 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.tables import build
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import signature
 from tests.run_values import book_run
 
 

@@ -10,7 +10,6 @@ import pytest
 import cse
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.signature import identity, signature
 from cluster.runtime.options import SweepOptions
 from cse.cli.app import main
 from cse.cli.options import data_paths
@@ -21,6 +20,7 @@ from cse_train.fields import ConfigError
 from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from search_spaces.identity.signature import identity, signature
 from tests.commands import printed
 from tests.cse_train.plugins.conftest import METHOD
 from tests.documents import validated

@@ -74,7 +74,7 @@ def test_a_run_of_edited_code_is_not_trained_again_under_the_old_name(
     done: tuple[Request, Ledger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request, ledger = done
-    monkeypatch.setattr("cluster.plan.signature.own_digest", lambda method: "b" * 16)
+    monkeypatch.setattr("search_spaces.identity.signature.own_digest", lambda method: "b" * 16)
     monkeypatch.setattr(retrain, "own_digest", lambda method: "b" * 16)
     assert retrain.find_without_files(dataclasses.replace(request, keep=True), ledger) == []
 

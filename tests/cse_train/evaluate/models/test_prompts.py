@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.plan.signature import identity, signature
 from cse_train import checkpoint
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -21,6 +20,7 @@ from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 from cse_train.text.sources import add_prompt, open_source
 from cse_train.training.loop import train
+from search_spaces.identity.signature import identity, signature
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 
 library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")

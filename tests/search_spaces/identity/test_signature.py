@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from cluster.plan import signature as module
-from cluster.plan.signature import describe_signature, identity, signature
 from cse_train import methods
 from cse_train.backbone.folders import earlier_hash, find_weights
 from cse_train.backbone.identity import backbone_identity
@@ -18,6 +16,8 @@ from cse_train.config import complete, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, hints
 from cse_train.generator.identity import generator_hash
+from search_spaces.identity import signature as module
+from search_spaces.identity.signature import describe_signature, identity, signature
 from tests.cse_train import encoders
 
 LATER = ("train.adamw", "train.optimiser", "method.mlm_decoder", "method.lower_case", "method.edits")

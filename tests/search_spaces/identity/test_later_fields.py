@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.plan.signature import describe_signature, signature
 from cse.cli.app import main
 from cse_train import config, methods
 from cse_train.config import complete, effective, parse_run
@@ -21,6 +20,7 @@ from cse_train.plugins import first_fields
 from cse_train.plugins.first_fields import read_first
 from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from search_spaces.identity.signature import describe_signature, signature
 
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
 TABLES = [name for name, file in sorted(catalog().items()) if file.parent.name == "papers"]

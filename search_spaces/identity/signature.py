@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.plan.method_code import own_digest
-from cluster.plan.published_corpora import count_printed_rows
 from cse_train import fields
 from cse_train.backbone.folders import earlier_hash, locate
 from cse_train.backbone.identity import backbone_identity, has_masked_lm_head, prompt_identity
@@ -28,6 +26,8 @@ from cse_train.text.corpora.files import Stamp, stamp
 from cse_train.text.corpora.hub import hub_left_alone
 from cse_train.text.sources import open_source, rows_of
 from cse_train.user_files import CHANGED, MISSING
+from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.published_corpora import count_printed_rows
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""

@@ -9,16 +9,16 @@ import pytest
 import yaml
 
 from analysis.ledger import Ledger
-from cluster.plan import signature as signatures
 from cluster.plan.match import RunMatcher, match, match_on
 from cluster.plan.planner import plan
-from cluster.plan.signature import identity, signature
 from cse_train import methods
 from cse_train.backbone.folders import find_weights
 from cse_train.data_paths import DataPaths
 from cse_train.text.synonyms import FILES
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.identity import signature as signatures
+from search_spaces.identity.signature import identity, signature
 from tests.run_values import book_run
 
 COMMON = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.examples": 64, "train.evaluations": 1}

@@ -2,7 +2,8 @@
 
 A released method follows its VERSION, and `released_methods.json` has the digest of its code as released. A method
 that is not in the file, or whose code is another one, has its digest among its runs' inputs: an edit gives its runs new
-signatures. Comments, docstrings and blank lines do not count. `python -m cluster.plan.method_code` writes the file.
+signatures. Comments, docstrings and blank lines do not count. `python -m search_spaces.identity.method_code` writes the
+file.
 """
 
 import functools

@@ -10,13 +10,13 @@ import yaml
 
 from analysis.ledger import Ledger
 from cluster.plan.planner import plan
-from cluster.plan.signature import identity, signature
-from cluster.plan.user_files import add_user_files, describe_files
 from cluster.runtime.storage import inputs_of
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cells import resolve
+from search_spaces.identity.signature import identity, signature
+from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.parse import parse_file
 from search_spaces.space import Space
 

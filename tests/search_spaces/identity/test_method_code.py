@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger
-from cluster.plan import method_code
 from cluster.plan.plan import Plan
 from cluster.plan.planner import plan
-from cluster.plan.signature import CODE, identity
 from cse.cli.app import main
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import source
 from search_spaces.catalog import load_space
+from search_spaces.identity import method_code
+from search_spaces.identity.signature import CODE, identity
 from tests.run_values import book_run
 
 MODULE = """from mine_losses.margin import margin
@@ -35,7 +35,7 @@ space: {train.learning_rate: {grid: [1e-4]}}
 
 
 def test_every_method_is_as_released() -> None:
-    """Run `python -m cluster.plan.method_code` after an edit of a method, and raise its VERSION where numbers move."""
+    """`python -m search_spaces.identity.method_code` follows an edit; its VERSION is raised where numbers move."""
     released = json.loads(method_code.RELEASED.read_text(encoding="utf8"))
     assert set(released) <= set(methods.list_methods())
     assert released == {name: method_code.digest_of(name, of_release=True) for name in released}
@@ -116,7 +116,7 @@ def finish(ledger: Ledger, work: Plan, seed: int, **noted: Any) -> None:
 
 
 def edit(monkeypatch: pytest.MonkeyPatch, digest: str | None) -> None:
-    monkeypatch.setattr("cluster.plan.signature.own_digest", lambda method: digest)
+    monkeypatch.setattr("search_spaces.identity.signature.own_digest", lambda method: digest)
 
 
 def test_runs_of_other_code_are_said_and_taken_only_when_asked(
