@@ -82,6 +82,8 @@ ROOMS: Mapping[str, str] = {
     "analysis.run_folder": "cse_train.files",
     "analysis.sweep_spec": "cse_train.results",
     "analysis.ledger": "analysis.run_state analysis.run_folder analysis.sweep_spec cse_train.results",
+    "analysis.matching": "search_spaces.identity search_spaces analysis.run_state analysis.ledger cse_train.config "
+    "cse_train.data_paths cse_train.fields",
     "analysis.statistics": "",
     "analysis.frames": "analysis.ledger",
     "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
@@ -97,11 +99,11 @@ ROOMS: Mapping[str, str] = {
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths cse_train.training.saver",
-    "cluster.plan": "search_spaces.identity "
+    "cluster.plan": "search_spaces.identity analysis.matching "
     "search_spaces analysis.run_state analysis.ledger cse_train.fields cse_train.user_files "
     "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone "
     "cse_train.evaluate cse_train.results",
-    "cluster.search": "search_spaces.identity "
+    "cluster.search": "search_spaces.identity analysis.matching "
     "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
     "cluster.slots": "analysis.run_folder analysis.run_state cluster.runtime cse_train.reading cse_train.fields "
     "cse_train.data_paths cse_train.config cse_train.plugins cse_train.results cse_train.training.saver",
@@ -114,12 +116,12 @@ ROOMS: Mapping[str, str] = {
     # the face
     "cse": "",
     "cse.__main__": "cse.cli",
-    "cse.tables": "search_spaces.identity "
+    "cse.tables": "search_spaces.identity analysis.matching "
     "analysis.bundles cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
     "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
     "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
-    "cse.experiments": "search_spaces.identity "
+    "cse.experiments": "search_spaces.identity analysis.matching "
     "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "

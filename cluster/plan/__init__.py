@@ -2,8 +2,6 @@
 
 __all__ = [
     "cost",
-    "data_sets",
-    "match",
     "missing_inputs",
     "plan",
     "planner",

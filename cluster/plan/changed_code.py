@@ -5,9 +5,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
+from analysis.matching.data_sets import DATA_DIGITS
+from analysis.matching.match import RunMatcher
 from analysis.run_state import RunState
-from cluster.plan.data_sets import DATA_DIGITS
-from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cse_train.config import RunConfig, complete, renew
 from search_spaces.cells import ResolvedSpace

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
+from analysis.matching.match import RunMatcher, match
 from analysis.run_state import RunState
 from cluster.plan.changed_code import changes, drop_code, not_reused, take_earlier
 from cluster.plan.cost import rates
-from cluster.plan.match import RunMatcher, match
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cse_train import methods

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from analysis.ledger import LedgerError, RunRow
+from analysis.matching.match import RunMatcher
 from analysis.run_state import RunState
-from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.search.limits import Budget, Unit

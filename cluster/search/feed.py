@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from analysis.ledger import Ledger, RunRow
-from cluster.plan.match import RunMatcher
+from analysis.matching.match import RunMatcher
 
 EVERY_S = 2.0
 """Seconds between two looks that nothing waits for."""

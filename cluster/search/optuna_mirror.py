@@ -19,7 +19,7 @@ from sqlalchemy import Engine, event, text
 
 from analysis.ledger import mask_password
 from analysis.ledger.database import parse_url
-from cluster.plan.match import Observation
+from analysis.matching.match import Observation
 from cluster.search.optuna_sampler import outcome
 from search_spaces.cells import ResolvedSpace
 from search_spaces.domains import Domain

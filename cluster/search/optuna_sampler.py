@@ -12,8 +12,8 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
 
+from analysis.matching.match import Observation
 from analysis.run_state import RunState
-from cluster.plan.match import Observation
 from cluster.search.sampler import Sampler
 from cse_train.fields import Scalar
 from search_spaces.cells import Cell, ResolvedSpace

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cluster.plan.match import Observation
+from analysis.matching.match import Observation
 from search_spaces.cells import Cell, ResolvedSpace
 
 MISSES = 1000

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from analysis.ledger import RunRow
+from analysis.matching.match import Observation, RunMatcher, make_observation
 from analysis.run_state import RunState
-from cluster.plan.match import Observation, RunMatcher, make_observation
 from cluster.search.feed import EVERY_S
 from cluster.search.optuna_mirror import StudyMirror
 from cluster.search.sampler import Sampler, Unvisited

@@ -10,12 +10,12 @@ import yaml
 
 from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
+from analysis.matching.match import match
 from analysis.run_folder import RunFolder
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import results_of
-from cluster.plan.match import match
 from cse.tables.build import columns_of
 from cse.tables.lookup import find_run, row_of, space_of_sweep, sweep_of
 from cse.tables.selection import require_finished

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
+from analysis.matching.match import hash_paths
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
-from cluster.plan.match import hash_paths
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all

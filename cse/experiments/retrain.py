@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from analysis.ledger import Ledger, RunRow
+from analysis.matching.match import RunMatcher
 from analysis.run_state import RunState
-from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import runs_of
 from cse.experiments.request import Request, Work, plan_of

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from analysis.ledger import Ledger
+from analysis.matching.match import RunMatcher
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
-from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource

@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
+from analysis.matching.match import match_on
 from analysis.run_state import RunState
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import differing, number_of, some
 from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
-from cluster.plan.match import match_on
 from cse.tables import baselines
 from cse.tables.imported import IMPORTED
 from cse.tables.imported import table as imported

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.ledger import Ledger, RunRow, SweepRow
+from analysis.matching.match import match, match_on
 from analysis.tables.columns import Entry, entry_of
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
 from analysis.tables.results import BEST_COLUMN, drop_part
 from analysis.tables.spec import Key, MetricScale, TableSpec
-from cluster.plan.match import match, match_on
 from cse.tables.build import scale_of, spec_of
 from cse.tables.imported.caveats import list_caveats
 from cse.tables.imported.cells import ImportedCell

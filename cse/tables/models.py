@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow, SweepRow
+from analysis.matching.match import match_on
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from analysis.tables.data_sets import LENGTH
 from analysis.tables.labels import differing, some
 from analysis.tables.results import DEV
 from analysis.tables.spec import SettingDifference, plain
-from cluster.plan.match import match_on
 from cse.tables.build import SEED_SETTINGS
 from cse.tables.explain import candidates
 from cse.tables.imported.cells import NUMBERED_FROM, choose_cell, is_numbered

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
+from analysis.matching.match import match
 from analysis.render.formats import render
 from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
@@ -21,7 +22,6 @@ from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan.match import match
 from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build

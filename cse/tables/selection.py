@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from analysis.ledger import Ledger, RunRow
+from analysis.matching.data_sets import add_versions
 from analysis.run_state import RunState
 from analysis.statistics import surface
 from analysis.tables.data_sets import tell_apart
 from analysis.tables.labels import differing, varying
 from analysis.tables.results import find_computed, require_one_way
 from analysis.tables.spec import SettingDifference
-from cluster.plan.data_sets import add_versions
 from cse.tables.build import SEED_SETTINGS
 from cse.tables.imported import IMPORTED
 from cse_train.config import complete

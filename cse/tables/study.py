@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.ledger import Ledger, SweepRow, mask_password
+from analysis.matching.data_sets import add_versions, one_data_set
+from analysis.matching.match import match_on
 from analysis.render.verdicts import headline
 from analysis.study.cost import sum_cost
 from analysis.study.study import Study, read_study
@@ -15,8 +17,6 @@ from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST_COLUMN, Planned, results_of
 from analysis.tables.spec import Key, TableSpec
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan.data_sets import add_versions, one_data_set
-from cluster.plan.match import match_on
 from cse.tables import build
 from cse.tables.explain import run_command
 from cse.tables.imported.caveats import list_caveats

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.matching.match import RunMatcher
 from analysis.run_state import RunState
-from cluster.plan.match import RunMatcher
 from cluster.search.search import Search, make_search
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve

@@ -6,8 +6,8 @@ import time
 import optuna
 import pytest
 
+from analysis.matching.match import make_observation
 from analysis.run_state import RunState
-from cluster.plan.match import make_observation
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve

@@ -9,8 +9,8 @@ import pytest
 from optuna.trial import TrialState
 
 from analysis.ledger import Ledger
+from analysis.matching.match import RunMatcher, make_observation
 from analysis.run_state import RunState
-from cluster.plan.match import RunMatcher, make_observation
 from cluster.plan.plan import PlannedRun
 from cluster.search.optuna_sampler import OptunaSampler
 from cluster.search.sampler import Sampler, Unvisited

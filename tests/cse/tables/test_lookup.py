@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Baselines, Ledger
+from analysis.matching.match import match
 from analysis.sweep_spec import SweepSpec
-from cluster.plan.match import match
 from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping

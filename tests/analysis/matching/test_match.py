@@ -9,12 +9,12 @@ from types import ModuleType
 import pytest
 
 from analysis.ledger import Ledger, RunRow
+from analysis.matching import data_sets
+from analysis.matching import match as matching
+from analysis.matching.data_sets import add_versions
+from analysis.matching.match import RunMatcher, match, match_on
 from analysis.run_state import RunState
 from benchmarks.growth import synthetic_ledger
-from cluster.plan import data_sets
-from cluster.plan import match as matching
-from cluster.plan.data_sets import add_versions
-from cluster.plan.match import RunMatcher, match, match_on
 from cse_train import methods
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from analysis.ledger import RunRow
+from analysis.matching.data_sets import one_data_set
 from analysis.run_state import RunState
-from cluster.plan.data_sets import one_data_set
 from cse_train.config import RunConfig, complete, effective
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
