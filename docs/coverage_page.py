@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from analysis.render.markup import align_table
-from cluster.plan.missing_inputs import STANDARD
 from cse.tables.coverage import STATES, UNSCORED, PrintedValue, count_states, group_by_reason, list_printed
 from docs.methods_page import folder
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace, resolve, some_cells
+from search_spaces.identity.missing_inputs import STANDARD
 from search_spaces.identity.published_corpora import source_of
 
 HEAD = """\

@@ -117,13 +117,13 @@ ROOMS: Mapping[str, str] = {
     "cse": "",
     "cse.__main__": "cse.cli",
     "cse.tables": "search_spaces.identity analysis.matching "
-    "analysis.bundles cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
+    "analysis.bundles search_spaces analysis.run_folder analysis.run_state analysis.ledger "
     "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
     "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.experiments": "search_spaces.identity analysis.matching "
     "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
-    "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
+    "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics analysis.study "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "
     "cse_train.text "
     "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",

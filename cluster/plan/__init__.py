@@ -2,7 +2,6 @@
 
 __all__ = [
     "cost",
-    "missing_inputs",
     "plan",
     "planner",
     "run_source",

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from analysis.run_state import RunState
 from cluster.plan.cost import Cost, Rates
-from cluster.plan.missing_inputs import IncompleteCell
 from cse_train.config import RunConfig, set_examples
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.method_code import ChangedCode
+from search_spaces.identity.missing_inputs import IncompleteCell
 from search_spaces.identity.signature import Identity, examples_in
 
 PLAN_COLUMNS = ("cells", "seeds", "runs", "unique", RunState.DONE, "to_run", "missing_input")

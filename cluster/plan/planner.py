@@ -11,7 +11,6 @@ from analysis.matching.match import RunMatcher, match
 from analysis.run_state import RunState
 from cluster.plan.changed_code import changes, drop_code, not_reused, take_earlier
 from cluster.plan.cost import rates
-from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cse_train import methods
 from cse_train.config import RunConfig
@@ -20,6 +19,7 @@ from cse_train.fields import ConfigError, Scalar
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.missing_inputs import IncompleteCell, Inputs, reasons
 from search_spaces.identity.signature import CODE, Identity, seed_signature, signature
 from search_spaces.identity.user_files import add_user_files, require_corpora
 from search_spaces.profiles import Profile

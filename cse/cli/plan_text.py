@@ -7,16 +7,16 @@ from dataclasses import replace
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of, some
 from cluster.plan.cost import CARD_ENCODER, CARD_EXAMPLES_PER_SECOND, MOST_ON_A_CARD
-from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
 from cse.cli.listing import align_rows, duration, size
 from cse.cli.loader import deferred
 from cse.tables.coverage import count_states, list_printed
+from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 with deferred(__name__):
     from analysis.tables import directions
-    from cse.tables import looks
+    from cse.experiments import undecided
 
 TITLE_WIDTH = 34
 """Characters of a title in the listing."""
@@ -59,8 +59,10 @@ def _tell_seen(plan: Plan) -> list[str]:
     return [f"seen: nothing is new, the ledger has run {some([name[:NAME_DIGITS] for name in names], SEEN_NAMED)}"]
 
 
-def tell_until_decided(plan: Plan, expected: "Mapping[str, looks.Expected]", terms: "directions.Terms") -> list[str]:
-    """A line for each table on what `--until decided` takes of it; `expected`: ID -> `cse.tables.looks.Expected`."""
+def tell_until_decided(
+    plan: Plan, expected: "Mapping[str, undecided.Expected]", terms: "directions.Terms"
+) -> list[str]:
+    """A line for each table on what `--until decided` takes of it; `expected`: ID -> the runs to be expected."""
     lines = []
     for space in plan.tables:
         if (runs := expected.get(space.id)) is not None:

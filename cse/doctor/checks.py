@@ -13,7 +13,6 @@ from typing import Literal
 from analysis.ledger import Ledger, LedgerError, mask_password, network_file_system
 from analysis.ledger.database import parse_url
 from analysis.tables.labels import number_of
-from cluster.plan.missing_inputs import group_by_reason
 from cluster.plan.planner import plan_all
 from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.code_version import code_digest, find_version, package_folder
@@ -25,6 +24,7 @@ from cluster.runtime.storage import check_here
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace
+from search_spaces.identity.missing_inputs import group_by_reason
 
 Level = Literal["fine", "note", "stop"]
 COMPARED_PACKAGES = ("ray", "torch", "transformers", "tokenizers", "numpy", "optuna")

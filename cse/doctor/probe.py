@@ -12,7 +12,6 @@ from pathlib import Path
 
 from analysis.ledger import Ledger
 from cluster.plan.cost import ENCODER_SHAPES
-from cluster.plan.missing_inputs import Inputs
 from cluster.plan.plan import PlannedRun
 from cluster.runtime.background import background
 from cluster.runtime.cards import CUDA_GB
@@ -29,6 +28,7 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace
+from search_spaces.identity.missing_inputs import Inputs
 from search_spaces.identity.signature import examples_in, signature
 
 MEMORY_SHARE = 0.9

@@ -12,4 +12,5 @@ __all__ = [
     "run",
     "score_run",
     "tracking",
+    "undecided",
 ]

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from analysis.ledger import Ledger, UntrainedScore
-from cluster.plan.missing_inputs import lack_of
 from cse_train.backbone.folders import content_hash, locate
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import NotFinite, open_model
@@ -21,6 +20,7 @@ from cse_train.plugins.snapshot import code_of
 from cse_train.results import Score
 from cse_train.text.corpora.files import file_hash
 from search_spaces.cells import ResolvedSpace
+from search_spaces.identity.missing_inputs import lack_of
 from search_spaces.paper import Evaluated
 
 Tell = Callable[[str], object]

@@ -12,7 +12,7 @@ from analysis.tables.labels import number_of
 from cluster.plan.plan import PlannedRun, SpacePlan
 from cluster.plan.run_source import RunSource
 from cse.experiments.request import Request, record
-from cse.tables.looks import RowId, open_rows, row_of, take_seeds
+from cse.experiments.undecided import RowId, open_rows, row_of, take_seeds
 from search_spaces.cells import sweep_name
 
 

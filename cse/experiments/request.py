@@ -10,7 +10,6 @@ from analysis.matching.match import hash_paths
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
-from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
 from cluster.runtime.cards import check_cards, local_kinds
@@ -22,6 +21,7 @@ from cse_train.fields import ConfigError
 from cse_train.results import Protocol
 from search_spaces.catalog import find_folder
 from search_spaces.cells import ResolvedSpace, sweep_name
+from search_spaces.identity.missing_inputs import IncompleteCell
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ __all__ = [
     "coverage",
     "explain",
     "imported",
-    "looks",
     "lookup",
     "models",
     "paper_scale",

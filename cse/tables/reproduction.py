@@ -1,13 +1,12 @@
 """A reproduced table with its basis: verdicts, order, cost, environment, and what is missing."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
-from analysis.matching.match import match
 from analysis.render.formats import render
 from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
@@ -22,12 +21,12 @@ from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan.missing_inputs import IncompleteCell, group_by_reason
-from cluster.plan.plan import SpacePlan
 from cse.tables import build
+from cse.tables.build import NOTHING
 from cse.tables.paper_scale import Unlike, tell_unlike, unlike_paper
 from cse_train.files import replace_text
 from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name
+from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 ROWS_NAMED = 8
 """Missing runs that a line names."""
@@ -114,28 +113,27 @@ def _key(key: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def gather(
-    plan: SpacePlan,
-    seeds: Sequence[int],
+    resolved: ResolvedSpace,
+    planned: Sequence[Planned],
     ledger: Ledger,
     command: str,
     elsewhere: Iterable[str] = (),
     terms: Terms | None = None,
+    incomplete: Sequence[IncompleteCell] = (),
+    unevaluated: Mapping[str, str] = NOTHING,
 ) -> Reproduction:
-    """One table reproduced; TableError where its scores disagree in their protocol.
+    """One table of these runs (row key, signature, seed), reproduced; TableError where its scores differ in protocol.
 
-    `elsewhere` are signatures that other tables of the call have too.
+    `elsewhere` are signatures that other tables of the call have too; `incomplete`: cells that lack an input;
+    `unevaluated`: label of a row of the paper -> why its model could not be scored.
     """
-    resolved = plan.resolved
-    planned = plan_rows(plan, seeds, ledger)
-    made = build.build_planned(resolved, ledger, planned, unevaluated=plan.unevaluated)
+    made = build.build_planned(resolved, ledger, planned, unevaluated=unevaluated)
     space = resolved.space
     axes = [*space.axis_names, PART]
     study = read_study(
         ledger, planned, id=space.id, title=space.title, axes=axes, command=command, searched=space.sampled
     )
-    return judge_study(
-        resolved, study, made, ledger, planned, elsewhere=elsewhere, incomplete=plan.incomplete, terms=terms
-    )
+    return judge_study(resolved, study, made, ledger, planned, elsewhere=elsewhere, incomplete=incomplete, terms=terms)
 
 
 def judge_study(
@@ -171,14 +169,6 @@ def judge_study(
         unlike=unlike,
         incomplete=incomplete,
     )
-
-
-def plan_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[Planned]:
-    """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
-    resolved = plan.resolved
-    if plan.is_search:
-        return [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
-    return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 
 def read_kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:

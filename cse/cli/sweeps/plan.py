@@ -11,7 +11,7 @@ from search_spaces.catalog import load_all
 from search_spaces.cells import sweep_name
 
 with deferred(__name__):
-    from cse.tables import looks
+    from cse.experiments import undecided
 
 
 def plan(
@@ -40,7 +40,7 @@ def plan(
     expected = {}
     if terms.looks is not None:
         tables = [space for space in work.tables if space.runs]
-        expected = {space.id: looks.expect_cost(space, opened, terms) for space in tables}
+        expected = {space.id: undecided.expect_cost(space, opened, terms) for space in tables}
     if form == "json":
         looked = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
         print(dump_json(work.as_dict() | {"published": count_published(work)} | looked))

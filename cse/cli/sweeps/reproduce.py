@@ -23,6 +23,7 @@ from cse.experiments import request as sweeping
 from cse.experiments.finished_tables import FinishedTables
 from cse.experiments.looks import LookSource, TableLooks, add_looks
 from cse.experiments.request import Work
+from cse.experiments.undecided import plan_rows
 from cse.tables import reproduction
 from cse.tables.study import spell_terms
 from cse_train.fields import ConfigError
@@ -200,7 +201,9 @@ def _judge_table(
     if baselines_too:
         untrained.ensure(request.resolved, ledger, request.paths)
     command = spell_command(space_name(request.resolved.space.file), given, request.terms)
-    return reproduction.gather(space, request.seeds, ledger, command, elsewhere, request.terms)
+    planned = plan_rows(space, request.seeds, ledger)
+    lacking, unevaluated = space.incomplete, space.unevaluated
+    return reproduction.gather(space.resolved, planned, ledger, command, elsewhere, request.terms, lacking, unevaluated)
 
 
 def spell_command(name: str, given: SweepArguments, terms: Terms) -> str:

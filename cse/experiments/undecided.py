@@ -1,18 +1,18 @@
 """A table that gets seeds until its rows are decided: which rows are open, and the plan of what they have so far."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger
+from analysis.matching.match import match
 from analysis.study.looks import seeds_until_decided
 from analysis.tables.directions import Terms
-from analysis.tables.results import drop_part
+from analysis.tables.results import Planned, drop_part
 from analysis.tables.spec import Key, identify
 from analysis.tables.verdict import judge, reference_row
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
 from cse.tables.paper_scale import unlike_paper
-from cse.tables.reproduction import plan_rows
 from search_spaces.cells import full_key
 
 RowId = tuple[object, ...]
@@ -66,3 +66,11 @@ def expect_cost(plan: SpacePlan, ledger: Ledger | None, terms: Terms) -> Expecte
     cells = {repr(run.cell): run.cell for run in plan.runs}.values()
     runs = [seeds.get(row_of(plan, cell), float(terms.looks[0])) for cell in cells]
     return Expected(terms.looks[0] * len(runs), round(sum(runs), 1), terms.looks[-1] * len(runs), ours)
+
+
+def plan_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[Planned]:
+    """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
+    resolved = plan.resolved
+    if plan.is_search:
+        return [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
+    return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
