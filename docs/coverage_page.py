@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from analysis.answers.coverage import STATES, UNSCORED, PrintedValue, count_states, group_by_reason, list_printed
 from analysis.render.markup import align_table
-from cse.tables.coverage import STATES, UNSCORED, PrintedValue, count_states, group_by_reason, list_printed
 from docs.methods_page import folder
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.answers.reproduction import judge_study
+from analysis.answers.study import read_space
 from analysis.ledger import Ledger
 from analysis.render.markup import align_table
 from analysis.render.signs import sign_word
 from analysis.tables.columns import Verdict
 from cse.cli.app import main as cse
-from cse.tables.reproduction import judge_study
-from cse.tables.study import read_space
 from docs.methods_page import folder
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve

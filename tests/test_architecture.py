@@ -96,6 +96,11 @@ ROOMS: Mapping[str, str] = {
     "analysis.figures": "analysis.statistics analysis.tables analysis.study cse_train.files",
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures "
     "cse_train.files",
+    "analysis.answers": "search_spaces.identity analysis.matching "
+    "analysis.bundles search_spaces analysis.run_folder analysis.run_state analysis.ledger "
+    "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
+    "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
+    "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths cse_train.training.saver",
@@ -116,21 +121,17 @@ ROOMS: Mapping[str, str] = {
     # the face
     "cse": "",
     "cse.__main__": "cse.cli",
-    "cse.tables": "search_spaces.identity analysis.matching "
-    "analysis.bundles search_spaces analysis.run_folder analysis.run_state analysis.ledger "
-    "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
-    "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
-    "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.experiments": "search_spaces.identity analysis.matching "
-    "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
+    "analysis.answers cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics analysis.study "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "
     "cse_train.text "
     "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
-    "cse.cli": "search_spaces.identity cse cse.tables cse.experiments cluster search_spaces analysis cse_train",
+    "cse.cli": "search_spaces.identity cse analysis.answers cse.experiments cluster search_spaces analysis cse_train",
     # sides: each a command with its code and its page, which can be taken off
     **dict.fromkeys(
-        SIDES, "search_spaces.identity cse cse.cli cse.tables cse.experiments cluster search_spaces analysis cse_train"
+        SIDES,
+        "search_spaces.identity cse cse.cli analysis.answers cse.experiments cluster search_spaces analysis cse_train",
     ),
 }
 """Room -> the rooms it may import; `cse.cli` and sides may import every room but sides."""
@@ -418,7 +419,11 @@ PLANTS = [
         "from cse_train.methods import PLUGINS_ADVICE\n",
         "cluster.plan.cost: imports cse_train.methods.PLUGINS_ADVICE, which is past the face of cse_train.methods",
     ),
-    ("cse/tables/build.py", "import analysis.ledger.claims\n", "analysis.ledger.claims, which is past the face of"),
+    (
+        "analysis/answers/build.py",
+        "import analysis.ledger.claims\n",
+        "analysis.ledger.claims, which is past the face",
+    ),
     ("cse/cli/app.py", "import cluster.sweep.dispatcher\n", "dispatcher, which is past the face of cluster.sweep"),
     (
         "search_spaces/space.py",
@@ -428,15 +433,31 @@ PLANTS = [
     ("cse_train/nowhere.py", "", "cse_train.nowhere: in no room of ROOMS"),
     ("cse_train/export/lineage.py", "import cse_train.methods.base\n", "room cse_train.export must not import cse_tr"),
     ("cluster/sweep/tune.py", "import cse.cli.app\n", "room cluster.sweep must not import cse.cli.app"),
-    ("cse/tables/build.py", "import cse.site.content\n", "room cse.tables must not import cse.site.content"),
+    (
+        "analysis/answers/build.py",
+        "import cse.site.content\n",
+        "room analysis.answers must not import cse.site",
+    ),
     ("cse/cli/app.py", "import cse.doctor.checks\n", "room cse.cli must not import cse.doctor.checks"),
     ("cse/site/page.py", "import cse.compare.text\n", "room cse.site must not import cse.compare.text"),
     ("cse/cli/app.py", "from tests import conftest\n", "room cse.cli must not import tests"),
-    ("cse/tables/build.py", "def f():\n    from search_spaces import cells\n", "imports search_spaces.cells below the"),
-    ("cse/tables/build.py", "with deferred(__name__):\n    from cse.cli import app\n", "must not import cse.cli.app"),
+    (
+        "analysis/answers/build.py",
+        "def f():\n    from search_spaces import cells\n",
+        "imports search_spaces.cells below the",
+    ),
+    (
+        "analysis/answers/build.py",
+        "with deferred(__name__):\n    from cse.cli import app\n",
+        "must not import cse.cli.app",
+    ),
     ("cse/cli/app.py", "if TYPE_CHECKING:\n    from search_spaces import cells\n", "search_spaces.cells below the top"),
-    ("cse/tables/build.py", "import importlib\nimportlib.import_module('x')\n", "cse.tables.build: imports by name"),
-    ("cse/tables/build.py", "from search_spaces.cells import _x\n", "imports the private search_spaces.cells._x"),
+    (
+        "analysis/answers/build.py",
+        "import importlib\nimportlib.import_module('x')\n",
+        "answers.build: imports by name",
+    ),
+    ("analysis/answers/build.py", "from search_spaces.cells import _x\n", "imports the private search_spaces.cells._x"),
     ("cluster/plan/utils.py", "", "cluster/plan/utils.py: a name that says nothing"),
     ("cluster/new.py", "", "cluster.new: in no room of ROOMS"),
 ]

@@ -41,7 +41,7 @@ COMMAND = "import sys; from cse.cli.app import main; sys.exit(main(sys.argv[1:])
 LISTED = """
 import sys
 from pathlib import Path
-from cse.tables.build import columns_of
+from analysis.answers.build import columns_of
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 print(load_space("normed").evaluate, columns_of(resolve(load_space("normed"))), "torch" in sys.modules)

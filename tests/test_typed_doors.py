@@ -58,7 +58,7 @@ def test_few_mappings_hold_anything() -> None:
         ),
         ("analysis/tables/spec.py", "def f(protocol: Json) -> None: ...\n", "analysis.tables.spec.f: protocol: Json"),
         ("analysis/study/study.py", "def f(points: Any) -> None: ...\n", "analysis.study.study.f: points: Any"),
-        ("cse/tables/study.py", "def f(*, spec: dict) -> None: ...\n", "cse.tables.study.f: spec: dict"),
+        ("analysis/answers/study.py", "def f(*, spec: dict) -> None: ...\n", "analysis.answers.study.f: spec: dict"),
     ],
 )
 def test_a_planted_mapping_is_refused_by_name(file: str, text: str, line: str) -> None:

@@ -13,7 +13,7 @@ from cse_train.backbone.folders import find_hub_model, list_encoders
 from cse_train.fields import ConfigError
 
 with deferred(__name__):
-    from cse.tables import lookup, selection
+    from analysis.answers import lookup, selection
     from cse_train import checkpoint
 
 Model = Annotated[

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
 
+from analysis.answers.coverage import count_states, list_printed
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of, some
 from cluster.plan.cost import CARD_ENCODER, CARD_EXAMPLES_PER_SECOND, MOST_ON_A_CARD
@@ -11,7 +12,6 @@ from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
 from cse.cli.listing import align_rows, duration, size
 from cse.cli.loader import deferred
-from cse.tables.coverage import count_states, list_printed
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 with deferred(__name__):

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from analysis.answers.lookup import spaces_of_run
+from analysis.answers.models import Model
 from analysis.ledger import Ledger
 from cse.cli import exit, options, screen
 from cse.cli.loader import deferred
@@ -14,8 +16,6 @@ from cse.compare.by_seeds import compare_by_seeds
 from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse.compare.text import Comparison
-from cse.tables.lookup import spaces_of_run
-from cse.tables.models import Model
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.user_sets.judgements import load_judgements

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from analysis.answers.models import Model
 from cse.compare.by_pairs import PairComparison
 from cse.compare.by_queries import QueryComparison
 from cse.compare.by_seeds import ColumnComparison
-from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
 
 if TYPE_CHECKING:

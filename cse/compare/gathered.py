@@ -7,6 +7,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from analysis.answers import baselines
+from analysis.answers.build import scale_of
+from analysis.answers.imported.metric import metric_of_runs, scale_of_protocols
+from analysis.answers.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
 from analysis.tables.columns import entry_of
@@ -17,10 +21,6 @@ from analysis.tables.spec import MetricScale, SettingDifference
 from analysis.tables.untrained import field_text
 from cse.compare.by_queries import QueryValues
 from cse.compare.by_seeds import Sides
-from cse.tables import baselines
-from cse.tables.build import scale_of
-from cse.tables.imported.metric import metric_of_runs, scale_of_protocols
-from cse.tables.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.evaluate.user_sets.kept_queries import read_queries

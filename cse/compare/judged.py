@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from analysis.answers.models import Model
 from analysis.ledger import Ledger, RunRow
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
 from analysis.tables.directions import Terms
@@ -17,7 +18,6 @@ from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.loop import Loop, LoopQuestion, ask, refuse_other_seeds
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
-from cse.tables.models import Model
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 

@@ -8,15 +8,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.answers.build import SEED_SETTINGS
+from analysis.answers.imported import IMPORTED
+from analysis.answers.imported.metric import list_imported_sweeps
+from analysis.answers.models import NAME_DIGITS, Model, differing_settings
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.schema import digest
 from analysis.ledger.selection_log import Look
 from analysis.statistics.looks import FAMILY, spend
 from analysis.tables.spec import plain
-from cse.tables.build import SEED_SETTINGS
-from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import list_imported_sweeps
-from cse.tables.models import NAME_DIGITS, Model, differing_settings
 from cse_train.config import effective
 from cse_train.fields import ConfigError
 

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers.baselines import START
+from analysis.answers.lookup import encoder_of
+from analysis.answers.models import Model, model_of, require_two
 from analysis.ledger import Ledger
 from analysis.statistics.looks import FAMILY
 from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import model_options, options
 from cse.cli.model_options import find_folder
-from cse.tables.baselines import START
-from cse.tables.lookup import encoder_of
-from cse.tables.models import Model, model_of, require_two
 from cse_train.config import complete
 from cse_train.fields import ConfigError
 from cse_train.text.vector_files import names_vectors

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from analysis.answers.models import Model, ModelScore
 from analysis.ledger import Ledger
 from cse.experiments.score_run import score_run
-from cse.tables.models import Model, ModelScore
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import is_run, open_model
 from cse_train.evaluate.run_suites import evaluate

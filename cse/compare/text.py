@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from analysis.answers.models import Model
 from analysis.render.formats import render
 from analysis.render.markup import MARKDOWN
 from analysis.render.markup import align_table as markdown
@@ -22,7 +23,6 @@ from cse.compare.by_queries import QueryComparison, QueryDifference
 from cse.compare.by_seeds import ColumnComparison, side_with_seeds
 from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict, queries_dict
 from cse.compare.gathered import Gathered
-from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
 from cse_train.reading import plain_text
 

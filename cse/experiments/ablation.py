@@ -8,6 +8,9 @@ from pathlib import Path
 
 import yaml
 
+from analysis.answers.build import columns_of
+from analysis.answers.lookup import find_run, row_of, space_of_sweep, sweep_of
+from analysis.answers.selection import require_finished
 from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
 from analysis.matching.match import match
@@ -16,9 +19,6 @@ from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import results_of
-from cse.tables.build import columns_of
-from cse.tables.lookup import find_run, row_of, space_of_sweep, sweep_of
-from cse.tables.selection import require_finished
 from cse_train.checkpoint import read_best
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError, Scalar

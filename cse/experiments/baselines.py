@@ -5,10 +5,10 @@ import math
 import sys
 from dataclasses import replace
 
+from analysis.answers.baselines import UNTRAINED_NAMES, distinct, key_of
+from analysis.answers.build import columns_of
 from analysis.ledger import Baselines, Ledger
 from analysis.ledger.baselines import Key
-from cse.tables.baselines import UNTRAINED_NAMES, distinct, key_of
-from cse.tables.build import columns_of
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.data_paths import DataPaths

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from analysis.answers.selection import CellRuns, HeldOutScores
 from analysis.ledger import Ledger
 from analysis.ledger.selection_log import Look, count, looks_by_suite
 from cse.experiments.score_run import score_run
-from cse.tables.selection import CellRuns, HeldOutScores
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.suites.registry import columns, require_known, still_valid

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from analysis.answers.lookup import encoder_of, require_files
 from analysis.ledger import Ledger, RunRow
 from analysis.run_folder import RunFolder
-from cse.tables.lookup import encoder_of, require_files
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.plugins.apart import call_apart

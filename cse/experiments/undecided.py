@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from analysis.answers import build
+from analysis.answers.paper_scale import unlike_paper
 from analysis.ledger import Ledger
 from analysis.matching.match import match
 from analysis.study.looks import seeds_until_decided
@@ -11,8 +13,6 @@ from analysis.tables.results import Planned, drop_part
 from analysis.tables.spec import Key, identify
 from analysis.tables.verdict import judge, reference_row
 from cluster.plan.plan import SpacePlan
-from cse.tables import build
-from cse.tables.paper_scale import unlike_paper
 from search_spaces.cells import full_key
 
 RowId = tuple[object, ...]

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from analysis.answers.build import scale_of
+from analysis.answers.imported.cells import plain_name
 from analysis.tables.labels import some
 from cse.importers import ForeignRun
 from cse.importers.metrics import Asked
 from cse.importers.seeds import cell_of
-from cse.tables.build import scale_of
-from cse.tables.imported.cells import plain_name
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.catalog import load_space
 from search_spaces.cell_names import choose

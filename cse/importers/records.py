@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from analysis.answers.imported import IMPORTED
+from analysis.answers.imported.metric import Metric, protocol_of_metric, spec_of_metric
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import Record
 from analysis.ledger.exchange.merge import FOREIGN_METRICS
@@ -16,8 +18,6 @@ from cse.importers.metrics import Asked
 from cse.importers.published import TableRow
 from cse.importers.seeds import cell_of
 from cse.importers.tables import hash_file
-from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import Metric, protocol_of_metric, spec_of_metric
 from cse_train.fields import Json
 from cse_train.results import Protocol
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from analysis.answers.imported import IMPORTED
+from analysis.answers.imported.metric import Metric, declare_metric, metric_of_spec, scale_of_protocols
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.columns import Record
 from analysis.ledger.exchange.merge import FOREIGN_METRICS, Merged, RecordSource
@@ -18,8 +20,6 @@ from cse.importers.metrics import Asked
 from cse.importers.records import DEV, RecordMaker, Taking, read_scores
 from cse.importers.seeds import declare_seed, drop_repeated, number_seeds
 from cse.importers.tables import hash_file
-from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import Metric, declare_metric, metric_of_spec, scale_of_protocols
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
 

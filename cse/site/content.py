@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from analysis.answers.paper_scale import Unlike
 from analysis.render.signs import GLYPHS, TONES
 from analysis.report.facts import folder_name
 from analysis.study.cost import Spent
@@ -16,7 +17,6 @@ from analysis.tables.ordering import Ordering
 from analysis.tables.results import drop_part
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts
-from cse.tables.paper_scale import Unlike
 
 
 class SheetState(StrEnum):

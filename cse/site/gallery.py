@@ -5,6 +5,12 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from analysis.answers.build import spec_of
+from analysis.answers.explain import command
+from analysis.answers.lookup import space_of_sweep
+from analysis.answers.paper_scale import name_scale
+from analysis.answers.reproduction import Reproduction, add_left_out, judge_study
+from analysis.answers.study import read_space, read_sweep, spell_terms
 from analysis.ledger import Ledger, SweepRow
 from analysis.render.formats import render
 from analysis.study.cost import sum_cost
@@ -17,12 +23,6 @@ from analysis.tables.spec import identify
 from analysis.tables.verdict import judge
 from cluster.plan.planner import plan
 from cse.site.content import RowId, Scale, Sheet, SheetState, Site
-from cse.tables.build import spec_of
-from cse.tables.explain import command
-from cse.tables.lookup import space_of_sweep
-from cse.tables.paper_scale import name_scale
-from cse.tables.reproduction import Reproduction, add_left_out, judge_study
-from cse.tables.study import read_space, read_sweep, spell_terms
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import ALL, load_all, profiles, space_name
 from search_spaces.cell_names import setting

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import markupsafe
 
+from analysis.answers.paper_scale import tell_unlike
 from analysis.render.grid import difference_line, remark_lines
 from analysis.render.signs import GLYPHS
 from analysis.render.templates import fill
@@ -15,7 +16,6 @@ from cse.site.content import Scale, Sheet, tone
 from cse.site.grid import SheetTable, sheet_table
 from cse.site.plots import plot_columns
 from cse.site.runs import RowRuns, list_runs
-from cse.tables.paper_scale import tell_unlike
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cse.tables import build
+from analysis.answers import build
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve

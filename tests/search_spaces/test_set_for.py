@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.build import list_apart, spec_of
 from analysis.tables import results
-from cse.tables.build import list_apart, spec_of
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cell_names import cell_argument, choose

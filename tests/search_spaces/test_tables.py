@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from cse.tables.build import columns_of
+from analysis.answers.build import columns_of
 from cse_train.evaluate.suites.registry import columns
 from search_spaces.catalog import catalog, find_folder, load_space, load_spaces
 from search_spaces.cells import resolve

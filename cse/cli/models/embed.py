@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers.lookup import encoder_for
 from cse.cli import ledgers, options
 from cse.cli.loader import deferred
 from cse.cli.model_options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
-from cse.tables.lookup import encoder_for
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 
 with deferred(__name__):

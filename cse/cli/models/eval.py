@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from analysis.answers.lookup import encoder_for, row_of
 from analysis.ledger import Ledger
 from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
@@ -15,7 +16,6 @@ from cse.cli import exit, ledgers, options
 from cse.cli.listing import align_rows
 from cse.cli.loader import deferred
 from cse.cli.model_options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
-from cse.tables.lookup import encoder_for, row_of
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
 from cse_train.evaluate.suites.registry import suites

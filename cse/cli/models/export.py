@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from analysis.answers.lookup import encoder_for, lineage_of, spaces_of_run
 from analysis.run_folder import RunFolder
 from cse.cli import ledgers, model_options, options
 from cse.cli.loader import deferred
-from cse.tables.lookup import encoder_for, lineage_of, spaces_of_run
 from cse_train.fields import ConfigError
 from cse_train.files import holds_program_model, lacks_program_model
 from search_spaces.identity.user_files import add_user_files

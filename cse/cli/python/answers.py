@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from analysis.answers.selection import rank_cells
 from analysis.ledger import Ledger
 from analysis.progress.follower import Follower
 from analysis.progress.plain import short, whole
@@ -26,7 +27,6 @@ from cse.cli.results import report as reports
 from cse.cli.results import status as states
 from cse.cli.results import trials as runs
 from cse.cli.sweeps import ablate as ablations
-from cse.tables.selection import rank_cells
 from cse_train.fields import ConfigError, Json
 
 with deferred(__name__):

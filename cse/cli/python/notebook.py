@@ -14,6 +14,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.answers import build
+from analysis.answers.lookup import encoder_for
 from analysis.render.documents import document
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
@@ -26,8 +28,6 @@ from cse.cli.results import table as tables
 from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps import reproduce as pages
 from cse.experiments import request as sweeping
-from cse.tables import build
-from cse.tables.lookup import encoder_for
 from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces.catalog import load_all, load_space
 

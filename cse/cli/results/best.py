@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers import baselines
+from analysis.answers.imported.metric import metric_of_runs
+from analysis.answers.lookup import space_of_sweep, sweep_of
+from analysis.answers.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from analysis.ledger import Ledger
 from analysis.render.documents import dump_json
 from analysis.statistics.basics import mean_and_sd
@@ -17,10 +21,6 @@ from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import POINT_DIGITS, FormatOption, Rounded, listing
 from cse.cli.loader import deferred
 from cse.cli.options import sweep_named
-from cse.tables import baselines
-from cse.tables.imported.metric import metric_of_runs
-from cse.tables.lookup import space_of_sweep, sweep_of
-from cse.tables.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from cse_train.fields import ConfigError
 from cse_train.user_files import map_files
 from search_spaces.identity.user_files import add_user_files

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.answers.explain import Explained, candidates, explain_cell, explain_imported
+from analysis.answers.imported.cells import choose_cell
+from analysis.answers.lookup import find_foreign_sweep, space_or_sweep
 from analysis.ledger import Ledger
 from analysis.render.best_of import best_of_dict, describe_best_of, describe_ranges
 from analysis.render.documents import dump_json
@@ -14,9 +17,6 @@ from analysis.tables.labels import some
 from analysis.tables.provenance import SeedRun
 from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption, Rounded, align_rows
-from cse.tables.explain import Explained, candidates, explain_cell, explain_imported
-from cse.tables.imported.cells import choose_cell
-from cse.tables.lookup import find_foreign_sweep, space_or_sweep
 from cse_train.fields import Json, Settings
 from search_spaces.cell_names import choose
 

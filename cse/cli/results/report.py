@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers.lookup import sweep_of
+from analysis.answers.paper_scale import unlike_paper
+from analysis.answers.study import compare_with_paper, read_space, read_sweep
 from analysis.ledger import Ledger
 from analysis.report.facts import folder_name
 from analysis.study.study import Study
 from analysis.tables.labels import some
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
-from cse.tables.lookup import sweep_of
-from cse.tables.paper_scale import unlike_paper
-from cse.tables.study import compare_with_paper, read_space, read_sweep
 from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve

@@ -8,22 +8,22 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers.build import build, list_unfinished
+from analysis.answers.lookup import find_foreign_sweep, space_first
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from analysis.tables.verdict import Verdicts
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.tables.build import build, list_unfinished
-from cse.tables.lookup import find_foreign_sweep, space_first
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Settings
 from search_spaces.cells import sweep_name
 from search_spaces.identity.user_files import add_user_files
 
 with deferred(__name__):
+    from analysis.answers import study
     from analysis.figures import table as figures
     from cse.experiments import baselines, evaluated
-    from cse.tables import study
 
 PICTURES = (".png", ".pdf", ".svg")
 Untrained = Annotated[

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.answers.lookup import space_of_sweep, sweep_of
 from analysis.ledger import Ledger
 from analysis.render.documents import dump_json
 from analysis.render.formats import render
@@ -27,7 +28,6 @@ from cse.cli.sweep_options import SweepArguments, Yes
 from cse.cli.sweeps.run import run_grid
 from cse.cli.table_text import TableFormat
 from cse.experiments import request as sweeping
-from cse.tables.lookup import space_of_sweep, sweep_of
 from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, resolve

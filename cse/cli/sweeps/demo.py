@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from analysis.answers import baselines, build
+from analysis.answers.lookup import best_of, lineage_of
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
@@ -11,8 +13,6 @@ from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli.loader import deferred
 from cse.cli.sweep_options import check_fit
 from cse.experiments import request as sweeping
-from cse.tables import baselines, build
-from cse.tables.lookup import best_of, lineage_of
 from cse_train.fields import Scalar
 from search_spaces import cells
 from search_spaces.catalog import load_space

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers import reproduction
+from analysis.answers.study import spell_terms
 from analysis.ledger import Ledger, mask_password
 from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.directions import Terms
@@ -24,8 +26,6 @@ from cse.experiments.finished_tables import FinishedTables
 from cse.experiments.looks import LookSource, TableLooks, add_looks
 from cse.experiments.request import Work
 from cse.experiments.undecided import plan_rows
-from cse.tables import reproduction
-from cse.tables.study import spell_terms
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all, space_name
 

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers import build
 from analysis.ledger import Ledger, mask_password
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
 from cse.cli.sweep_options import MANY_RUNS, BudgetOption, PriceOption, SweepArguments, Yes
 from cse.experiments import request as sweeping
-from cse.tables import build
 from search_spaces.catalog import load_space
 from search_spaces.identity.missing_inputs import group_by_reason
 

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers import study
+from analysis.answers.imported.metric import Metric
+from analysis.answers.imported.strangers import check_records
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, mask_password
 from analysis.ledger.exchange.merge import Merged, RecordSource
@@ -20,9 +23,6 @@ from cse.importers.metrics import Asked, read_metrics
 from cse.importers.published import UNNAMED, TableRow, find_row
 from cse.importers.records import Taking
 from cse.importers.take import take
-from cse.tables import study
-from cse.tables.imported.metric import Metric
-from cse.tables.imported.strangers import check_records
 from cse_train.fields import ConfigError, nearest
 from search_spaces.cells import full_key
 

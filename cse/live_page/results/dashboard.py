@@ -15,7 +15,7 @@ from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
 
 with deferred(__name__):
-    from cse.tables import lookup, study
+    from analysis.answers import lookup, study
 
 PORT = 8300
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one.")]

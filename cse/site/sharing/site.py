@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers.imported.strangers import check_records
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, LedgerError, mask_password
 from analysis.ledger.exchange.merge import RecordSource
 from cse.cli import ledgers, screen
 from cse.cli.loader import deferred
-from cse.tables.imported.strangers import check_records
 from cse_train.fields import ConfigError
 from cse_train.files import replace_text
 

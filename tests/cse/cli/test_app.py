@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import cse
+from analysis.answers import baselines
 from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
 from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
-from cse.tables import baselines
 from search_spaces import cells as table_command
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
@@ -80,7 +80,10 @@ def test_a_list_of_sweeps_is_printed_without_spaces_and_a_table_without_rich(som
     write(somewhere / "rows", 20, 1)
     for command, absent in (
         (["ls"], ("numpy", "rich", "search_spaces", "sqlalchemy.dialects.postgresql")),
-        (["table", "rows/rows.yaml"], ("scipy.special", "rich", "sqlalchemy.dialects.postgresql", "cse.tables.study")),
+        (
+            ["table", "rows/rows.yaml"],
+            ("scipy.special", "rich", "sqlalchemy.dialects.postgresql", "analysis.answers.study"),
+        ),
     ):
         line = [*command, "--ledger", "rows/ledger.db"]
         code = f"import sys; from cse.cli.app import main; main({line}); print(sorted(sys.modules))"

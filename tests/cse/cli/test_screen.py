@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers import build
 from analysis.render.signs import GLYPHS, TONES
 from analysis.render.verdicts import headline
 from analysis.tables.aggregate import Table
@@ -15,7 +16,6 @@ from analysis.tables.verdict import Verdict, judge
 from cse.cli import screen, table_text
 from cse.cli.app import main
 from cse.cli.listing import align_rows, number
-from cse.tables import build
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
 from tests.analysis.figures.test_text_boxes import FILES, table_of

@@ -2,11 +2,11 @@
 
 import pytest
 
+from analysis.answers.study import _command
 from analysis.ledger import mask_password
 from cse.cli.app import main
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import Work
-from cse.tables.study import _command
 from tests.sides import needs
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import optuna
 import pytest
 
+from analysis.answers.lookup import space_or_sweep
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.tables.lookup import space_or_sweep
 from cse_train.fields import ConfigError
 from tests.cse.importers.conftest import filled
 

@@ -3,12 +3,12 @@
 import contextlib
 from pathlib import Path
 
+from analysis.answers.imported.strangers import check_records
+from analysis.answers.lookup import space_of_sweep
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import RecordSource
 from cse.site import gallery
-from cse.tables.imported.strangers import check_records
-from cse.tables.lookup import space_of_sweep
 from search_spaces.catalog import load_space
 
 BUNDLES = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles"

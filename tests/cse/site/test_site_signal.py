@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.reproduction import Reproduction, judge_study
+from analysis.answers.study import compare_with_paper, read_space
 from analysis.ledger import Baselines, Ledger
 from analysis.render.formats import render
 from analysis.report.report import make_report
@@ -15,8 +17,6 @@ from cse.site.content import Site
 from cse.site.files import files
 from cse.site.gallery import gather
 from cse.site.wall import wall
-from cse.tables.reproduction import Reproduction, judge_study
-from cse.tables.study import compare_with_paper, read_space
 from search_spaces.cells import ResolvedSpace
 from tests.site_ledger import noise, small, train
 

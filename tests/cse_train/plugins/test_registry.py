@@ -11,10 +11,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from analysis.answers.lookup import space_or_sweep
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.tables.lookup import space_or_sweep
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from analysis.answers.lookup import lineage_of
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.tables.lookup import lineage_of
 from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import parse_run

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.explain import command
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.cli.options import settings
-from cse.tables.explain import command
 from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cell_names import cell_argument, choose

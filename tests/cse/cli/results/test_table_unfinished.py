@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers import build
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.tables import build
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
 from search_spaces.identity.signature import signature

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.study import compare_with_paper, read_sweep
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.tables.study import compare_with_paper, read_sweep
 from tests.cse.cli.sweeps.pretended import Sweeps, given, space, sweeps
 
 __all__ = ["sweeps"]

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.answers.build import SEED_SETTINGS
+from analysis.answers.explain import candidates
+from analysis.answers.imported.cells import NUMBERED_FROM, choose_cell, is_numbered
+from analysis.answers.lookup import find_foreign_sweep, find_run, row_of, space_or_sweep, sweep_of
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.matching.match import match_on
 from analysis.run_folder import RunFolder
@@ -15,10 +19,6 @@ from analysis.tables.data_sets import LENGTH
 from analysis.tables.labels import differing, some
 from analysis.tables.results import DEV
 from analysis.tables.spec import SettingDifference, plain
-from cse.tables.build import SEED_SETTINGS
-from cse.tables.explain import candidates
-from cse.tables.imported.cells import NUMBERED_FROM, choose_cell, is_numbered
-from cse.tables.lookup import find_foreign_sweep, find_run, row_of, space_or_sweep, sweep_of
 from cse_train.config import complete, effective
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from analysis.answers.imported import IMPORTED
+from analysis.answers.imported.metric import metric_of_spec
 from analysis.ledger import Ledger, RunRow
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import DEV, Planned
 from analysis.tables.spec import MetricScale
-from cse.tables.imported import IMPORTED
-from cse.tables.imported.metric import metric_of_spec
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace, full_key, setups, sweep_name
 

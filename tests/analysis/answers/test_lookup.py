@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.baselines import read_stored
+from analysis.answers.lookup import space_of_sweep, space_or_sweep
 from analysis.ledger import Baselines, Ledger
 from analysis.matching.match import match
 from analysis.sweep_spec import SweepSpec
@@ -12,8 +14,6 @@ from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
 from cse.experiments.request import record
-from cse.tables.baselines import read_stored
-from cse.tables.lookup import space_of_sweep, space_or_sweep
 from cse_train.backbone.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space

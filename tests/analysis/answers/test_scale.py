@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cse.tables.build import scale
+from analysis.answers.build import scale
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cse.tables.coverage import (
+from analysis.answers.coverage import (
     COUNTED_WORDS,
     LEFT_OUT,
     NO_SUITE,

@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from analysis.answers.build import SEED_SETTINGS
+from analysis.answers.imported import IMPORTED
 from analysis.ledger import Ledger, RunRow
 from analysis.matching.data_sets import add_versions
 from analysis.run_state import RunState
@@ -15,8 +17,6 @@ from analysis.tables.data_sets import tell_apart
 from analysis.tables.labels import differing, varying
 from analysis.tables.results import find_computed, require_one_way
 from analysis.tables.spec import SettingDifference
-from cse.tables.build import SEED_SETTINGS
-from cse.tables.imported import IMPORTED
 from cse_train.config import complete
 from cse_train.fields import ConfigError, Settings
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.lookup import sweep_of
+from analysis.answers.study import still_open
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.tables.lookup import sweep_of
-from cse.tables.study import still_open
 from tests.sides import needs
 
 pytestmark = needs("importers")

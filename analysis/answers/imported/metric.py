@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
+from analysis.answers.imported import IMPORTED
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.sweep_spec import TURNED, SweepSpec
 from analysis.tables.results import DEV
 from analysis.tables.spec import MetricScale, Sense
-from cse.tables.imported import IMPORTED
 from cse_train.evaluate.metric_names import needs_direction, read_span
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Protocol

@@ -7,6 +7,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from analysis.answers import baselines
+from analysis.answers.imported import IMPORTED
+from analysis.answers.imported import table as imported
+from analysis.answers.imported.metric import metric_of_runs
 from analysis.ledger import Ledger, RunRow
 from analysis.matching.match import match_on
 from analysis.run_state import RunState
@@ -14,10 +18,6 @@ from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import differing, number_of, some
 from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
-from cse.tables import baselines
-from cse.tables.imported import IMPORTED
-from cse.tables.imported import table as imported
-from cse.tables.imported.metric import metric_of_runs
 from cse_train.config import complete
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.build import build
 from analysis.ledger import Ledger
 from analysis.render.formats import render
 from cse.experiments import baselines
-from cse.tables.build import build
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate, options

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from analysis.answers.imported import IMPORTED
 from analysis.bundles.errors import BundleError
 from analysis.bundles.reader import AGAIN, Bundle
 from analysis.ledger.exchange.columns import Record
-from cse.tables.imported import IMPORTED
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
 from search_spaces.identity.signature import possible_signatures

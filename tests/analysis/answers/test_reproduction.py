@@ -2,13 +2,13 @@
 
 import pytest
 
+from analysis.answers.build import spec_of
+from analysis.answers.paper_scale import name_scale, tell_unlike, unlike_paper
+from analysis.answers.reproduction import add_left_out, best_cells
 from analysis.tables.aggregate import Row, Table, aggregate
 from analysis.tables.columns import Entry
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import judge
-from cse.tables.build import spec_of
-from cse.tables.paper_scale import name_scale, tell_unlike, unlike_paper
-from cse.tables.reproduction import add_left_out, best_cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.answers.imported import IMPORTED
+from analysis.answers.lookup import space_of_sweep
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.run_state import RunState
 from analysis.tables.labels import setting_text, short, some, varying
 from analysis.tables.spec import Key
-from cse.tables.imported import IMPORTED
-from cse.tables.lookup import space_of_sweep
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces.cell_names import setting, shell_words
 

@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from analysis.answers import build
+from analysis.answers.build import NOTHING
+from analysis.answers.paper_scale import Unlike, tell_unlike, unlike_paper
 from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.render.verdicts import headline
@@ -21,9 +24,6 @@ from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
-from cse.tables import build
-from cse.tables.build import NOTHING
-from cse.tables.paper_scale import Unlike, tell_unlike, unlike_paper
 from cse_train.files import replace_text
 from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason

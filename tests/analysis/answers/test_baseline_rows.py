@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.answers.baselines import read_stored
 from analysis.ledger import Baselines, Ledger
-from cse.tables.baselines import read_stored
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve, setups
 

@@ -4,17 +4,17 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.answers.build import scale_of, spec_of
+from analysis.answers.imported.caveats import list_caveats
+from analysis.answers.imported.cells import ImportedCell
+from analysis.answers.imported.metric import metric_of_runs, metric_of_spec, scale_of_protocols
+from analysis.answers.lookup import space_of_sweep
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.matching.match import match, match_on
 from analysis.tables.columns import Entry, entry_of
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
 from analysis.tables.results import BEST_COLUMN, drop_part
 from analysis.tables.spec import Key, MetricScale, TableSpec
-from cse.tables.build import scale_of, spec_of
-from cse.tables.imported.caveats import list_caveats
-from cse.tables.imported.cells import ImportedCell
-from cse.tables.imported.metric import metric_of_runs, metric_of_spec, scale_of_protocols
-from cse.tables.lookup import space_of_sweep
 from cse_train.fields import Json, Settings
 from cse_train.results import Protocol
 from search_spaces.catalog import space_name

@@ -4,6 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from analysis.answers import build
+from analysis.answers.explain import run_command
+from analysis.answers.imported.caveats import list_caveats
+from analysis.answers.imported.metric import RULE, metric_of_spec, scale_of_protocols
+from analysis.answers.lookup import space_of_sweep
+from analysis.answers.paper_scale import unlike_paper
+from analysis.answers.reproduction import read_kept_cosines
 from analysis.ledger import Ledger, SweepRow, mask_password
 from analysis.matching.data_sets import add_versions, one_data_set
 from analysis.matching.match import match_on
@@ -17,13 +24,6 @@ from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST_COLUMN, Planned, results_of
 from analysis.tables.spec import Key, TableSpec
 from analysis.tables.verdict import Verdicts, judge
-from cse.tables import build
-from cse.tables.explain import run_command
-from cse.tables.imported.caveats import list_caveats
-from cse.tables.imported.metric import RULE, metric_of_spec, scale_of_protocols
-from cse.tables.lookup import space_of_sweep
-from cse.tables.paper_scale import unlike_paper
-from cse.tables.reproduction import read_kept_cosines
 from cse_train.fields import Settings
 from search_spaces import cells
 from search_spaces.catalog import space_name
