@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.cluster.plan.test_moved_inputs import encoder
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
@@ -19,6 +18,7 @@ from cse_train.methods.loading import load_method
 from search_spaces.identity.signature import identity, signature
 from tests.commands import refused
 from tests.run_values import book_run
+from tests.search_spaces.identity.test_moved_inputs import encoder
 
 TEXT = """version: 1
 id: mine
