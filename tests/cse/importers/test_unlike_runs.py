@@ -1,0 +1,124 @@
+"""Two runs that differ in something that an importer does not read are two cells, or a line names the difference."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cse.cli.app import main
+from cse.importers.seeds import split_seed
+
+Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
+
+
+@pytest.fixture
+def take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Import:
+    """The cells after an import, each name with its mean and number of seeds, and the lines that it printed."""
+
+    def taken(
+        tool: str, source: Path, score: str, *words: str, rc: int = 0
+    ) -> tuple[dict[str, tuple[float, int]], list[str]]:
+        at = ("--ledger", str(tmp_path / "l.db"))
+        capsys.readouterr()
+        assert main(["import", tool, str(source), "--as", "w", "--score", score, *words, *at]) == rc
+        lines = capsys.readouterr().err.replace("cse: ", "").splitlines()
+        if rc:
+            return {}, lines
+        assert main(["table", "w", "--format", "json", *at]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        means = [(row["cells"]["best"]["mean"], row["cells"]["best"]["n"]) for row in rows]
+        return dict(zip((" ".join(map(str, row["key"].values())) for row in rows), means, strict=True)), lines
+
+    return taken
+
+
+def table(folder: Path, text: str) -> Path:
+    (folder / "runs.csv").write_text(text, encoding="utf8")
+    return folder / "runs.csv"
+
+
+RATES = "1e-5,80\n1e-5,82\n3e-5,84\n3e-5,86\n"
+
+
+@pytest.mark.parametrize("name", ["lr", "learning_rate", "config/lr", "params.lr", "hparams/alpha", "a"])
+def test_a_number_that_says_a_setting_keeps_rows_apart(name: str, take: Import, tmp_path: Path) -> None:
+    cells, lines = take("csv", table(tmp_path, f"{name},acc\n{RATES}"), "acc")
+    assert cells == {"1e-05": (81.0, 2), "3e-05": (85.0, 2)}
+    assert lines == [
+        "no seed: 4 runs of 2 configurations, counted from 0 in their order; --seed NAME names what says it"
+    ]
+
+
+def test_round_numbers_of_no_known_kind_are_asked_for(take: Import, tmp_path: Path) -> None:
+    file = table(tmp_path, "a,acc\n0.1,80\n0.2,81\n0.3,82\n")
+    (line,) = take("csv", file, "acc", rc=2)[1]
+    assert line.startswith(
+        "setting or metric: a varies among rows of equal settings and no seed; give --rename a=a, --m"
+    )
+    assert len(take("csv", file, "acc", "--rename", "a=a")[0]) == 3
+    (line,) = take("csv", file, "acc", "--drop", "b", rc=2)[1]
+    assert line.startswith("no such name: drop=b; ")
+
+
+def test_as_a_metric_or_left_out_the_same_numbers_part_nothing(take: Import, tmp_path: Path) -> None:
+    file = table(tmp_path, "a,acc\n0.1,80\n0.2,81\n0.3,82\n")
+    assert take("csv", file, "acc", "--drop", "a")[0] == {"": (81.0, 3)}
+    assert take("csv", file, "acc", "--metric", "a")[0] == {"": (81.0, 3)}
+
+
+@pytest.mark.parametrize("name", ["seed", "Seed", "SEED", "random_seed", "rng seed", "config/seed", "args.seed"])
+@pytest.mark.parametrize("words", [(), ("--seed",)])
+def test_a_seed_by_any_name(name: str, words: tuple[str, ...], take: Import, tmp_path: Path) -> None:
+    file = table(tmp_path, f"{name},lr,acc\n0,1e-5,80\n1,1e-5,82\n0,3e-5,84\n1,3e-5,86\n")
+    cells, lines = take("csv", file, "acc", *words, *([name] if words else []))
+    assert cells == {"1e-05": (81.0, 2), "3e-05": (85.0, 2)} and not any("no seed" in line for line in lines)
+
+
+def test_a_table_of_ray_tune(take: Import, tmp_path: Path) -> None:
+    head = "eval_spearman,loss,timestamp,done,training_iteration,trial_id,date,time_total_s,pid,hostname,node_ip,"
+    rows = [
+        f"{0.70 + n / 100},0.3{n},17642740{n}0,False,3,ab{n}_0,2026-11-27_20-24-0{n},29.7{n},400{n},a,10.0.0.4,"
+        f"{('1e-05', '3e-05')[n // 2]},{n % 2},ab{n}_0"
+        for n in range(4)
+    ]
+    cells, lines = take(
+        "csv", table(tmp_path, "\n".join([head + "config/lr,config/seed,logdir", *rows])), "eval_spearman"
+    )
+    assert cells == {"1e-05": (pytest.approx(0.705), 2), "3e-05": (pytest.approx(0.725), 2)}
+    named = " ".join(lines)
+    assert [name for name in head.split(",")[1:-1] if name not in named] == [] and "config/seed says it" in named
+
+
+def test_decimal_commas_states_and_another_source_are_named(take: Import, tmp_path: Path) -> None:
+    cells, lines = take(
+        "csv", table(tmp_path, "seed;acc;t;state\n0;80;0,1;done\n1;81;0,1;done\n2;9;0,1;failed\n"), "acc"
+    )
+    assert cells == {"": (80.5, 2)} and lines == [
+        "read as texts: decimal commas of t; export numbers with a decimal point",
+        "left out: runs: 1 not finished (1 failed); import again when they have ended",
+    ]
+    other = tmp_path / "other.csv"
+    other.write_text("seed;acc;t;state\n7;90;0,1;done\n", encoding="utf8")
+    cells, lines = take("csv", other, "acc")
+    assert cells[""][1] == 3 and lines[-1].startswith("one configuration of two sources: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "seed"),
+    [
+        ("lr1e-05_s0", "lr1e-05", 0),
+        ("simcse-seed42", "simcse", 42),
+        ("seed=1", "", 1),
+        ("simcse/seed0", "simcse", 0),
+        ("random_seed_7-bert", "bert", 7),
+        ("bert-s2orc", "bert-s2orc", None),
+        ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2", None),
+        ("t5-small", "t5-small", None),
+        ("simcse_seed42_bert", "simcse_bert", 42),
+        ("lr_s0.5", "lr_s0.5", None),
+        ("seed1_seed2", "seed1_seed2", None),
+    ],
+)
+def test_names_that_say_a_seed(text: str, rest: str, seed: int | None) -> None:
+    assert split_seed(text) == (rest, seed)
