@@ -1,8 +1,9 @@
 """Two runs that differ in something that an importer does not read are two cells, or a line names the difference."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,67 @@ def test_decimal_commas_states_and_another_source_are_named(take: Import, tmp_pa
     other.write_text("seed;acc;t;state\n7;90;0,1;done\n", encoding="utf8")
     cells, lines = take("csv", other, "acc")
     assert cells[""][1] == 3 and lines[-1].startswith("one configuration of two sources: ")
+
+
+def runs(folder: Path, *of: Mapping[str, object]) -> Path:
+    (folder / "runs.json").write_text(json.dumps(of), encoding="utf8")
+    return folder / "runs.json"
+
+
+def test_settings_of_wandb_with_descriptions(take: Import, tmp_path: Path) -> None:
+    def run(number: int) -> dict[str, object]:
+        config = {"lr": {"value": (1e-5, 3e-5)[number // 2], "desc": None}, "seed": {"value": number % 2, "desc": None}}
+        return {"id": f"b{number}", "config": config, "summaryMetrics": {"sts": 80 + 2 * number, "best": {"max": 85}}}
+
+    wrapped = [run(number) for number in range(4)]
+    expected = {"1e-05": (81.0, 2), "3e-05": (85.0, 2)}
+    assert take("wandb", runs(tmp_path, *wrapped), "sts", "--metric", "best.max") == (expected, [])
+    texts = [{**run, "config": json.dumps(run["config"])} for run in wrapped]
+    assert take("wandb", runs(tmp_path, *texts), "sts") == (expected, [])
+
+
+def test_a_ledger_with_descriptions_as_settings_is_mended(take: Import, tmp_path: Path) -> None:
+    from analysis.ledger import Ledger
+    from cse.importers import ForeignRun
+    from cse.importers.records import Taking
+    from cse.importers.take import take as write
+
+    old = [
+        ForeignRun(id=f"b{n}", settings={"lr.value": 1e-5, "lr.desc": None, "seed.value": n}, metrics={"sts": 80.0 + n})
+        for n in range(2)
+    ]
+    ledger = Ledger.open(tmp_path / "l.db")
+    write(old, Taking(tool="wandb", source="x", sweep="w", score="sts"), ledger)
+    ledger.close()
+    wrapped: list[Any] = [
+        {
+            "id": f"b{n}",
+            "config": {"lr": {"value": 1e-5, "desc": None}, "seed": {"value": n}},
+            "summary": {"sts": 80 + n},
+        }
+        for n in range(2)
+    ]
+    assert take("wandb", runs(tmp_path, *wrapped), "sts") == ({"": (80.5, 2)}, [])
+
+
+def test_runs_of_wandb_that_differ_beside_their_settings(take: Import, tmp_path: Path) -> None:
+    each = [{"id": name, "name": name, "config": {"lr": 1e-5}, "summary": {"sts": 80}} for name in ("mnrl", "gist")]
+    cells, lines = take("wandb", runs(tmp_path, *each), "sts")
+    assert cells[""][1] == 2 and "one cell for runs that differ in: name (mnrl, gist); --rename NAME=KEY" in lines[-1]
+    grouped = [{**run, "id": f"g{run['name']}", "group": run["name"]} for run in each]
+    assert set(take("wandb", runs(tmp_path, *grouped), "sts")[0]) >= {"mnrl", "gist"}
+    (line,) = take("wandb", runs(tmp_path, {"id": "x", "config": {}, "summary": {"note": "y"}}), "sts", rc=2)[1]
+    assert line.startswith("no such score: score=sts; no run of source=")
+
+
+def test_a_page_of_wandb_with_settings_among_its_columns(take: Import, tmp_path: Path) -> None:
+    head = '"Name","State","User","Created","Runtime","loss_fn","lr","Seed","eval/sts"\n'
+    rows = (
+        f'"r{n}","finished","me","2026-01-0{n + 1}T10:00:00.000Z","10{n}","{("mnrl", "gist")[n // 2]}","1e-05","{n % 2}","{80 + 2 * n}"'  # noqa: E501
+        for n in range(4)
+    )
+    cells, lines = take("wandb", table(tmp_path, head + "\n".join(rows)), "eval/sts")
+    assert cells == {"mnrl": (81.0, 2), "gist": (85.0, 2)} and "left out: texts: Name, User;" in lines[0]
 
 
 @pytest.mark.parametrize(
