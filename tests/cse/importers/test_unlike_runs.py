@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 
 from cse.cli.app import main
@@ -164,6 +165,35 @@ def test_a_page_of_wandb_with_settings_among_its_columns(take: Import, tmp_path:
     )
     cells, lines = take("wandb", table(tmp_path, head + "\n".join(rows)), "eval/sts")
     assert cells == {"mnrl": (81.0, 2), "gist": (85.0, 2)} and "left out: texts: Name, User;" in lines[0]
+
+
+def test_constraints_directions_and_seeds_of_optuna(take: Import, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    study = optuna.create_study(storage=url, directions=["maximize", "minimize"])
+    for x, loss in ((0.9, 3.0), (0.4, 1.0)):
+        trial = study.ask()
+        trial.suggest_float("x", x, x)
+        trial.set_user_attr("scores", [x - 0.1, x + 0.1])
+        trial.storage.set_trial_system_attr(trial._trial_id, "constraints", [x - 0.5])
+        study.tell(trial, [x, loss])
+    cells, lines = take("optuna", tmp_path / "s.db", "value_0", "--metric", "value_1")
+    assert cells == {"": (0.4, 1)} and lines == [
+        "n is 1 for each trial, whose value is the mean of scores: its spread is not read",
+        "left out: 1 run that break a constraint",
+        "left out: texts: scores; --rename NAME=KEY takes one as a setting",
+    ]
+    (line,) = take("optuna", tmp_path / "s.db", "value_0", "--metric", "value_1:max", rc=2)[1]
+    assert line.startswith("two directions: score=value_1, and ")
+
+
+def test_attributes_of_optuna_that_differ_at_equal_parameters(take: Import, tmp_path: Path) -> None:
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path / 's.db'}", direction="maximize")
+    for number, loss in enumerate(("mnrl", "gist")):
+        trial = study.ask()
+        trial.suggest_float("x", 0.5, 0.5)
+        trial.set_user_attr("loss", loss)
+        study.tell(trial, 0.5 + number / 10)
+    assert any("differ in: loss (mnrl, gist)" in line for line in take("optuna", tmp_path / "s.db", "value")[1])
 
 
 @pytest.mark.parametrize(
