@@ -1,6 +1,7 @@
 """Two runs that differ in something that an importer does not read are two cells, or a line names the difference."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from cse.cli.app import main
 from cse.importers.seeds import split_seed
+from tests.cse.importers.test_folders import write_project
 
 Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
 
@@ -194,6 +196,34 @@ def test_attributes_of_optuna_that_differ_at_equal_parameters(take: Import, tmp_
         trial.set_user_attr("loss", loss)
         study.tell(trial, 0.5 + number / 10)
     assert any("differ in: loss (mnrl, gist)" in line for line in take("optuna", tmp_path / "s.db", "value")[1])
+
+
+def test_what_trackio_has_of_steps_that_were_logged_again_counts_once(take: Import, tmp_path: Path) -> None:
+    write_project(
+        tmp_path / "p.db", {"a": [{"sts": 0.5}, {"sts": 0.6}, {"sts": 0.99}, {"other": 1.0}], "b": [{"sts": 0.7}]}
+    )
+    with sqlite3.connect(tmp_path / "p.db") as connection:
+        row = ("a", "2026-01-01T00:00:00+00:00", "a", 1, json.dumps({"sts": 0.62}))
+        connection.execute("insert into metrics values (null, ?, ?, ?, ?, ?)", row)
+        row = ("b", "2026-01-01T00:00:00+00:00", "run b", 0, json.dumps({"test": 0.1}))
+        connection.execute("insert into metrics values (null, ?, ?, ?, ?, ?)", row)
+    connection.close()
+    cells, lines = take("trackio", tmp_path / "p.db", "sts")
+    assert cells == {"": (pytest.approx(0.66), 2)}
+    assert lines[0] == "steps logged again: a; what it logged before from there on is left out"
+
+
+def test_what_mlflow_has_of_steps_that_were_logged_again(take: Import, tmp_path: Path) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="pip install 'cse-search[mlflow]'")
+    client = mlflow.MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    for number, steps in enumerate((((0, 0.5), (10, 0.99), (5, 0.6)), ((0, 0.5), (10, 0.7)))):
+        run = client.create_run("0", tags={"loss": ("mnrl", "gist")[number]}, run_name="same")
+        for at, (step, value) in enumerate(steps):
+            client.log_metric(run.info.run_id, "acc", value, step=step, timestamp=1_764_274_000_000 + at)
+        client.set_terminated(run.info.run_id)
+    cells, lines = take("mlflow", tmp_path / "mlflow.db", "acc")
+    assert cells == {"": (pytest.approx(0.65), 2)} and "differ in: loss (" in lines[-1]
+    assert any(line.startswith("steps logged again: same has acc twice;") for line in lines)
 
 
 @pytest.mark.parametrize(
