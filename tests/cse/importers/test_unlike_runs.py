@@ -1,7 +1,9 @@
 """Two runs that differ in something that an importer does not read are two cells, or a line names the difference."""
 
 import json
+import pickle
 import sqlite3
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ import optuna
 import pytest
 
 from cse.cli.app import main
+from cse.importers.pickled import read_fields
 from cse.importers.seeds import split_seed
-from tests.cse.importers.test_folders import write_project
+from tests.cse.importers.test_folders import write_project, write_state
 
 Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
 
@@ -224,6 +227,90 @@ def test_what_mlflow_has_of_steps_that_were_logged_again(take: Import, tmp_path:
     cells, lines = take("mlflow", tmp_path / "mlflow.db", "acc")
     assert cells == {"": (pytest.approx(0.65), 2)} and "differ in: loss (" in lines[-1]
     assert any(line.startswith("steps logged again: same has acc twice;") for line in lines)
+
+
+def write_rates(folder: Path) -> Path:
+    for number in range(4):
+        rate, seed = ("1e-05", "3e-05")[number // 2], number % 2
+        state = folder / f"lr{rate}_s{seed}" / "checkpoint-100"
+        write_state(state, 100, [(100, 80.0 + 2 * number)])
+        read = json.loads((state / "trainer_state.json").read_text(encoding="utf8"))
+        read["log_history"][0]["learning_rate"] = float(rate)
+        (state / "trainer_state.json").write_text(json.dumps(read), encoding="utf8")
+    return folder
+
+
+def test_two_rates_of_the_trainer(take: Import, tmp_path: Path) -> None:
+    cells, lines = take("trainer", write_rates(tmp_path / "out"), "eval_sts")
+    assert cells == {"lr1e-05 1e-05": (81.0, 2), "lr3e-05 3e-05": (85.0, 2)}
+    assert lines == [
+        "seeds are read of the names of folders",
+        "no training_args.bin beside 4 runs: their seeds and settings are known by names of folders and logged "
+        "learning rates alone",
+    ]
+    cells, lines = take(
+        "trainer", tmp_path / "out", "eval_sts", "--drop", "folder", "--drop", "logged_learning_rate", rc=2
+    )
+    assert lines[0].startswith("one seed twice: seed=0 of ")
+
+
+def test_runs_that_an_earlier_version_pooled_are_parted_and_not_imported_again(take: Import, tmp_path: Path) -> None:
+    out = write_rates(tmp_path / "out")
+    names = ("--drop", "folder", "--drop", "logged_learning_rate", "--drop", "train.seed")
+    assert take("trainer", out, "eval_sts", *names)[0] == {"": (83.0, 4)}
+    assert take("trainer", out, "eval_sts")[0] == {"lr1e-05 1e-05": (81.0, 2), "lr3e-05 3e-05": (85.0, 2)}
+
+
+class Arguments:
+    """Stands for the Trainer's, which pickles its fields."""
+
+
+class Harmful:
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(HARM), "w")
+
+
+HARM = Path("/tmp/harm-of-a-pickle")
+
+
+def write_arguments(folder: Path, **fields: object) -> None:
+    arguments = Arguments()
+    vars(arguments).update(fields)
+    with zipfile.ZipFile(folder / "training_args.bin", "w") as archive:
+        archive.writestr("training_args/data.pkl", pickle.dumps(arguments, protocol=2))
+
+
+def test_arguments_cards_and_adapters_of_the_trainer_keep_runs_apart(take: Import, tmp_path: Path) -> None:
+    beside: dict[str, Callable[[Path], object]] = {
+        "args": lambda at: write_arguments(at, learning_rate=3e-5, seed=7, hub_token="secret"),
+        "card": lambda at: (at / "README.md").write_text("---\ntags:\n- loss:GISTEmbedLoss\n---\n", encoding="utf8"),
+        "adapter": lambda at: (at / "adapter_config.json").write_text('{"r": 16}', encoding="utf8"),
+        "pooling": lambda at: (at / "config.json").write_text('{"hidden_size": 384}', encoding="utf8"),
+    }
+    for number, write in enumerate([lambda at: None, *beside.values()]):
+        folder = tmp_path / "out" / f"run_s{number}"
+        write_state(folder, 100, [(100, 80.0 + number)])
+        write(folder)
+    cells, _ = take("trainer", tmp_path / "out", "eval_sts", "--drop", "folder")
+    assert len(cells) == 5 and "secret" not in (tmp_path / "l.db").read_bytes().decode("latin1")
+
+
+def test_each_folder_without_a_seed_is_a_cell_and_its_number_may_be_the_seed(take: Import, tmp_path: Path) -> None:
+    for number in range(3):
+        write_state(tmp_path / "out" / f"run{number}", 100, [(100, 80.0 + number)])
+    cells, lines = take("trainer", tmp_path / "out", "eval_sts")
+    assert len(cells) == 3 and any(
+        line.startswith("each folder is a configuration: run0, run1, run2; --seed") for line in lines
+    )
+    assert take("trainer", tmp_path / "out", "eval_sts", "--seed", "folder")[0] == {"": (81.0, 3)}
+
+
+def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(pickle.dumps(Harmful()))
+    assert read_fields(tmp_path / "x.bin") == {} and not HARM.exists()
+    (tmp_path / "x.bin").write_bytes(b"text")
+    with pytest.raises(ValueError, match="it is no pickle"):
+        read_fields(tmp_path / "x.bin")
 
 
 @pytest.mark.parametrize(
