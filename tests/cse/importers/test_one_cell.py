@@ -81,6 +81,8 @@ def rows_of(page: str) -> list[list[str]]:
         ("csv", as_csv, "acc", 3),
         ("csv", as_csv, "acc", 1),
         ("wandb", as_wandb, "acc", 3),
+        ("trainer", as_trainer, "eval_acc", 3),
+        ("mteb", as_mteb, "acc", 3),
         ("trackio", as_trackio, "acc", 3),
         ("optuna", as_optuna, "value", 3),
         ("mlflow", as_mlflow, "acc", 3),

@@ -14,7 +14,7 @@ import pytest
 from cse.cli.app import main
 from cse.importers.pickled import read_fields
 from cse.importers.seeds import split_seed
-from tests.cse.importers.test_folders import write_project, write_state
+from tests.cse.importers.test_folders import write_project, write_result, write_state
 
 Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
 
@@ -311,6 +311,65 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"text")
     with pytest.raises(ValueError, match="it is no pickle"):
         read_fields(tmp_path / "x.bin")
+
+
+def write_subsets(folder: Path, task: str, revision: str = "x", **splits: Mapping[str, float]) -> None:
+    write_result(folder, task)
+    result = json.loads((folder / f"{task}.json").read_text(encoding="utf8"))
+    result["dataset_revision"] = revision
+    for split, values in splits.items():
+        result["scores"][split] = [{"main_score": value, "hf_subset": name} for name, value in values.items()]
+    (folder / f"{task}.json").write_text(json.dumps(result), encoding="utf8")
+
+
+def test_a_mean_of_mteb_is_over_the_subsets_that_all_models_have(take: Import, tmp_path: Path) -> None:
+    write_subsets(tmp_path / "m" / "a" / "r", "STS22", test={"en": 0.62, "de": 0.52})
+    write_subsets(tmp_path / "m" / "b" / "r", "STS22", revision="y", test={"en": 0.64})
+    cells, lines = take("mteb", tmp_path / "m", "STS22", "--metric", "STS22 [de]")
+    assert cells == {"a": (0.62, 1), "b": (0.64, 1)} and lines == [
+        "not all models have de of STS22 (test): its mean is over en; each subset is a metric, such as STS22 [de]",
+        "models differ in dataset_revision of STS22 (x, y): the numbers may not compare",
+    ]
+    write_subsets(tmp_path / "n" / "c" / "r", "STS22", test={"fr": 0.9, "en": 0.8})
+    assert any("en, fr" in name for name in take("mteb", tmp_path / "n", "STS22")[0]), "another mean is another cell"
+
+
+def test_another_split_of_mteb_is_another_metric(take: Import, tmp_path: Path) -> None:
+    write_subsets(tmp_path / "m" / "a" / "r", "X", test={"default": 0.6})
+    write_subsets(tmp_path / "m" / "b" / "r", "X", dev={"default": 0.9})
+    cells, lines = take("mteb", tmp_path / "m", "X")
+    assert cells == {"": (0.6, 1)} and lines[0].startswith("left out: runs: 1 without X;")
+
+
+def test_old_results_of_mteb_are_read_or_named(take: Import, tmp_path: Path) -> None:
+    folder = tmp_path / "m" / "a" / "r"
+    folder.mkdir(parents=True)
+    about = {"dataset_revision": "x", "mteb_version": "1.0.2"}
+    spearman = {"cos_sim": {"pearson": 0.1, "spearman": 0.8}}
+    tasks = {
+        "STS12": {"mteb_dataset_name": "STS12", "test": {**spearman, "evaluation_time": 3}},
+        "STS17": {"mteb_dataset_name": "STS17", "test": {"en-en": spearman, "en-de": {"cos_sim": {"spearman": 0.6}}}},
+        "Banking": {"mteb_dataset_name": "Banking", "test": {"accuracy": 0.9, "main_score": 0.7}},
+        "other": {"x": 1},
+    }
+    for name, result in tasks.items():
+        (folder / f"{name}.json").write_text(json.dumps({**about, **result}), encoding="utf8")
+    words = ("--metric", "STS17", "--metric", "Banking")
+    cells, lines = take("mteb", tmp_path / "m", "STS12", *words)
+    assert cells == {"": (0.8, 1)} and lines == [
+        "old results: cos_sim.spearman is taken for the main score of STS12",
+        "old results: cos_sim.spearman is taken for the main score of STS17",
+        "left out: files without a score of a task: other.json of a",
+    ]
+
+
+def test_seeds_of_mteb_by_names_of_models_and_by_revisions(take: Import, tmp_path: Path) -> None:
+    for seed in range(3):
+        write_result(tmp_path / "named" / f"me__m-seed{seed}" / "r", "STS12", test=[0.6 + seed / 10])
+        write_result(tmp_path / "revised" / "me__n" / str(seed), "STS12", test=[0.6 + seed / 10])
+    assert take("mteb", tmp_path / "named", "STS12")[0] == {"": (pytest.approx(0.7), 3)}
+    cells, _ = take("mteb", tmp_path / "revised", "STS12", "--seed", "revision")
+    assert [n for _, n in cells.values()] == [3, 3]
 
 
 @pytest.mark.parametrize(
