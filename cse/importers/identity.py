@@ -42,9 +42,8 @@ def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: st
     for run in runs:
         if not run.id:
             values = {**run.metrics, **run.settings}
-            id = finder.take({name: value for name, value in values.items() if name not in PLACES}) or _make_id(
-                run, sweep, taken
-            )
+            moved = {name: value for name, value in values.items() if name not in PLACES}
+            id = finder.take(values) or finder.take(moved) or _make_id(run, sweep, taken)
             taken.add(id)
             run = replace(run, id=id)
         named.append(run)

@@ -56,8 +56,9 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         states.setdefault(folder, []).append((steps, place, state))
     remarks, runs, seen = list[str](), list[ForeignRun](), list[tuple[Path, Json, Json]]()
     for folder, of_folder in states.items():
-        _, place, state = max(of_folder, key=lambda each: each[0])
         with reading("unreadable run", f"file={folder / STATE_FILE}", "take it away, or name another folder"):
+            # the folder's own state has the last step again, and what was evaluated behind it
+            _, place, state = max(of_folder, key=lambda each: (each[0], len(each[2]["log_history"])))
             arguments, beside, unread = _read_beside(place, folder)
             remarks += unread
             twin = next((other for other, *twins in seen if twins == [state, arguments]), None)

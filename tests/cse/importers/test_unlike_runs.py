@@ -305,6 +305,27 @@ def test_each_folder_without_a_seed_is_a_cell_and_its_number_may_be_the_seed(tak
     assert take("trainer", tmp_path / "out", "eval_sts", "--seed", "folder")[0] == {"": (81.0, 3)}
 
 
+def test_checkpoints_of_two_runs_copies_and_runs_that_ended_early_are_named(take: Import, tmp_path: Path) -> None:
+    out = tmp_path / "out" / "x_seed0"
+    write_state(out / "checkpoint-50", 50, [(50, 70.0)])
+    write_state(out / "checkpoint-100", 100, [(50, 70.0), (100, 71.0)])
+    write_state(out, 100, [(50, 70.0), (100, 71.0), (100, 72.0)])
+    cells, lines = take("trainer", tmp_path / "out", "eval_sts", rc=0)
+    assert cells == {"": (72.0, 1)} and not any("two runs" in line for line in lines), "its own state goes on"
+    write_state(out / "checkpoint-50", 50, [(50, 99.0)])
+    write_state(tmp_path / "out" / "x_seed1", 60, [(50, 74.0)])
+    write_state(tmp_path / "out" / "y", 60, [(50, 74.0)])
+    cells, lines = take("trainer", tmp_path / "out", "eval_sts")
+    assert cells == {"": (73.0, 2)} and lines[:4] == [
+        f"two runs in one folder: the checkpoints of {out} have logs of several; the newest counts",
+        "seeds are read of the names of folders",
+        "left out: y is a copy of x_seed1",
+        "no training_args.bin beside 2 runs: their seeds and settings are known by names of folders and logged "
+        "learning rates alone",
+    ]
+    assert lines[4] == "ended before max_steps: x_seed1; stopped early or cut off, the last evaluation counts"
+
+
 def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(pickle.dumps(Harmful()))
     assert read_fields(tmp_path / "x.bin") == {} and not HARM.exists()
