@@ -25,7 +25,7 @@ SETTINGS_BEGIN = (
     "args/",
 )
 """How the names of settings begin: ours, and those of Ray Tune, MLflow, Optuna, PyTorch Lightning and argparse."""
-FACTS_BEGIN = ("tags.mlflow.",)
+RUN_FACTS_BEGIN = ("tags.mlflow.",)
 METRICS_BEGIN = ("metrics.", "metrics/", "summary.", "summary/", "eval_", "eval/", "test_", "test/", "val_", "val/")
 HYPERPARAMETERS = frozenset(
     "lr|rate|batch size|bs|bsz|epochs|train epochs|temperature|temp|dropout|decay|warmup|warmup ratio|warmup steps|"
@@ -34,7 +34,7 @@ HYPERPARAMETERS = frozenset(
     "accumulation steps|patience|smoothing".split("|")
 )
 """The last words of a setting's name."""
-FACTS = frozenset(
+RUN_FACTS = frozenset(
     "timestamp|date|datetime|time|time s|created|created at|createdat|updated|updated at|start time|end time|started|"
     "begun|ended|finished at|datetime start|datetime complete|duration|runtime|run time|wall time|seconds|elapsed|"
     "time this iter s|time total s|time since restore|iterations since restore|training iteration|iteration|"
@@ -72,7 +72,7 @@ def is_fact(name: str, texts: Iterable[str] = ()) -> bool:
     """Whether a column says when or where a run ran, by its name or, as dates, by its texts."""
     given = list(texts)
     dates = bool(given) and all(DATE.fullmatch(text.strip()) for text in given)
-    is_named = name.startswith(FACTS_BEGIN) or " ".join(words_of(name)) in FACTS
+    is_named = name.startswith(RUN_FACTS_BEGIN) or " ".join(words_of(name)) in RUN_FACTS
     return not name.startswith(SETTINGS_BEGIN) and (dates or is_named)
 
 

@@ -15,7 +15,7 @@ from cse.importers import ForeignRun
 from cse_train.fields import Scalar
 
 Values = Mapping[str, Scalar]
-PLACES = frozenset(("folder",))
+PLACE_SETTINGS = frozenset(("folder",))
 """Settings that say where a run lies: it may have been moved."""
 
 
@@ -42,7 +42,7 @@ def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: st
     for run in runs:
         if not run.id:
             values = {**run.metrics, **run.settings}
-            moved = {name: value for name, value in values.items() if name not in PLACES}
+            moved = {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
             id = finder.take(values) or finder.take(moved) or _make_id(run, sweep, taken)
             taken.add(id)
             run = replace(run, id=id)

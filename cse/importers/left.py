@@ -8,7 +8,7 @@ from cse.importers import INFEASIBLE, ForeignRun
 from cse.importers.columns import NAMES_SHOWN
 from cse.importers.records import Taking
 
-RUN_NAMES = ("name", "Name", "mlflow.runName")
+DISPLAY_NAMES = ("name", "Name", "mlflow.runName")
 """Texts that every run has; a line names them only where runs of one configuration differ in them."""
 TAKES = "--rename NAME=KEY takes one as a setting"
 
@@ -26,7 +26,7 @@ def list_left_out(runs: Sequence[ForeignRun], scored: Sequence[ForeignRun], taki
     unscored = len(runs) - unfinished - infeasible - len(scored)
     used = {taking.score, *taking.names, *taking.drop, *(metric.name for metric in taking.metrics), taking.seed}
     used |= {name for run in scored for name in run.settings}
-    rest = list(dict.fromkeys(name for run in runs for name in run.rest if name not in {*used, *RUN_NAMES}))
+    rest = list(dict.fromkeys(name for run in runs for name in run.rest if name not in {*used, *DISPLAY_NAMES}))
     metrics = list(dict.fromkeys(name for run in scored if run.is_flat for name in run.metrics if name not in used))
     states = count_states([run for run in runs if run.unfinished != INFEASIBLE])
     counts = [f"{unfinished} not finished ({states})"] if unfinished else []

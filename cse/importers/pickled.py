@@ -13,15 +13,13 @@ PICKLE_IN_ZIP = "/data.pkl"
 class _Inert:
     """Stands in for every class and function that a pickle names: it keeps what it is called with, and does nothing."""
 
+    values: tuple[object, ...] = ()
+    fields: Mapping[object, object] = {}
+
     def __new__(cls, *values: object, **_: object) -> "_Inert":
         made = super().__new__(cls)
         made.values = values
         return made
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.fields: Mapping[object, object] = {}
-
-    values: tuple[object, ...]
 
     def __setstate__(self, state: object) -> None:
         self.fields = state if isinstance(state, dict) else {}
@@ -46,13 +44,12 @@ class _Reader(pickle.Unpickler):
 def read_fields(file: Path) -> dict[str, object]:
     """The fields of the object in a file of torch.save; an enumeration's member is its value. ValueError for others."""
     data = file.read_bytes()
-    if zipfile.is_zipfile(io.BytesIO(data)):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = [name for name in archive.namelist() if name.endswith(PICKLE_IN_ZIP)]
-            data = archive.read(names[0]) if names else b""
     try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                data = archive.read(next(name for name in archive.namelist() if name.endswith(PICKLE_IN_ZIP)))
         made = _Reader(io.BytesIO(data)).load()
-    except Exception as error:  # a damaged pickle fails in any way
+    except Exception as error:  # a damaged file fails in any way
         raise ValueError(f"it is no pickle: {error}") from error
     if not isinstance(made, _Inert):
         raise ValueError("it holds no object with fields")

@@ -15,7 +15,7 @@ SEED_NAMES = ("train.seed", "seed")
 SEED_KEY = SEED_NAMES[0]
 SEEDS_END = 2**31
 SETTINGS_IN_LINE = 4
-VALUES_SHOWN = 3
+DIFFERENCES_SHOWN = 3
 SEED_ADVICE = "--seed NAME names what says it"
 
 
@@ -43,10 +43,10 @@ def find_seed_name(runs: Sequence[ForeignRun]) -> tuple[str | None, list[str]]:
 
 def split_seed(text: str) -> tuple[str, int | None]:
     """A name without its one word for a seed, and that seed: `lr1e-05_s0` is `lr1e-05` and 0."""
-    found = SEED_TOKEN.findall(text)
-    if len(found) != 1 or int(found[0]) >= SEEDS_END:
+    tokens = SEED_TOKEN.findall(text)
+    if len(tokens) != 1 or int(tokens[0]) >= SEEDS_END:
         return text, None
-    return SEED_TOKEN.sub("", text).strip("-_./ "), int(found[0])
+    return SEED_TOKEN.sub("", text).strip("-_./ "), int(tokens[0])
 
 
 def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
@@ -118,10 +118,14 @@ def describe_pooled(runs: Sequence[ForeignRun], facts: Collection[str]) -> list[
             values = dict.fromkeys(str(run.rest.get(name)) for run in members)
             unlike[name] |= values if len(values) > 1 else {}
     texts = [
-        f"{name} ({some([shorten(v) for v in values], VALUES_SHOWN)})" for name, values in unlike.items() if values
+        f"{name} ({some([shorten(v) for v in values], DIFFERENCES_SHOWN)})" for name, values in unlike.items() if values
     ]
     cells_of = number_of(sum(any(seed_of(run) is None for run in members) for members in pooled), "configuration")
     lines = [f"no seed: {number_of(len(counted), 'run')} of {cells_of}, counted from 0 in their order; {SEED_ADVICE}"]
+    unusable = next(
+        (f"{n}={run.settings[n]}" for run in counted for n in SEED_NAMES if run.settings.get(n) is not None), ""
+    )
+    lines = [f"{lines[0]}; {unusable} is no whole number from 0 below {SEEDS_END}" if unusable else lines[0]]
     differ = f"one cell for runs that differ in: {some(texts, SETTINGS_IN_LINE)}; --rename NAME=KEY tells them apart"
     return lines * bool(counted) + [differ] * bool(texts)
 

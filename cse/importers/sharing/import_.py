@@ -29,7 +29,7 @@ from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.cells import full_key
 
 TOOLS = sources.names()
-SETTINGS_SHOWN = 6
+AXES_SHOWN = 6
 What = Annotated[
     str,
     typer.Argument(
@@ -257,8 +257,8 @@ def describe_settings(cells: Sequence[Settings]) -> str:
     varied = varying(cells, names)
     count = number_of(len({json.dumps(cell, sort_keys=True) for cell in cells}), "cell")
     equal = [name for name in names if name not in varied]
-    apart = f", told apart by {some(varied, SETTINGS_SHOWN)}" if varied else ""
-    return f"{count}{apart}" + (f"; equal in all: {some(equal, SETTINGS_SHOWN)}" if equal else "")
+    apart = f", told apart by {some(varied, AXES_SHOWN)}" if varied else ""
+    return f"{count}{apart}" + (f"; equal in all: {some(equal, AXES_SHOWN)}" if equal else "")
 
 
 def _names(pairs: list[str]) -> dict[str, str]:

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from analysis.tables.labels import some
 from cse.importers import ForeignRun
-from cse.importers.columns import SETTINGS_BEGIN, is_fact
+from cse.importers.columns import NAMES_SHOWN, SETTINGS_BEGIN, is_fact
 from cse.importers.tables import read_rows
 from cse.importers.values import scalar
 from cse_train.fields import ConfigError, Json, Scalar
@@ -19,8 +20,8 @@ ROW_ID = ("id", "run_id", "run id")
 """Columns, in small letters, that tell a row from every other."""
 ROW_NUMBER = ("", "index", "level_0")
 """What pandas writes beside the columns of a frame, and columns that it reads again without a name."""
-UNNAMED = "unnamed: "
-STATES = ("state", "status")
+UNNAMED_BEGINS = "unnamed: "
+STATE_COLUMNS = ("state", "status")
 UNFINISHED = frozenset(
     "failed fail crashed running pruned killed error errored pending canceled cancelled waiting".split()
 )
@@ -48,7 +49,9 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column: str | None) -> list[ForeignRun]:
     """A run for each row of a table of texts, by the columns that are named."""
     names = [
-        name for name in names if name.lower() not in (*ROW_ID, *ROW_NUMBER) and not name.lower().startswith(UNNAMED)
+        name
+        for name in names
+        if name.lower() not in (*ROW_ID, *ROW_NUMBER) and not name.lower().startswith(UNNAMED_BEGINS)
     ]
     texts = {name: [str(row[name]) for _, row in rows if row[name] is not None] for name in names}
     is_setting = {name: _holds_settings(name, texts[name]) for name in names}
@@ -57,7 +60,9 @@ def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column:
     remarks = [f"read as texts: decimal commas of {', '.join(commas)}; export numbers with a decimal point"] * bool(
         commas
     )
-    states = [name for name in names if name.lower() in STATES]
+    blank = [name for name in names if not _given(texts[name])]
+    remarks += [f"left out: columns without a value: {some(blank, NAMES_SHOWN)}"] * bool(blank)
+    states = [name for name in names if name.lower() in STATE_COLUMNS]
     return [_read_row(number, row, is_setting, facts, states, id_column, remarks) for number, row in rows]
 
 

@@ -41,7 +41,7 @@ Subsets = dict[str, float]
 
 
 @dataclass
-class Model:
+class ScoredModel:
     """The results of a model's folder."""
 
     id: str
@@ -51,6 +51,10 @@ class Model:
     """Task -> split -> subset -> main score."""
     facts: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Task -> what its file says of data and version."""
+
+    @property
+    def has_seed(self) -> bool:
+        return SEED_KEY in self.settings
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
@@ -67,11 +71,11 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     remarks: dict[str, None] = {}
     read_models = [_read_model(at, [file for file in files if file.parent == at], remarks) for at in folders]
     models = [model for model in read_models if model.tasks]
-    revisions = Counter(model.settings["model"] for model in models if SEED_KEY not in model.settings)
-    if several := [str(name) for name, count in revisions.items() if count > 1]:
-        remarks[
-            f"several revisions of {some(several, NAMES_IN_LINE)}; --seed revision takes their numbers for seeds"
-        ] = None
+    pairs = {(str(model.settings["model"]), model.settings["revision"]) for model in models if not model.has_seed}
+    several = sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+    if several:
+        shown = some(several, NAMES_IN_LINE)
+        remarks[f"several revisions of {shown}; --seed revision takes their numbers for seeds"] = None
     shared = _share_subsets(models, remarks)
     _compare_facts(models, remarks)
     return [
@@ -85,7 +89,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     ]
 
 
-def _read_model(folder: Path, files: Sequence[Path], remarks: dict[str, None]) -> Model:
+def _read_model(folder: Path, files: Sequence[Path], remarks: dict[str, None]) -> ScoredModel:
     meta: Json = {}
     if (folder / META_FILE).is_file():
         with reading("unreadable result", f"file={folder / META_FILE}", "take it away"):
@@ -101,7 +105,7 @@ def _read_model(folder: Path, files: Sequence[Path], remarks: dict[str, None]) -
         remarks["seeds are read of the names of models"] = None
     if folder.parent.name == EXPERIMENTS:
         id, settings = f"{id}/{folder.name}", {**settings, "experiment": folder.name}
-    made = Model(id, name, settings)
+    made = ScoredModel(id, name, settings)
     unread = []
     for file in files:
         with reading("unreadable result", f"file={file}", "take it away, or have the task scored again"):
@@ -162,7 +166,7 @@ def _usual_split(task: str, shared: Shared) -> str:
     return USUAL_SPLIT if USUAL_SPLIT in splits else splits[0]
 
 
-def _share_subsets(models: Sequence[Model], remarks: dict[str, None]) -> Shared:
+def _share_subsets(models: Sequence[ScoredModel], remarks: dict[str, None]) -> Shared:
     """The subsets over which means are taken; the others are named."""
     having: dict[tuple[str, str], list[Subsets]] = defaultdict(list)
     for model in models:
@@ -185,7 +189,7 @@ def _share_subsets(models: Sequence[Model], remarks: dict[str, None]) -> Shared:
     return shared
 
 
-def _compare_facts(models: Sequence[Model], remarks: dict[str, None]) -> None:
+def _compare_facts(models: Sequence[ScoredModel], remarks: dict[str, None]) -> None:
     """A line for each fact in which the results of one task differ."""
     values: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for model in models:
@@ -209,7 +213,7 @@ def _name_subset(task: str, subset: str) -> str:
     return f"{task} [{subset}]"
 
 
-def _list_subsets(model: Model, shared: Shared) -> dict[str, Scalar]:
+def _list_subsets(model: ScoredModel, shared: Shared) -> dict[str, Scalar]:
     """Over what a task's mean is taken: another import into the sweep may have others, and is then another cell."""
     made: dict[str, Scalar] = {}
     for task, splits in model.tasks.items():
@@ -219,7 +223,7 @@ def _list_subsets(model: Model, shared: Shared) -> dict[str, Scalar]:
     return made
 
 
-def _measure(model: Model, shared: Shared) -> dict[str, float]:
+def _measure(model: ScoredModel, shared: Shared) -> dict[str, float]:
     """Task, with its split where that is not the usual one -> mean of the shared subsets; and each of several."""
     made: dict[str, float] = {}
     for task, splits in model.tasks.items():

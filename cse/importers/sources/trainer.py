@@ -140,7 +140,7 @@ def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], li
                 settings |= {tag or key: value.strip() for tag, key, value in CARD_FACTS.findall(top)}
             else:
                 settings |= _read_side(json.loads(file.read_text(encoding="utf8")), SIDE_FILES[name])
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError, AttributeError, RecursionError) as error:
             unread.append(f"unread: {file} ({first_line(error)})")
     return arguments, settings, unread
 

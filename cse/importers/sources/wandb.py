@@ -38,7 +38,7 @@ TEXTS = (
 """Columns, in small letters, of what a person or W&B wrote about a run."""
 CONFIGS, SUMMARIES = ("config",), ("summary", "summarymetrics", "summary_metrics")
 """Columns, in small letters, of settings and of the last value of each metric."""
-GROUPS = {"group": "group", "run_group": "group", "job_type": "job_type", "jobtype": "job_type"}
+RUN_GROUPS = {"group": "group", "run_group": "group", "job_type": "job_type", "jobtype": "job_type"}
 """How W&B groups runs, which tells configurations apart where their settings do not."""
 VALUE_AND_DESCRIPTION = frozenset(("value", "desc"))
 """The keys of a setting as W&B stores it."""
@@ -134,7 +134,7 @@ def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
     columns = [name for name in names if name.lower() not in (*FACTS, *TEXTS)]
     filled = [(number, {name: row.get(name) for name in names}) for number, row in rows]
     return [
-        replace(run, id=id, rest={**_about(row), **run.rest}, **_state(row))
+        _add_state(replace(run, id=id, rest={**_about(row), **run.rest}), row)
         for run, (_, row), id in zip(read_flat(filled, columns, None), rows, ids, strict=True)
     ]
 
@@ -150,16 +150,16 @@ def _name_run(row: Json) -> str:
 
 def _read_nested(row: Json, number: int, id: str) -> ForeignRun:
     config, summary = (_mapping(_find(row, names)) for names in (CONFIGS, SUMMARIES))
-    groups = {GROUPS[name]: scalar(value) for name, value in _facts(row).items() if name in GROUPS and value}
-    return ForeignRun(
+    groups = {RUN_GROUPS[name]: scalar(value) for name, value in _facts(row).items() if name in RUN_GROUPS and value}
+    run = ForeignRun(
         id=id,
         settings={**groups, **_settings(config)},
         metrics=numbers(summary),
         rest={**_about(row), **_rest(summary)},
         row=number,
         superseded=_superseded(config),
-        **_state(row),
     )
+    return _add_state(run, row)
 
 
 def _settings(config: Json) -> dict[str, Scalar]:
@@ -190,15 +190,13 @@ def _about(row: Json) -> dict[str, Scalar]:
     return _rest(texts)
 
 
-def _state(row: Json) -> dict[str, Any]:
-    """How the run stands, and what an earlier version took for its ID."""
+def _add_state(run: ForeignRun, row: Json) -> ForeignRun:
+    """The run with how it stands, and with what an earlier version took for its ID."""
     facts = _facts(row)
     text = json.dumps(row, sort_keys=True, default=str)
     state = str(facts.get("state") or WANDB_FINISHED).lower()
-    return {
-        "earlier_id": "" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest(),
-        "unfinished": "" if state == WANDB_FINISHED else state,
-    }
+    earlier_id = "" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest()
+    return replace(run, earlier_id=earlier_id, unfinished="" if state == WANDB_FINISHED else state)
 
 
 def _facts(row: Json) -> Json:

@@ -14,6 +14,7 @@ import pytest
 from cse.cli.app import main
 from cse.importers.pickled import read_fields
 from cse.importers.seeds import split_seed
+from cse.importers.sources import trainer
 from tests.cse.importers.test_folders import write_project, write_result, write_state
 
 Import = Callable[..., tuple[dict[str, tuple[float, int]], list[str]]]
@@ -111,6 +112,15 @@ def test_decimal_commas_states_and_another_source_are_named(take: Import, tmp_pa
     assert cells[""][1] == 3 and lines[-1].startswith("one configuration of two sources: ")
 
 
+def test_empty_columns_and_seeds_that_are_none_are_named(take: Import, tmp_path: Path) -> None:
+    cells, lines = take("csv", table(tmp_path, "seed,acc,gone\n4294967295,80,\n4294967294,81,\n"), "acc")
+    assert cells == {"": (80.5, 2)} and lines == [
+        "left out: columns without a value: gone",
+        "no seed: 2 runs of 1 configuration, counted from 0 in their order; --seed NAME names what says it; "
+        "seed=4294967295 is no whole number from 0 below 2147483648",
+    ]
+
+
 def runs(folder: Path, *of: Mapping[str, object]) -> Path:
     (folder / "runs.json").write_text(json.dumps(of), encoding="utf8")
     return folder / "runs.json"
@@ -169,7 +179,11 @@ def test_a_page_of_wandb_with_settings_among_its_columns(take: Import, tmp_path:
         for n in range(4)
     )
     cells, lines = take("wandb", table(tmp_path, head + "\n".join(rows)), "eval/sts")
-    assert cells == {"mnrl": (81.0, 2), "gist": (85.0, 2)} and "left out: texts: Name, User;" in lines[0]
+    assert cells == {"mnrl": (81.0, 2), "gist": (85.0, 2)} and lines == [
+        "left out: texts: User; --rename NAME=KEY takes one as a setting",
+        "kept as metrics: Runtime; --rename NAME=KEY takes one as a setting",
+        "one cell for runs that differ in: Name (r0, r1, r2 and 1 more); --rename NAME=KEY tells them apart",
+    ]
 
 
 def test_constraints_directions_and_seeds_of_optuna(take: Import, tmp_path: Path) -> None:
@@ -332,6 +346,16 @@ def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"text")
     with pytest.raises(ValueError, match="it is no pickle"):
         read_fields(tmp_path / "x.bin")
+
+
+@pytest.mark.parametrize("name", ["training_args.bin", "config.json", "adapter_config.json", "README.md"])
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"\x80\x05", b"[1]", b"[" * 100_000, b"\xff\xfe\x00", b"{}"])
+def test_a_damaged_file_beside_a_run_costs_a_line_at_most(name: str, data: bytes, tmp_path: Path) -> None:
+    write_state(tmp_path / "out" / "x_seed0", 100, [(100, 70.0)])
+    (tmp_path / "out" / "x_seed0" / name).write_bytes(data)
+    (run,) = trainer.read(str(tmp_path / "out"), None)
+    assert run.metrics["eval_sts"] == 70.0 and run.settings["train.seed"] == 0
+    assert any("unread: " in line for line in run.remarks) or name == "README.md" or data == b"{}"
 
 
 def write_subsets(folder: Path, task: str, revision: str = "x", **splits: Mapping[str, float]) -> None:
