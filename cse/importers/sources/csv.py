@@ -55,7 +55,7 @@ def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column:
     ]
     texts = {name: [str(row[name]) for _, row in rows if row[name] is not None] for name in names}
     is_setting = {name: _holds_settings(name, texts[name]) for name in names}
-    facts = {name for name in names if is_setting[name] and is_fact(name, _given(texts[name]))}
+    facts = [name for name in names if is_setting[name] and is_fact(name, _given(texts[name]))]
     commas = [name for name in names if is_setting[name] and any(_is_decimal_comma(text) for text in texts[name])]
     remarks = [f"read as texts: decimal commas of {', '.join(commas)}; export numbers with a decimal point"] * bool(
         commas
@@ -85,7 +85,7 @@ def _read_row(
     number: int,
     row: Json,
     is_setting: Mapping[str, bool],
-    facts: set[str],
+    facts: Sequence[str],
     states: Sequence[str],
     id_column: str | None,
     remarks: Sequence[str],
