@@ -280,11 +280,13 @@ class Arguments:
 
 
 class Harmful:
+    """Its pickle opens a file for writing where it is read without care."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
     def __reduce__(self) -> tuple[object, tuple[str, str]]:
-        return open, (str(HARM), "w")
-
-
-HARM = Path("/tmp/harm-of-a-pickle")
+        return open, (str(self.file), "w")
 
 
 def write_arguments(folder: Path, **fields: object) -> None:
@@ -341,8 +343,8 @@ def test_checkpoints_of_two_runs_copies_and_runs_that_ended_early_are_named(take
 
 
 def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
-    (tmp_path / "x.bin").write_bytes(pickle.dumps(Harmful()))
-    assert read_fields(tmp_path / "x.bin") == {} and not HARM.exists()
+    (tmp_path / "x.bin").write_bytes(pickle.dumps(Harmful(tmp_path / "harm")))
+    assert read_fields(tmp_path / "x.bin") == {} and not (tmp_path / "harm").exists()
     (tmp_path / "x.bin").write_bytes(b"text")
     with pytest.raises(ValueError, match="it is no pickle"):
         read_fields(tmp_path / "x.bin")
