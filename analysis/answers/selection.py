@@ -116,7 +116,7 @@ def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) 
 
 def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
     """The cells; of imported runs, which have every setting of theirs, what varies."""
-    if not imported or len(cells) == 1:
+    if not imported:
         return cells
     axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
     return [{axis: cell[axis] for axis in axes if axis in cell} for cell in cells]

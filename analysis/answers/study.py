@@ -91,7 +91,8 @@ def read_sweep(
         made = _plain_table(sweep, axes, ledger, planned)
     spec = sweep.spec
     if spec.imported is not None:  # a profile's settings are ours, and the runs are others'
-        made = replace(_add_notes(made, list_caveats(sweep, ledger)), protocol={RULE: made.protocol.get(RULE)})
+        rule = {RULE: made.protocol[RULE]} if RULE in made.protocol else {}
+        made = replace(_add_notes(made, list_caveats(sweep, ledger)), protocol=rule)
     made = _add_notes(made, data.notes())
     command = _command(spec.file or sweep.id, spec.profile, spec.settings, spec.seeds, url)
     named = [*axes, cells.PART]

@@ -14,6 +14,8 @@ from analysis.tables.spec import SettingDifference, TableSpec, identify
 
 NO_AXES = "model"
 """Heads the names of a table whose rows are all the paper's."""
+ONE_CELL = "cell"
+"""Heads the name of the one row of a table without axes, such as the seeds of one imported configuration."""
 REFERENCE_PREFIX = "paper: "
 """Stands before the name of a row that has no numbers of ours."""
 UNTRAINED_PREFIX = "without training: "
@@ -29,8 +31,9 @@ SHA256 = re.compile(r"\A([0-9a-f]{12})[0-9a-f]{52}\Z")
 def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and body of the main part, every entry marked up; rows that are not trained come last."""
     spec = table.spec
-    header = [*map(markup.escape, spec.axes or [NO_AXES]), "n"]
-    keys = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] for row in table.rows]
+    header = [*map(markup.escape, spec.axes or [ONE_CELL if table.rows else NO_AXES]), "n"]
+    texts = [[axis_text(row.key[axis]) for axis in spec.axes] or [label(row.key)] for row in table.rows]
+    keys = [[*map(markup.escape, words)] for words in texts]
     # One number of seeds where all columns of a row agree.
     counts = ["/".join(dict.fromkeys(str(entry.n) for entry in row.entries.values())) for row in table.rows]
     rows = [[*key, count] for key, count in zip(keys, counts, strict=True)]

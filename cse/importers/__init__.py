@@ -1,11 +1,14 @@
 """Finished runs of others' tools as runs of a ledger: `cse import csv|wandb|mlflow|...`; and those of a bundle."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cse_train.fields import Scalar
 
 __all__ = ()
+
+INFEASIBLE = "infeasible"
+"""How a run stands that has ended and breaks a constraint of its study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,3 +36,7 @@ class ForeignRun:
     """Seconds since 1970."""
     row: int | None = None
     """The line of its file that it is read from."""
+    superseded: frozenset[str] = frozenset()
+    """Settings that an earlier version made of what is read otherwise today."""
+    remarks: Sequence[str] = ()
+    """What a person must know of its source, a line each; equal lines of several runs are printed once."""

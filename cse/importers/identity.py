@@ -15,6 +15,8 @@ from cse.importers import ForeignRun
 from cse_train.fields import Scalar
 
 Values = Mapping[str, Scalar]
+PLACE_SETTINGS = frozenset(("folder",))
+"""Settings that say where a run lies: it may have been moved."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: st
     named = []
     for run in runs:
         if not run.id:
-            id = finder.take({**run.metrics, **run.settings}) or _make_id(run, sweep, taken)
+            values = {**run.metrics, **run.settings}
+            moved = {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
+            id = finder.take(values) or finder.take(moved) or _make_id(run, sweep, taken)
             taken.add(id)
             run = replace(run, id=id)
         named.append(run)

@@ -45,6 +45,8 @@ class Taking:
     """What is taken beside the score, each a column of tables."""
     seed: str | None = None
     """The column or setting that says the seed."""
+    drop: Sequence[str] = ()
+    """Settings and columns that are left out."""
     about: str = ""
     """Whose code with what settings made the runs."""
     licence: str = ""

@@ -1,35 +1,87 @@
 """The seed of each run: what the tool says, else the runs of one configuration are counted."""
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from analysis.tables.labels import some
+from analysis.tables.labels import number_of, shorten, some
 from cse.importers import ForeignRun
-from cse_train.fields import ConfigError, Scalar, Settings
+from cse_train.fields import ConfigError, Scalar, Settings, nearest
 
 SEED_NAMES = ("train.seed", "seed")
 """Settings that say a run's seed; a cell has none of them."""
 SEED_KEY = SEED_NAMES[0]
 SEEDS_END = 2**31
 SETTINGS_IN_LINE = 4
+DIFFERENCES_SHOWN = 3
+SEED_ADVICE = "--seed NAME names what says it"
+
+
+SEED_WORD = re.compile(r"(.*[^a-z])?seed", re.IGNORECASE)
+"""A name whose last word is seed: `Seed`, `random_seed`, `config/seed`."""
+SEED_TOKEN = re.compile(
+    r"[-_. ]*(?<![A-Za-z0-9])(?:(?:random|rng)[-_ ]?)?(?:seed|rs|s)[-_= ]?(\d+)(?![A-Za-z0-9]|\.\d)", re.IGNORECASE
+)
+"""What names of folders and models say of a seed: `_s0`, `-seed42`, `seed=1`."""
+LAST_NUMBER = re.compile(r"(.*?)(\d+)\D*", re.DOTALL)
+
+
+def find_seed_name(runs: Sequence[ForeignRun]) -> tuple[str | None, list[str]]:
+    """The one name that says the seed where none of SEED_NAMES does; else None, and the several names that may."""
+    if any(name in run.settings for run in runs for name in SEED_NAMES):
+        return None, []
+    values: dict[str, list[object]] = defaultdict(list)
+    for run in runs:
+        for name, value in {**run.rest, **run.metrics, **run.settings}.items():
+            if SEED_WORD.fullmatch(name):
+                values[name].append(value)
+    names = [name for name, given in values.items() if all(_read_seed(value) is not None for value in given)]
+    return (names[0], []) if len(names) == 1 else (None, names)
+
+
+def split_seed(text: str) -> tuple[str, int | None]:
+    """A name without its one word for a seed, and that seed: `lr1e-05_s0` is `lr1e-05` and 0."""
+    tokens = SEED_TOKEN.findall(text)
+    if len(tokens) != 1 or int(tokens[0]) >= SEEDS_END:
+        return text, None
+    return SEED_TOKEN.sub("", text).strip("-_./ "), int(tokens[0])
 
 
 def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
-    """The runs with what a column or a setting says as their seed. ConfigError for what is no seed, and for none."""
+    """The runs with what a column or a setting says as their seed; of a text its last number, and the rest of it stays
+    a setting. ConfigError for a name that no run has, and for what is no seed."""
+    have = dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part)
+    if column not in have:
+        alike = [name for name in have if name.lower() == column.lower()]
+        if not alike:
+            raise ConfigError([f"no such name: seed={column}; {nearest(column, have)}"])
+        column = alike[0]
     made = []
     for run in runs:
         value = {**run.rest, **run.metrics, **run.settings}.get(column)
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
-        if not whole or not 0 <= float(str(value)) < SEEDS_END:
+        seed, text = _read_seed(value), ""
+        if seed is None and isinstance(value, str):
+            text, seed = split_seed(value)
+        if seed is None and isinstance(value, str) and (match := LAST_NUMBER.fullmatch(value)):
+            seed, text = _read_seed(int(match[2])), match[1].strip("-_./ ")
+        if seed is None:
             at = f" of row {run.row}" if run.row else ""
             raise ConfigError([f"no seed: {column}={value}{at}; name a column of whole numbers from 0 with --seed"])
         metrics = {name: number for name, number in run.metrics.items() if name != column}
         rest = {name: text for name, text in run.rest.items() if name != column}
         settings = {k: v for k, v in run.settings.items() if k not in (column, *SEED_NAMES)}
-        made.append(replace(run, settings={**settings, SEED_KEY: int(float(str(value)))}, metrics=metrics, rest=rest))
+        settings |= {column: text} if text else {}
+        made.append(replace(run, settings={**settings, SEED_KEY: seed}, metrics=metrics, rest=rest))
     return made
+
+
+def _read_seed(value: object) -> int | None:
+    """A whole number from 0, or its text; None for anything else."""
+    value = int(value) if isinstance(value, str) and value.isdecimal() else value
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    return int(float(str(value))) if whole and 0 <= float(str(value)) < SEEDS_END else None
 
 
 def seed_of(run: ForeignRun) -> int | None:
@@ -50,6 +102,32 @@ def drop_repeated(runs: Sequence[ForeignRun]) -> tuple[list[ForeignRun], int]:
         says = json.dumps([run.settings, run.metrics], sort_keys=True, default=str)
         kept.setdefault(number if run.id or seed_of(run) is None else says, run)
     return list(kept.values()), len(runs) - len(kept)
+
+
+def describe_pooled(runs: Sequence[ForeignRun], facts: Collection[str]) -> list[str]:
+    """A line where runs of one configuration say no seed, and one where they differ in what is no setting and no
+    fact about when and where they ran."""
+    cells: dict[str, list[ForeignRun]] = defaultdict(list)
+    for run in runs:
+        cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
+    pooled = [members for members in cells.values() if len(members) > 1]
+    counted = [run for members in pooled for run in members if seed_of(run) is None]
+    unlike: dict[str, dict[str, None]] = defaultdict(dict)
+    for members in pooled:
+        for name in dict.fromkeys(name for run in members for name in run.rest if name not in facts):
+            values = dict.fromkeys(str(run.rest.get(name)) for run in members)
+            unlike[name] |= values if len(values) > 1 else {}
+    texts = [
+        f"{name} ({some([shorten(v) for v in values], DIFFERENCES_SHOWN)})" for name, values in unlike.items() if values
+    ]
+    cells_of = number_of(sum(any(seed_of(run) is None for run in members) for members in pooled), "configuration")
+    lines = [f"no seed: {number_of(len(counted), 'run')} of {cells_of}, counted from 0 in their order; {SEED_ADVICE}"]
+    unusable = next(
+        (f"{n}={run.settings[n]}" for run in counted for n in SEED_NAMES if run.settings.get(n) is not None), ""
+    )
+    lines = [f"{lines[0]}; {unusable} is no whole number from 0 below {SEEDS_END}" if unusable else lines[0]]
+    differ = f"one cell for runs that differ in: {some(texts, SETTINGS_IN_LINE)}; --rename NAME=KEY tells them apart"
+    return lines * bool(counted) + [differ] * bool(texts)
 
 
 def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: str) -> dict[str, int]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from analysis.answers.imported import IMPORTED
@@ -12,33 +12,49 @@ from analysis.answers.imported.metric import Metric, declare_metric, metric_of_s
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.columns import Record
 from analysis.ledger.exchange.merge import FOREIGN_METRICS, Merged, RecordSource
-from analysis.tables.labels import number_of
+from analysis.tables.labels import number_of, some
 from cse.importers import ForeignRun
+from cse.importers.columns import is_fact, place_numbers
 from cse.importers.identity import KnownRun, name_runs
-from cse.importers.left import Left
+from cse.importers.left import count_states, list_left_out
 from cse.importers.metrics import Asked
 from cse.importers.records import DEV, RecordMaker, Taking, read_scores
-from cse.importers.seeds import declare_seed, drop_repeated, number_seeds
+from cse.importers.seeds import (
+    SEED_NAMES,
+    cell_of,
+    declare_seed,
+    describe_pooled,
+    drop_repeated,
+    find_seed_name,
+    number_seeds,
+    seed_of,
+)
 from cse.importers.tables import hash_file
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
 
+LEFT_TODAY = "would not be taken today; another --as has the table without them"
+UNSURE_SEED = "setting or a metric now; --seed NAME names one"
+
 
 def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Merged, list[str], Metric]:
-    """Write the finished ones with the score; what changed, a line for each kind of thing that was not taken, and what
-    the score means.
+    """Write the finished ones with the score; what changed, a line for each thing that was not taken or not understood,
+    and what the score means.
 
     ConfigError where nothing could be taken, a name of `taking.names` is none that a run has, or two runs are one, and
     for a loss of which nobody says which value is better.
     """
-    taken_names = [*taking.names, *(metric.name for metric in taking.metrics), *([taking.seed] if taking.seed else [])]
-    left = Left.of(runs, taking.score, taken_names)
+    states = count_states(runs)
     finished = [run for run in runs if not run.unfinished]
     if not finished:
-        states = f" ({left.states()})" if left.unfinished else ""
-        raise ConfigError([f"no finished runs: source={taking.source}{states}; name another source or --study"])
+        counted = f" ({states})" if states else ""
+        raise ConfigError([f"no finished runs: source={taking.source}{counted}; name another source or --study"])
     renamed = [_rename(run, taking.names) for run in require_names(finished, taking.names)]
-    renamed = declare_seed(renamed, taking.seed) if taking.seed else renamed
+    renamed = _drop(renamed, taking.drop)
+    seed, seeds_found = (taking.seed, []) if taking.seed else find_seed_name(renamed)
+    renamed = declare_seed(renamed, seed) if seed else renamed
+    declared = [taking.score, *(metric.name for metric in taking.metrics)]
+    renamed = place_numbers(renamed, declared)
     scored = [run for run in renamed if math.isfinite(run.metrics.get(taking.score, math.nan))]
     if not scored:
         raise ConfigError([_no_score(renamed, taking)])
@@ -57,7 +73,8 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     _require_one_source(named, earlier, there, taking)
     rows = {row.signature: row for row in ledger.runs(signatures=[taking.sign(run.id) for run in named])}
     before_by_id = {each.id: each for each in _read_known(ledger, rows)}  # another sweep's too: a run has one row
-    told_apart = [_keep_known(run, before_by_id.get(run.id)) for run in _require_unlike(named, taking)]
+    unlike = _require_unlike(named, taking)
+    told_apart = [_keep_known(run, before_by_id.get(run.id), declared, taking.drop) for run in unlike]
     numbered = {id: rows[taking.sign(id)].seed for id in before_by_id if taking.sign(id) in rows}
     seeds = number_seeds(told_apart, numbered, taking.score)
     stored = read_scores(ledger, rows)
@@ -76,8 +93,17 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
         line = str(error).partition(";")[0]
         how = "the run changed there, or another sweep has it by another score: give another --as and --ledger"
         raise ConfigError([f"{line}; {how}"]) from error
-    lines = [f"left out: {number_of(repeated, 'row')} with what another row says, its seed too"] if repeated else []
-    return merged, [*left.lines(len(renamed) - len(scored), taking.score), *lines], metric
+    lines = list(dict.fromkeys(line for run in runs for line in run.remarks))
+    lines += list_left_out(runs, scored, taking)
+    lines += [f"left out: {number_of(repeated, 'row')} with what another row says, its seed too"] if repeated else []
+    gone = [run for run in runs if run.unfinished and run.id and taking.sign(run.id) in there]
+    lines += [f"taken by an earlier import: {number_of(len(gone), 'run')} that {LEFT_TODAY}"] if gone else []
+    lines += [f"seed: {seed} says it; --seed NAME names another"] if seed and not taking.seed else []
+    lines += [f"no seed is read of {', '.join(seeds_found)}, each a {UNSURE_SEED}"] if seeds_found else []
+    lines += describe_pooled(told_apart, [name for run in runs for name in run.rest if is_fact(name)]) + _list_sources(
+        told_apart, taking, ledger
+    )
+    return merged, lines, metric
 
 
 def _declare(asked: Asked, runs: Sequence[ForeignRun], stored: Mapping[str, Sequence[Record]]) -> Metric:
@@ -120,6 +146,8 @@ def _no_score(runs: Sequence[ForeignRun], taking: Taking) -> str:
     if texts:
         return f"score is no number: score={taking.score} has {texts[0][:40]!r}; export numbers with a decimal point"
     have = sorted({name for run in runs for name in run.metrics})
+    if not have:
+        return f"no such score: score={taking.score}; no run of source={taking.source} has a number, export its metrics"
     return f"no such score: score={taking.score}; {nearest(taking.score, have)}"
 
 
@@ -149,11 +177,49 @@ def _find_earlier(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -
     return replace(run, id=run.earlier_id) if earlier else run
 
 
-def _keep_known(run: ForeignRun, before: KnownRun | None) -> ForeignRun:
-    """The run with the settings and metrics that an earlier import brought beside its own."""
+def _drop(runs: Sequence[ForeignRun], names: Collection[str]) -> list[ForeignRun]:
+    """The runs without what a person leaves out. ConfigError for a name that none of them has."""
+    have = dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part)
+    if wrong := [name for name in names if name not in have]:
+        raise ConfigError([f"no such name: drop={name}; {nearest(name, have)}" for name in wrong])
+    return [
+        replace(
+            run,
+            settings={name: value for name, value in run.settings.items() if name not in names},
+            metrics={name: value for name, value in run.metrics.items() if name not in names},
+            rest={name: value for name, value in run.rest.items() if name not in names},
+        )
+        for run in runs
+    ]
+
+
+def _keep_known(
+    run: ForeignRun, before: KnownRun | None, declared: Collection[str], dropped: Collection[str]
+) -> ForeignRun:
+    """The run with the settings and metrics that an earlier import brought beside its own, but for settings that are
+    declared as metrics today, are left out, or are known to be none."""
     if before is None:
         return run
-    return replace(run, settings={**before.settings, **run.settings}, metrics={**before.metrics, **run.metrics})
+    none = {*filter(is_fact, run.rest), *declared, *run.superseded, *dropped}
+    none |= {*SEED_NAMES} if seed_of(run) is not None else set()
+    settings = {name: value for name, value in before.settings.items() if name not in none}
+    metrics = {name: value for name, value in before.metrics.items() if name not in {*run.settings, *dropped}}
+    return replace(run, settings={**settings, **run.settings}, metrics={**metrics, **run.metrics})
+
+
+def _list_sources(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> list[str]:
+    """A line where a configuration has runs of another source too, of which nobody says that it is the same."""
+    signatures, cells = {taking.sign(run.id) for run in runs}, [cell_of(run) for run in runs]
+    shared = [
+        link.signature
+        for link in ledger.cells(taking.sweep)
+        if link.signature not in signatures and any(link.cell == cell for cell in cells)
+    ]
+    attempts = ledger.provenance(shared).values()
+    others = dict.fromkeys(str(each[-1].details.get("source")).partition(" ")[2] for each in attempts if each)
+    names = [name for name in others if name != taking.source]
+    what = f"one configuration of two sources: {taking.source} and {some(names, 3)}"
+    return [f"{what}; if these are other models give --as another name"] if names else []
 
 
 def _require_unlike(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[ForeignRun]:

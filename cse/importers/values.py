@@ -4,7 +4,7 @@ import contextlib
 import json
 import math
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cse_train.fields import ConfigError, Scalar
@@ -31,18 +31,23 @@ def scalar(value: object) -> Scalar:
 
 def flat(values: Mapping[str, object], before: str = "") -> dict[str, Scalar]:
     """Nested settings by dotted key; what begins with `_` is a tool's own."""
-    settings: dict[str, Scalar] = {}
-    for name, value in values.items():
-        if not str(name).startswith("_"):
-            key = f"{before}{name}"
-            settings |= flat(value, f"{key}.") if isinstance(value, Mapping) else {key: scalar(value)}
-    return settings
+    return {name: scalar(value) for name, value in _leaves(values, before, private=False)}
 
 
 def numbers(values: Mapping[str, object]) -> dict[str, float]:
-    """The finite numbers among the values."""
-    plain = {name: scalar(value) for name, value in values.items() if not isinstance(value, Mapping)}
+    """The finite numbers among the values, nested ones by dotted key."""
+    plain = {name: scalar(value) for name, value in _leaves(values, "", private=True)}
     return {name: float(v) for name, v in plain.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+
+
+def _leaves(values: Mapping[str, object], before: str, *, private: bool) -> Iterator[tuple[str, object]]:
+    for name, value in values.items():
+        if str(name).startswith("_") and (before or not private or isinstance(value, Mapping)):
+            continue
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{before}{name}.", private=private)
+        else:
+            yield f"{before}{name}", value
 
 
 def sqlite_file(source: str) -> Path | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.render.formats.html import HTML
-from analysis.render.grid import NO_AXES, baseline_grid, grid, text_columns
+from analysis.render.grid import baseline_grid, grid, text_columns
 from analysis.report.facts import folder_name, slug
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Verdict
@@ -82,12 +82,13 @@ def anchor(scale: str, row: int, column: str) -> str:
 def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> SheetTable:
     """The table; entries of ours lead to the runs behind them."""
     ours, texts = len(table.rows), text_columns(table)
+    header, body = grid(table, HTML)
     columns = sorted(table.spec.columns, key=lambda column: column != MEAN)
     lines = [{column: line[column] for column in columns} for line in values(table)]
     places = list(map(list(table.spec.columns).index, columns))
     some_run = any(value.ours for line in lines[:ours] for value in line.values())
     rows = []
-    for index, (printed, line) in enumerate(zip(grid(table, HTML)[1], lines, strict=True)):
+    for index, (printed, line) in enumerate(zip(body, lines, strict=True)):
         keys = printed[:texts]
         if sheet.names:
             keys = [sheet.row_name(table.rows[index])] if index < ours else keys[:1]
@@ -99,7 +100,7 @@ def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | N
         rows.append(SheetRow(keys, printed[texts], entries, is_ours, is_idle))
     return SheetTable(
         caption=". ".join(part for part in (sheet.where, sheet.metric) if part),
-        axes=["row"] if sheet.names else list(table.spec.axes) or [NO_AXES],
+        axes=["row"] if sheet.names else header[:texts],
         columns=columns,
         has_seeds=scale is not None,
         rows=[*(rows[index] for index in sheet.order(table)), *rows[ours:]],

@@ -78,7 +78,7 @@ def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: 
     cells, given = read_cells(sweep, ledger), ", ".join(wanted)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep.id} has no done run; cse import takes some over"])
-    if len(cells) == 1 and not wanted:
+    if len(cells) == 1 and given in ("", cells[0].argument):
         return cells[0]
     labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(given)]
     if labelled:

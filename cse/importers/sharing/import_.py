@@ -1,5 +1,7 @@
 """`cse import`: runs of a bundle, or of another tool, into a ledger."""
 
+import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, mask_password
 from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.statistics.looks import TIE_MARGIN
-from analysis.tables.labels import number_of
+from analysis.tables.labels import number_of, some, varying
 from analysis.tables.spec import Sense, identify
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.options import positive
@@ -23,10 +25,11 @@ from cse.importers.metrics import Asked, read_metrics
 from cse.importers.published import UNNAMED, TableRow, find_row
 from cse.importers.records import Taking
 from cse.importers.take import take
-from cse_train.fields import ConfigError, nearest
+from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.cells import full_key
 
 TOOLS = sources.names()
+AXES_SHOWN = 6
 What = Annotated[
     str,
     typer.Argument(
@@ -69,6 +72,15 @@ Seed = Annotated[
     str | None,
     typer.Option("--seed", metavar="NAME", help="Of a tool: the column or setting of the seed.", show_default=False),
 ]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="NAME",
+        help="Of a tool: a setting or column to leave out; may be given again.",
+        show_default=False,
+    ),
+]
 RowLabel = Annotated[
     str | None,
     typer.Option("--row", metavar="LABEL", help="The runs are this row of the table --as ID.", show_default=False),
@@ -110,6 +122,7 @@ def import_(
     seed: Seed = None,
     study: Study = None,
     rename: Rename = None,
+    drop: Drop = None,
     negate: Negate = False,
     better: Better = None,
     scale: Width = None,
@@ -125,7 +138,14 @@ def import_(
             "--metric": metrics,
             "--seed": seed,
         }
-        of_tools |= {"--study": study, "--rename": rename, "--negate": negate, "--better": better, "--scale": scale}
+        of_tools |= {
+            "--study": study,
+            "--rename": rename,
+            "--drop": drop,
+            "--negate": negate,
+            "--better": better,
+            "--scale": scale,
+        }
         unread = [option for option, value in {**of_tools, "--about": about, "--licence": licence}.items() if value]
         if unread and what not in TOOLS:
             line = f"options of a tool: {', '.join(unread)} with the bundle {what}"
@@ -153,17 +173,24 @@ def import_(
         names=names,
         metrics=asked,
         seed=seed,
+        drop=drop or [],
         about=about or "",
         licence=licence or "",
         is_local=getattr(module, "LOCAL", False),
     )
     if row is not None:
         runs, taking = _place(runs, taking, find_row(taking.sweep, row))
-    minimised = any(taking.score in run.lower and not run.unfinished for run in runs)
-    taking = replace(taking, better=_sense(given or Asked(taking.score), negate, better, minimised))
+    lower = {name for run in runs if not run.unfinished for name in run.lower}
+    sense = _sense(given or Asked(taking.score), negate, better, taking.score in lower)
+    columns = [
+        replace(each, better=_sense(each, False, None, each.name in lower)) if each.name != taking.score else each
+        for each in taking.metrics
+    ]
+    taking = replace(taking, better=sense, metrics=columns)
     with ledgers.ledger_to_fill(ledger) as opened:
         merged, left_out, metric = take(runs, taking, opened)
         print(f"{count_merged(merged)} as {taking.sweep}  (ledger {opened.url})\n{describe_metric(metric)}")
+        print(describe_settings([link.cell for link in opened.cells(taking.sweep)]))
         exit.say(left_out)
         if taking.row is not None:
             _print_row(taking, opened)
@@ -222,6 +249,16 @@ def describe_metric(metric: Metric) -> str:
     unknown = "its range is not known, so that nothing is called a tie: --scale 1, or 100, says it"
     width = unknown if span is None else f"its range is {span:g} wide, and a tie within ±{TIE_MARGIN * span / 100:g}"
     return f"{metric.name}: the {metric.scale.better} value is the better one; {width}"
+
+
+def describe_settings(cells: Sequence[Settings]) -> str:
+    """Which settings make the runs of a sweep cells of their own, and which are equal in all."""
+    names = list(dict.fromkeys(itertools.chain(*cells)))
+    varied = varying(cells, names)
+    count = number_of(len({json.dumps(cell, sort_keys=True) for cell in cells}), "cell")
+    equal = [name for name in names if name not in varied]
+    apart = f", told apart by {some(varied, AXES_SHOWN)}" if varied else ""
+    return f"{count}{apart}" + (f"; equal in all: {some(equal, AXES_SHOWN)}" if equal else "")
 
 
 def _names(pairs: list[str]) -> dict[str, str]:

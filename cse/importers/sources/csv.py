@@ -1,10 +1,12 @@
 """Any .csv or .tsv with a header: a row for each run, or for each seed of one configuration."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from analysis.tables.labels import some
 from cse.importers import ForeignRun
+from cse.importers.columns import NAMES_SHOWN, SETTINGS_BEGIN, is_fact
 from cse.importers.tables import read_rows
 from cse.importers.values import scalar
 from cse_train.fields import ConfigError, Json, Scalar
@@ -14,12 +16,16 @@ from cse_train.text.corpora.delimited import is_delimited
 SCORE = None
 LOCAL = True
 SEED_COLUMN = "seed"
-SETTINGS_BEGIN = ("method", "train.", "method.")
-"""How the names of settings begin; every other column of numbers is a metric, unless --rename or --seed takes it."""
 ROW_ID = ("id", "run_id", "run id")
 """Columns, in small letters, that tell a row from every other."""
-ROW_NUMBER = ("", "unnamed: 0", "index")
-"""What pandas writes beside the columns of a frame."""
+ROW_NUMBER = ("", "index", "level_0")
+"""What pandas writes beside the columns of a frame, and columns that it reads again without a name."""
+UNNAMED_BEGINS = "unnamed: "
+STATE_COLUMNS = ("state", "status")
+UNFINISHED = frozenset(
+    "failed fail crashed running pruned killed error errored pending canceled cancelled waiting".split()
+)
+"""States, in small letters, of a run that did not end in order."""
 NO_NUMBER = frozenset(("", "nan", "na", "n/a", "none", "null", "inf", "-inf"))
 """Texts, in small letters, of a number that is missing."""
 
@@ -35,43 +41,86 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         raise ConfigError([f"no table: source={source}; name a .csv or .tsv with a header"])
     with reading("unreadable table", f"source={path}", "give each row as many fields as the header has"):
         rows = read_rows(path)
-    names = [name for name in (rows[0][1] if rows else ()) if name.lower() not in (*ROW_ID, *ROW_NUMBER)]
-    is_setting = {name: _holds_settings(name, [row[name] for _, row in rows]) for name in names}
-    id_column = next((name for name in (rows[0][1] if rows else ()) if name.lower() in ROW_ID), None)
-    return [_read_row(number, row, is_setting, id_column) for number, row in rows]
+    header = list(rows[0][1]) if rows else []
+    id_column = next((name for name in header if name.lower() in ROW_ID), None)
+    return read_flat(rows, [name for name in header if name != id_column], id_column)
+
+
+def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column: str | None) -> list[ForeignRun]:
+    """A run for each row of a table of texts, by the columns that are named."""
+    names = [
+        name
+        for name in names
+        if name.lower() not in (*ROW_ID, *ROW_NUMBER) and not name.lower().startswith(UNNAMED_BEGINS)
+    ]
+    texts = {name: [str(row[name]) for _, row in rows if row[name] is not None] for name in names}
+    is_setting = {name: _holds_settings(name, texts[name]) for name in names}
+    facts = [name for name in names if is_setting[name] and is_fact(name, _given(texts[name]))]
+    commas = [name for name in names if is_setting[name] and any(_is_decimal_comma(text) for text in texts[name])]
+    remarks = [f"read as texts: decimal commas of {', '.join(commas)}; export numbers with a decimal point"] * bool(
+        commas
+    )
+    blank = [name for name in names if not _given(texts[name])]
+    remarks += [f"left out: columns without a value: {some(blank, NAMES_SHOWN)}"] * bool(blank)
+    states = [name for name in names if name.lower() in STATE_COLUMNS]
+    return [_read_row(number, row, is_setting, facts, states, id_column, remarks) for number, row in rows]
+
+
+def _given(texts: Sequence[str]) -> list[str]:
+    return [text for text in texts if text.strip().lower() not in NO_NUMBER]
+
+
+def _is_decimal_comma(text: str) -> bool:
+    whole, comma, part = text.strip().partition(",")
+    return bool(comma) and whole.lstrip("-").isdecimal() and part.isdecimal()
 
 
 def _holds_settings(name: str, texts: Sequence[str]) -> bool:
     """Whether its name says so, or some text is no number; a column without any value holds none."""
-    given = [text for text in texts if text.strip().lower() not in NO_NUMBER]
     is_named = name.startswith(SETTINGS_BEGIN) or name.lower() == SEED_COLUMN
-    return is_named or any(_number(text) is None for text in given)
+    return is_named or any(_number(text) is None for text in _given(texts))
 
 
-def _read_row(number: int, row: Json, is_setting: dict[str, bool], id_column: str | None) -> ForeignRun:
+def _read_row(
+    number: int,
+    row: Json,
+    is_setting: Mapping[str, bool],
+    facts: Sequence[str],
+    states: Sequence[str],
+    id_column: str | None,
+    remarks: Sequence[str],
+) -> ForeignRun:
     settings = {
         name.lower() if name.lower() == SEED_COLUMN else name: _setting(row[name])
         for name, kept in is_setting.items()
-        if kept
+        if kept and name not in facts
     }
     metrics = {
         name: value for name, kept in is_setting.items() if not kept and (value := _number(row[name])) is not None
     }
+    state = next((text for name in states if (text := str(row[name]).strip().lower()) in UNFINISHED), "")
     return ForeignRun(
-        id=row[id_column] if id_column else "", settings=settings, metrics=metrics, is_flat=True, row=number
+        id=str(row[id_column]) if id_column else "",
+        unfinished=state,
+        settings=settings,
+        metrics=metrics,
+        rest={name: row[name] for name in facts if _given([str(row[name])])},
+        is_flat=True,
+        row=number,
+        remarks=remarks,
     )
 
 
-def _setting(text: str) -> Scalar:
+def _setting(text: object) -> Scalar:
     """A whole number is one however it is written."""
-    value = scalar(text.strip())
+    value = scalar(text.strip() if isinstance(text, str) else text)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _number(text: str) -> float | None:
+def _number(text: object) -> float | None:
     """The finite number of a text; None for any other text."""
     try:
-        value = float(text)
+        value = float(str(text))
     except ValueError:
         return None
-    return value if math.isfinite(value) and "_" not in text else None
+    return value if math.isfinite(value) and "_" not in str(text) else None

@@ -13,6 +13,8 @@ from cse_train.reading import reading
 SCORE = None
 MLFLOW_PAGE = 1_000
 MLFLOW_FINISHED = "FINISHED"
+KEPT_TAGS = ("mlflow.runName", "mlflow.source.name", "mlflow.source.git.commit")
+"""MLflow's own tags that may tell configurations apart; a user's all may."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
@@ -36,23 +38,38 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     return [run for rows in runs.values() for run in rows]
 
 
-def _all(client: Any, experiment: str) -> list[ForeignRun]:
+def _all(client: Any, number: str) -> list[ForeignRun]:
     runs, token = list[ForeignRun](), None
     while True:
-        page = client.search_runs([experiment], max_results=MLFLOW_PAGE, page_token=token)
-        runs += map(_run, page)
+        page = client.search_runs([number], max_results=MLFLOW_PAGE, page_token=token)
+        runs += [_run(client, run) for run in page]
         token = page.token
         if not token:
             return runs
 
 
-def _run(run: Any) -> ForeignRun:
+def _run(client: Any, run: Any) -> ForeignRun:
+    """MLflow itself takes the value at the highest step for the latest one, also where a run went back to an earlier
+    step and logged on from there; here the value that was logged last counts."""
     begun, end = run.info.start_time, run.info.end_time
+    metrics = dict(run.data.metrics)
+    for metric in run.data._metric_objs if run.info.status == MLFLOW_FINISHED else ():
+        if metric.step:
+            history = client.get_metric_history(run.info.run_id, metric.key)
+            metrics[metric.key] = max(history, key=lambda each: (each.timestamp, each.step)).value
+    again = [name for name, value in metrics.items() if value != run.data.metrics[name]]
+    name = run.info.run_name or run.info.run_id
+    line = f"steps logged again: {name} has {', '.join(sorted(again))} twice; the value that was logged last counts"
+    tags = {key: text for key, text in run.data.tags.items() if not key.startswith("mlflow.") or key in KEPT_TAGS}
+    inputs = getattr(run.inputs, "dataset_inputs", None) or ()
+    data = ", ".join(sorted(f"{each.dataset.name} {each.dataset.digest}" for each in inputs))
     return ForeignRun(
         id=run.info.run_id,
         unfinished="" if run.info.status == MLFLOW_FINISHED else str(run.info.status).lower(),
         settings={name: scalar(value) for name, value in run.data.params.items()},
-        metrics=dict(run.data.metrics),
+        metrics=metrics,
+        rest={**tags, **({"dataset": data} if data else {})},
         seconds=(end - begun) / 1000 if begun and end else None,
         begun=begun / 1000 if begun else None,
+        remarks=[line] if again else [],
     )

@@ -1,17 +1,23 @@
 """Optuna: the finished trials of a study, out of a database or a journal; the value of one objective is `value`."""
 
+import math
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import optuna
 
 from analysis.ledger import mask_password
-from cse.importers import ForeignRun
+from cse.importers import INFEASIBLE, ForeignRun
 from cse.importers.values import numbers, require_table, scalar, sqlite_file
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
 
 SCORE = "value"
+CONSTRAINTS = "constraints"
+"""The system attribute in which samplers keep what `constraints_func` gives: a trial is feasible where none is above
+0, and Optuna's best trial is a feasible one."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
@@ -34,7 +40,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
             for name, direction in zip(_names(len(loaded.directions)), loaded.directions, strict=True)
             if direction == optuna.study.StudyDirection.MINIMIZE
         )
-    return [_run(loaded.study_name, trial, minimised) for trial in trials]
+    return [_run(loaded.study_name, trial, minimised, _describe_means(trials)) for trial in trials]
 
 
 def _storage(source: str) -> Any:
@@ -52,18 +58,38 @@ def _names(count: int) -> list[str]:
     return [SCORE] if count == 1 else [f"{SCORE}_{place}" for place in range(count)]
 
 
-def _run(study: str, trial: Any, minimised: frozenset[str]) -> ForeignRun:
+def _run(study: str, trial: Any, minimised: frozenset[str], remarks: Sequence[str]) -> ForeignRun:
     given = trial.values or []  # a damaged journal holds complete trials without a value
     values = dict(zip(_names(len(given)), given, strict=True))
     seed = {"seed": trial.user_attrs["seed"]} if isinstance(trial.user_attrs.get("seed"), int) else {}
     begun = trial.datetime_start
+    state = "" if trial.state == optuna.trial.TrialState.COMPLETE else trial.state.name.lower()
+    infeasible = any(amount > 0 for amount in trial.system_attrs.get(CONSTRAINTS) or ())
+    measured = numbers(trial.user_attrs)
+    attributes = {name: value for name, value in trial.user_attrs.items() if name not in seed}
     return ForeignRun(
         id=f"{study}/{trial.number}/{begun}",
-        unfinished="" if trial.state == optuna.trial.TrialState.COMPLETE else trial.state.name.lower(),
+        unfinished=state or (INFEASIBLE if infeasible else ""),
         settings={name: scalar(value) for name, value in {**seed, **trial.params}.items()},
-        metrics={**numbers(trial.user_attrs), **values},
-        rest={name: scalar(value) for name, value in trial.user_attrs.items() if name not in seed},
+        metrics={**measured, **values},
+        rest={name: scalar(value) for name, value in attributes.items() if name not in measured},
+        is_flat=bool(measured),
         lower=minimised,
         seconds=trial.duration.total_seconds() if trial.duration else None,
         begun=begun.timestamp() if begun else None,
+        remarks=remarks,
     )
+
+
+def _describe_means(trials: Sequence[Any]) -> list[str]:
+    """A line for each attribute with the numbers of which a trial's value is the mean: they are most likely seeds."""
+    names = dict.fromkeys(
+        name
+        for trial in trials
+        for name, numbers in trial.user_attrs.items()
+        if isinstance(numbers, list)
+        and len(numbers) > 1
+        and all(isinstance(number, int | float) for number in numbers)
+        and any(math.isclose(value, statistics.fmean(numbers)) for value in trial.values or ())
+    )
+    return [f"n is 1 for each trial, whose value is the mean of {name}: its spread is not read" for name in names]

@@ -6,11 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cse.importers import ForeignRun
 from cse.importers.sources import package
+from cse.importers.sources.csv import read_flat
 from cse.importers.tables import read_rows
 from cse.importers.values import flat, numbers, scalar
 from cse.importers.wandb_log import records
@@ -19,10 +21,27 @@ from cse_train.reading import reading
 
 SCORE = None
 WANDB_FINISHED = "finished"
-OUR_SETTINGS = ("method", "train.", "method.")
-"""How the names of settings begin; in a flat table every other column with numbers is a metric."""
 FACTS = ("id", "name", "state", "created", "created_at", "createdat")
 """Columns, in small letters, that say which run a row is, and how it ended."""
+TEXTS = (
+    "displayname",
+    "display_name",
+    "notes",
+    "tags",
+    "user",
+    "username",
+    "sweep",
+    "sweepname",
+    "url",
+    "path",
+)
+"""Columns, in small letters, of what a person or W&B wrote about a run."""
+CONFIGS, SUMMARIES = ("config",), ("summary", "summarymetrics", "summary_metrics")
+"""Columns, in small letters, of settings and of the last value of each metric."""
+RUN_GROUPS = {"group": "group", "run_group": "group", "job_type": "job_type", "jobtype": "job_type"}
+"""How W&B groups runs, which tells configurations apart where their settings do not."""
+VALUE_AND_DESCRIPTION = frozenset(("value", "desc"))
+"""The keys of a setting as W&B stores it."""
 NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
 """How Python writes numbers that are none."""
 
@@ -63,10 +82,11 @@ def _offline(folder: Path) -> list[ForeignRun]:
         ForeignRun(
             id=name,
             unfinished={0: "", None: "running"}.get(run["code"], "crashed"),
-            settings=flat(run["config"]),
+            settings={**run["groups"], **_settings(run["config"])},
             metrics=numbers(run["summary"]),
-            rest=_rest(run["summary"]),
+            rest={**_rest(run["about"]), **_rest(run["summary"])},
             begun=run["begun"],
+            superseded=_superseded(run["config"]),
         )
         for name, run in runs.items()
     ]
@@ -81,6 +101,9 @@ def _offline_run(parsed: Iterator[Any]) -> Json:
             about = record.run
             begun = about.start_time.seconds or None
             run = {"id": f"{about.project}/{about.run_id}", "begun": begun, "config": {}, "summary": {}, "code": None}
+            groups = {"group": about.run_group, "job_type": about.job_type}
+            run["groups"] = {name: text for name, text in groups.items() if text}
+            run["about"] = {"name": about.display_name, "tags": ", ".join(about.tags), "notes": about.notes}
         if run and kind in ("run", "config"):
             update = record.run.config.update if kind == "run" else record.config.update
             run["config"] |= _values(update)
@@ -100,9 +123,19 @@ def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
     or none has a name, their values tell them apart."""
     named = [_name_run(row) for _, row in rows]
     often = Counter(named)
+    ids = [
+        "" if (often[name] > 1 and not _facts(row).get("id")) or name == NAMELESS else name
+        for (_, row), name in zip(rows, named, strict=True)
+    ]
+    nested = [row for _, row in rows if _find(row, CONFIGS) is not None and _find(row, SUMMARIES) is not None]
+    if nested and len(nested) == len(rows):
+        return [_read_nested(row, number, id) for (number, row), id in zip(rows, ids, strict=True)]
+    names = dict.fromkeys(name for _, row in rows for name in row)
+    columns = [name for name in names if name.lower() not in (*FACTS, *TEXTS)]
+    filled = [(number, {name: row.get(name) for name in names}) for number, row in rows]
     return [
-        _read_row(row, number, "" if (often[name] > 1 and not _facts(row).get("id")) or name == NAMELESS else name)
-        for (number, row), name in zip(rows, named, strict=True)
+        _add_state(replace(run, id=id, rest={**_about(row), **run.rest}), row)
+        for run, (_, row), id in zip(read_flat(filled, columns, None), rows, ids, strict=True)
     ]
 
 
@@ -115,31 +148,55 @@ def _name_run(row: Json) -> str:
     return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
 
 
-def _read_row(row: Json, number: int, name: str) -> ForeignRun:
+def _read_nested(row: Json, number: int, id: str) -> ForeignRun:
+    config, summary = (_mapping(_find(row, names)) for names in (CONFIGS, SUMMARIES))
+    groups = {RUN_GROUPS[name]: scalar(value) for name, value in _facts(row).items() if name in RUN_GROUPS and value}
+    run = ForeignRun(
+        id=id,
+        settings={**groups, **_settings(config)},
+        metrics=numbers(summary),
+        rest={**_about(row), **_rest(summary)},
+        row=number,
+        superseded=_superseded(config),
+    )
+    return _add_state(run, row)
+
+
+def _settings(config: Json) -> dict[str, Scalar]:
+    """Settings by dotted key; `{"value": 1, "desc": null}` is 1."""
+    return flat(_unwrap(config))
+
+
+def _unwrap(config: Json) -> Json:
+    return {name: value["value"] if _is_wrapped(value) else value for name, value in config.items()}
+
+
+def _is_wrapped(value: object) -> bool:
+    return isinstance(value, Mapping) and "value" in value and VALUE_AND_DESCRIPTION.issuperset(value)
+
+
+def _superseded(config: Json) -> frozenset[str]:
+    """What an earlier version made of settings with a description."""
+    return frozenset(flat(config)) - frozenset(_settings(config))
+
+
+def _find(row: Json, names: Sequence[str]) -> Any:
+    return next((value for name, value in _facts(row).items() if name in names and value is not None), None)
+
+
+def _about(row: Json) -> dict[str, Scalar]:
+    """What a person wrote about the run: its name, notes and tags."""
+    texts = {name: value for name, value in row.items() if name.lower() in ("name", *TEXTS)}
+    return _rest(texts)
+
+
+def _add_state(run: ForeignRun, row: Json) -> ForeignRun:
+    """The run with how it stands, and with what an earlier version took for its ID."""
     facts = _facts(row)
-    nested = "config" in facts and "summary" in facts
-    if nested:
-        config, summary = _mapping(facts["config"]), _mapping(facts["summary"])
-        settings, others = flat(config), summary
-    else:
-        settings = flat({name: value for name, value in row.items() if name.startswith(OUR_SETTINGS)})
-        others = {
-            name: value
-            for name, value in row.items()
-            if not name.startswith(OUR_SETTINGS) and name.lower() not in FACTS
-        }
     text = json.dumps(row, sort_keys=True, default=str)
     state = str(facts.get("state") or WANDB_FINISHED).lower()
-    return ForeignRun(
-        id=name,
-        earlier_id="" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest(),
-        unfinished="" if state == WANDB_FINISHED else state,
-        settings=settings,
-        metrics=numbers(others),
-        rest=_rest(others),
-        is_flat=not nested,
-        row=number,
-    )
+    earlier_id = "" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest()
+    return replace(run, earlier_id=earlier_id, unfinished="" if state == WANDB_FINISHED else state)
 
 
 def _facts(row: Json) -> Json:
@@ -148,8 +205,7 @@ def _facts(row: Json) -> Json:
 
 def _rest(values: Json) -> dict[str, Scalar]:
     """Texts, which are no metric; what W&B itself keeps begins with `_`."""
-    plain = {name: scalar(value) for name, value in values.items() if not str(name).startswith("_")}
-    return {name: value for name, value in plain.items() if value is not None and name not in numbers(values)}
+    return {name: value for name, value in flat(values).items() if value is not None and name not in numbers(values)}
 
 
 def _mapping(value: Any) -> Json:
@@ -165,11 +221,14 @@ def _mapping(value: Any) -> Json:
 
 
 def _read_api_run(run: Any) -> ForeignRun:
-    summary = dict(run.summary_metrics)
+    summary, config = dict(run.summary_metrics), dict(run.config)
+    about = {name: getattr(run, name, None) for name in ("name", "group", "job_type", "tags")}
+    groups = {name: scalar(about.pop(name)) for name in ("group", "job_type")}
     return ForeignRun(
         id="/".join(run.path),
         unfinished="" if run.state == WANDB_FINISHED else str(run.state),
-        settings=flat(dict(run.config)),
+        settings={**{name: text for name, text in groups.items() if text}, **_settings(config)},
         metrics=numbers(summary),
-        rest=_rest(summary),
+        rest={**_rest({name: value for name, value in about.items() if value}), **_rest(summary)},
+        superseded=_superseded(config),
     )

@@ -88,15 +88,15 @@ def test_a_table_again_reordered_and_wider_brings_no_run_twice(
 ) -> None:
     rows = [f"{70 + n / 7},{n % 2},{'nan' if n == 4 else n}" for n in range(6)]
     words = ("--as", "w", "--metric", "sts")
-    first, _ = take("\n".join(["sts,arm,extra", *rows]).replace(",", delimiter), *words, encoding=encoding)
+    first, _ = take("\n".join(["sts,arm,loss", *rows]).replace(",", delimiter), *words, encoding=encoding)
     assert first.startswith("6 runs imported, 0 already there")
     before = rows_of(ledger, "w")
-    again, _ = take("\n".join(["sts,arm,extra", *reversed(rows)]).replace(",", delimiter), *words, encoding=encoding)
+    again, _ = take("\n".join(["sts,arm,loss", *reversed(rows)]).replace(",", delimiter), *words, encoding=encoding)
     wider = [f"{row},{n}" for n, row in enumerate(rows)]
-    wide, _ = take("\n".join(["sts,arm,extra,more", *wider[::2], *wider[1::2]]).replace(",", delimiter), *words)
+    wide, _ = take("\n".join(["sts,arm,loss,time", *wider[::2], *wider[1::2]]).replace(",", delimiter), *words)
     more, _ = take("\n".join(["sts,arm", *(row.rpartition(",")[0] for row in rows), "79,1"]), *words)
     assert again.startswith("0 runs imported, 6 already there") and wide.startswith("0 runs imported, 6 already there")
-    assert more.startswith("1 run imported, 6 already there") and rows_of(ledger, "w") == [*before, (6, 79.0)]
+    assert more.startswith("1 run imported, 6 already there") and rows_of(ledger, "w") == [*before, (3, 79.0)]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_where_a_run_came_from_stays_known(take: Callable[..., tuple[str, str]],
         (ARMS, ("--metric", "sts:max:5-5"), "wrong range: metric=sts:max:5-5 has no width; write --metric NAME"),
         (ARMS, ("--metric", "loss"), "no direction: score=loss; give --better lower"),
         (ARMS, ("--metric", "loss:min", "--better", "higher"), "two directions: --better=higher of score=loss"),
-        (ARMS, ("--metric", "sts", "--seed", "sed"), "no seed: sed=None of row 2; name a column of whole numbers"),
+        (ARMS, ("--metric", "sts", "--seed", "sed"), "no such name: seed=sed; did you mean seed?"),
         (ARMS, ("--metric", "sts", "--seed", "model"), "no seed: model=simcse of row 2"),
         (ARMS + "mine,2,99,0.1,\n", ("--metric", "sts"), "one seed twice: seed=2 of model=mine has sts 76.2 and 99 "),
         ("sts,sts\n1,2\n", ("--metric", "sts"), "wrong header: "),

@@ -38,15 +38,15 @@ def write_state(folder: Path, step: int, log: list[tuple[int, float]], best: int
 
 def test_the_trainers_runs_are_seeds_of_one_configuration(take: Callable[..., str], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    write_state(out / "a" / "checkpoint-50", 50, [(50, 0.70)])
-    write_state(out / "a" / "checkpoint-100", 100, [(50, 0.70), (100, 0.68)], best=50)
-    write_state(out / "b", 100, [(50, 0.71), (100, 0.72)])
+    write_state(out / "seed0" / "checkpoint-50", 50, [(50, 0.70)])
+    write_state(out / "seed0" / "checkpoint-100", 100, [(50, 0.70), (100, 0.68)], best=50)
+    write_state(out / "seed1", 100, [(50, 0.71), (100, 0.72)])
     assert take("trainer", out, "eval_sts:max:0-1") == "2 runs imported, 0 already there"
     assert runs_of(tmp_path) == [(0, 0.70), (1, 0.72)], "the best step where one was picked, else the last"
-    write_state(out / "c", 100, [(100, 0.69)])
-    write_state(out / "copy of c", 100, [(100, 0.69)])
+    write_state(out / "seed2", 100, [(100, 0.69)])
+    write_state(out / "copy of seed2", 100, [(100, 0.69)])
     assert take("trainer", out, "eval_sts:max:0-1") == "1 run imported, 2 already there"
-    assert take("trainer", out / "b" / "trainer_state.json", "eval_sts:max:0-1").startswith("0 runs imported, 1")
+    assert take("trainer", out / "seed1" / "trainer_state.json", "eval_sts:max:0-1").startswith("0 runs imported, 1")
 
 
 def write_result(folder: Path, task: str, **splits: list[float]) -> None:

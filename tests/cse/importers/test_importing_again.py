@@ -48,7 +48,7 @@ def test_a_page_without_ids_adds_nothing_the_second_time(say: Callable[..., str]
     assert first.splitlines() == [
         "2 runs imported, 0 already there",
         "cse: left out: runs: 1 not finished (1 running), 2 without sts_dev; import again when they have ended",
-        "cse: kept as metrics: Runtime, learning_rate; --rename NAME=KEY takes one as a setting",
+        "cse: kept as metrics: Runtime; --rename NAME=KEY takes one as a setting",
     ]
     assert again.splitlines()[0] == "0 runs imported, 2 already there"
 

@@ -108,7 +108,10 @@ def test_a_complete_trial_that_lost_its_value_is_left_out(
     assert main(["import", "optuna", str(journal), "--as", "mine", "--ledger", ledger]) == 0
     out, err = capsys.readouterr()
     assert "3 runs imported" in out
-    assert err == "cse: left out: runs: 1 without value; import again when they have ended\n"
+    assert err.splitlines() == [
+        "cse: left out: runs: 1 without value; import again when they have ended",
+        "cse: no seed: 3 runs of 1 configuration, counted from 0 in their order; --seed NAME names what says it",
+    ]
 
 
 def test_a_study_that_minimises_says_the_direction_itself(
