@@ -4,8 +4,9 @@ Read strictly: a row that lacks a field, or has one too many, is an error and no
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ LARGEST_TABLE = 20 * 2**30
 """Bytes of a Parquet file."""
 TABLE_BATCH = 4096
 """Rows of a Parquet file held at once."""
+KEYS_SEEN = 1000
+"""JSON objects whose keys are looked at."""
 SAVED_FOLDER = "a folder of datasets.save_to_disk"
 
 Fields = tuple[str, list[Any]]
@@ -118,6 +121,14 @@ def name_columns(
     if lines:
         raise ConfigError(lines)
     return chosen
+
+
+def list_unread(file: UserFile, table: TextTable, taken: Iterable[str]) -> list[str]:
+    """The columns of a table that are taken for nothing; of JSON lines the keys of the first KEYS_SEEN objects."""
+    names = dict.fromkeys(table.columns)
+    if file.path is not None and file.path.is_file() and ending(file.path.name) == ".jsonl":
+        names |= {key: None for _, row in islice(_objects(file.path), KEYS_SEEN) for key in row}
+    return [name for name in names if name not in set(taken)]
 
 
 def is_blank(value: Any) -> bool:

@@ -111,6 +111,20 @@ def test_files_travel_with_the_other_inputs_and_nodes_are_asked_for_them(tmp_pat
     ]
 
 
+def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
+    """A key that the first object lacks counts too."""
+    rows = [{**row, "negative_1": "a lamp", "negative_2": "a stone"} for row in ROWS]
+    space = written(tmp_path, {**SPACE, "corpus": "dev.jsonl", "dev": "dev.tsv"}, rows)
+    first, *others = rows
+    objects = [{key: first[key] for key in ("sentence1", "sentence2")}, *others]
+    pd.DataFrame(objects).to_json(tmp_path / "dev.jsonl", orient="records", lines=True)
+    content = (tmp_path / "dev.jsonl").read_text(encoding="utf8").replace(',"score":null,"negative_1":null', "")
+    (tmp_path / "dev.jsonl").write_text(content.replace(',"negative_2":null', ""), encoding="utf8")
+    dev, corpus = describe_files(add_user_files(DataPaths(), space.files))
+    assert dev.endswith("(sentence1=sentence1, sentence2=sentence2, rating=score); not read: negative_1, negative_2")
+    assert "(sent0=sentence1, sent1=sentence2); not read: score, negative_1, negative_2; 20 rows" in corpus
+
+
 def test_two_spaces_may_share_a_file_but_no_name_of_two(tmp_path: Path) -> None:
     first, second = written(tmp_path / "a"), written(tmp_path / "b")
     plan([first, first], None, None, None, DataPaths())
