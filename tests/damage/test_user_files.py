@@ -138,7 +138,7 @@ def test_a_corpus_that_cannot_be_read_to_its_end_is_one_line(name: str, capsys: 
 
 
 COUNTS: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
-    "as it is": ("c.csv", TEXTS.encode(), {}, "(text=body); 60 rows; words: median 7, 99% up to 7, longest 7"),
+    "as it is": ("c.csv", TEXTS.encode(), {}, "; not read: id; 60 rows; words: median 7, 99% up to 7"),
     "empty rows": (
         *("c.csv", TEXTS.replace("the stone by river 3 is old", "").encode(), {"on_empty": "skip"}),
         "; 60 rows; 1 empty, left out; words: ",

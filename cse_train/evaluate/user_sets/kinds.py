@@ -110,6 +110,7 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
         mixed = f"mixed columns: columns={', '.join(file.named)} of {file.name} belong to several kinds of set"
         raise ConfigError(lines or [f"{mixed}; give those of one"])
     name_columns(table, file.named, {}, ())
+    table.require_names()
     have = ", ".join(table.columns)
     give = "; ".join(f"for {kind} {', '.join(set_names(kind))}" for kind in fitting)
     raise ConfigError([f"missing column: {table.place} has {have}; say which is which by columns: {give}"])

@@ -12,7 +12,7 @@ from typing import Any
 
 from cse_train.fields import ConfigError, Json, nearest
 from cse_train.reading import reading, require_size
-from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited
+from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited, require_header
 from cse_train.text.corpora.files import file_hash, join_hash, whole_text
 from cse_train.text.corpora.hub import load_hub_split
 from cse_train.text.corpora.lines import open_text
@@ -38,6 +38,14 @@ class TextTable:
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], Iterator[Fields]]
     """A pass over these columns, row by row, None where a value is absent. ConfigError, one line."""
+    delimited: bool = False
+    """Whether its names are a first line, which may be a row in truth."""
+
+    def require_names(self) -> None:
+        """ConfigError where the first line looks like a row (`require_header`)."""
+        if self.delimited:
+            rows = (values for _, values in self.read(self.columns))
+            require_header(self.columns, rows, Path(self.place))
 
 
 def open_table(file: UserFile) -> TextTable:
@@ -115,6 +123,7 @@ def name_columns(
             taken.add(here)
     absent = [wanted for wanted in needed if wanted not in chosen]
     if absent and not lines:
+        table.require_names()
         give = ", ".join(f"{wanted}: NAME" for wanted in absent)
         have = ", ".join(table.columns)
         lines = [f"missing column: {table.place} has {have}; say which is which by columns: {{{give}}}"]
@@ -165,7 +174,7 @@ def _open_delimited(path: Path, quotes: bool) -> TextTable:
             if fields:
                 yield f"line {number}", [fields[place] or None for place in places]
 
-    return TextTable(str(path), columns, read)
+    return TextTable(str(path), columns, read, delimited=True)
 
 
 def _open_json_lines(path: Path) -> TextTable:

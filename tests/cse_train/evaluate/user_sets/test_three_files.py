@@ -183,7 +183,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "no such document": ("qrels/test.tsv", "query-id\tcorpus-id\nq1\td99\n", "unknown ID: .*d99 is not in corpus"),
     "no such query": ("qrels/test.tsv", "query-id\tcorpus-id\nx\td1\n", "unknown ID: .*x is not in queries.jsonl"),
     "below zero": ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t-1\n", "negative judgement: .*test.tsv"),
-    "no header": ("qrels/test.tsv", "q1\td1\t1\n", "missing column: .*test.tsv has q1, d1, 1; say which is which"),
+    "no header": ("qrels/test.tsv", "q1\td1\t1\n", "no header: .*test.tsv begins with a row, such as 1;"),
     "an ID twice": ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "ID twice: .*line 2: 1"),
     "no ID": ("corpus.jsonl", '{"_id": null, "text": "a"}\n', "no ID: .*corpus.jsonl, line 1"),
     "no text": ("queries.jsonl", '{"_id": "1", "text": ""}\n', "empty sentence: .*queries.jsonl, line 1"),
