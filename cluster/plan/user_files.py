@@ -127,6 +127,8 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
             ),
         }
         what = counts[open_file.kind]()
+        notes = load_judgements(file).notes() if open_file.kind == "retrieval" else []
+        counted = "".join(f"; {note}" for note in notes)
     taken = ", ".join(f"{wanted}={name}" for wanted, name in columns.items())
     unread = ", ".join(list_unread(file, table, columns.values()) if table else [])
     parts = (f" ({taken})" if taken else "", f"; not read: {unread}" if unread else "", counted)

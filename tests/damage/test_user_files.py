@@ -82,7 +82,7 @@ CONTENTS: dict[str, tuple[str, bytes, str]] = {
     "few of a class": ("d.csv", (LABELS + "a lake,cold\n").encode(), "has 1 of label=cold, and folds need 12"),
     "no class": ("d.csv", LABELS.replace(",wet", ",", 1).encode(), "missing label: "),
     "no answer": ("d.tsv", b"query\tdocument\trelevance\na\tb\t0\n", "nothing to retrieve: "),
-    "below zero": ("d.tsv", b"query\tdocument\trelevance\na\tb\t-1\n", "negative judgement: "),
+    "below zero": ("d.tsv", b"query\tdocument\trelevance\na\tb\t-1\n", "nothing to retrieve: "),
 }
 
 
