@@ -116,7 +116,7 @@ CORPORA: dict[str, tuple[str, bytes, str]] = {
     "UTF-16": ("c.csv", TEXTS.encode("utf-16"), "not UTF-8: "),
     "UTF-16 text": ("c.txt", CORPUS.encode("utf-16"), "not UTF-8: "),
     "a late number": ("c.jsonl", b'{"body": "a"}\n{"body": 7}\n', "body is a int"),
-    "half a letter": ("c.jsonl", b'{"body": "a"}\n{"body": "\\ud800"}\n', "line 2: body has no word"),
+    "half a letter": ("c.jsonl", b'{"body": "a"}\n{"body": "\\ud800"}\n', "half a letter: "),
     "a late list": ("c.jsonl", b'{"body": "a"}\n["b"]\n', "line 2 is no JSON object"),
     "cut gzip": ("c.csv.gz", gzip.compress(TEXTS.encode())[:-9], "truncated data: "),
     "a wrong label": ("c.csv", b"sent0,sent1,label\na,b,neutral\na,b,maybe\n", "line 3 has label=maybe"),

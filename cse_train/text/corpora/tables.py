@@ -153,7 +153,10 @@ def text_of(value: Any, place: str, where: str, column: str) -> str:
             [f"not text: {place}, {where}: {column} is a {kind}; name another column, or correct the row"]
         )
     text = " ".join((value or "").split())
-    if not text or not whole_text(text):
+    if not whole_text(text):
+        line = f"half a letter: {place}, {where}: {column} has one half of a surrogate pair"
+        raise ConfigError([f"{line}, which is no text; correct or remove the row"])
+    if not text:
         raise ConfigError([f"empty sentence: {place}, {where}: {column} has no word; correct or remove the row"])
     return text
 
