@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.config import RunConfig, evaluation_steps
 from cse_train.evaluate.pairs import set_name, split_of, suite_names
 from cse_train.export.lineage import Lineage
@@ -54,8 +53,6 @@ def _sections(parts: Parts, form: str, lineage: Lineage) -> Iterator[str]:
     yield _front_matter(run.method, form)
     yield f"# {run.method} on {_shorten(run.train.encoder)}\n\nSentence embeddings of {parts.encoder.width} numbers."
     yield "## Load\n\n" + _load(parts, form)
-    if isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.mixes_padding:
-        yield f"The padding of a batch reaches the texts of a {parts.config.model_type}: give texts one at a time."
     yield "## Training run\n\n" + _table(_origin(run, lineage))
     yield "## Selection\n\n" + _table(_selection(run, parts.facts, lineage))
     yield "## Scores\n\n" + _scores(parts, lineage)

@@ -107,7 +107,13 @@ def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:
 
 
 def require_saved(parts: Parts) -> None:
-    """ConfigError for an encoder that stands inside another model: no class of transformers loads it alone."""
+    """ConfigError for an encoder that stands inside another model, which no class of transformers loads alone, and for
+    one to whose texts the padding of a batch reaches there: users of the folder would get other embeddings."""
+    if isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.mixes_padding:
+        line = f"not exportable: train.encoder={parts.run.train.encoder}, a {parts.config.model_type}"
+        raise ConfigError(
+            [f"{line}: in transformers the padding of a batch reaches its texts; use cse eval or cse embed"]
+        )
     if isinstance(parts.encoder, AutoModelEncoder) and not parts.encoder.loads_by:
         line = (
             f"not exportable: train.encoder={parts.run.train.encoder}, the encoder inside a {parts.config.model_type}"

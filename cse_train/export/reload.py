@@ -33,27 +33,25 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 Features = dict[str, Any]
 
 
-def reload_folder(folder: Path, pooler: str, prompt: str = "", rows: int = RELOADED_ROWS) -> tuple[Embed, str]:
+def reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
     """How the folder embeds, and by which library: sentence-transformers for its own layout where it is installed.
 
-    Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout.
-    `rows`: texts of a batch.
-    """
+    Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout."""
     if not (folder / "modules.json").exists():
-        return _embed_in_batches(_load_by_transformers(folder, pooler), prompt, rows), _version("transformers")
+        return _embed_in_batches(_load_by_transformers(folder, pooler), prompt), _version("transformers")
     if importlib.util.find_spec(LIBRARY) is None:
-        return _embed_in_batches(_load_by_modules(folder), prompt, rows), _version("transformers")
-    return _load_by_library(folder, rows), _version("sentence-transformers")
+        return _embed_in_batches(_load_by_modules(folder), prompt), _version("transformers")
+    return _load_by_library(folder), _version("sentence-transformers")
 
 
-def _load_by_library(folder: Path, rows: int) -> Embed:
+def _load_by_library(folder: Path) -> Embed:
     from sentence_transformers import SentenceTransformer
 
     with reading("not exportable: sentence-transformers cannot read it back", folder.name, READ_BACK_ADVICE):
         model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True, local_files_only=True)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        vectors = model.encode(list(texts), batch_size=rows, show_progress_bar=False, convert_to_numpy=True)
+        vectors = model.encode(list(texts), batch_size=RELOADED_ROWS, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, dtype=np.float64)
 
     return embed
@@ -130,13 +128,13 @@ def _pool(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
     return (token_NLH * mask_NL1).sum(1) / mask_NL1.sum(1)
 
 
-def _embed_in_batches(embed: Callable[[Sequence[str]], Tensor], prompt: str, rows: int) -> Embed:
+def _embed_in_batches(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
     """By batches of similar length, in the order given, each text behind the prompt."""
 
     def all_of(texts: Sequence[str]) -> np.ndarray:
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         with torch.inference_mode():
-            chunks = [order[at : at + rows] for at in range(0, len(order), rows)]
+            chunks = [order[at : at + RELOADED_ROWS] for at in range(0, len(order), RELOADED_ROWS)]
             vectors = np.concatenate([embed([prompt + texts[at] for at in some]).double().numpy() for some in chunks])
         return vectors[np.argsort(order)]
 

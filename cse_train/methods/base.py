@@ -109,8 +109,10 @@ class Method(nn.Module, Generic[C]):
 
     @classmethod
     def columns(cls, config: C) -> tuple[str, ...]:
-        """The text columns that it needs; () where every text of a row counts."""
-        return ("text",)
+        """The text columns that it needs, () where every text of a row counts: those of `text_columns` of the settings,
+        or the sentences."""
+        said = config.text_columns()
+        return ("text",) if said is None else said
 
     @classmethod
     def lower_case(cls, config: C) -> bool:

@@ -25,7 +25,6 @@ from cse_train.methods.options.d2cse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"
@@ -66,11 +65,6 @@ class D2CSE(Method[Config]):
 
     TRAINING_ONLY = ("head.", "discriminator.")
     """What finds replaced tokens, beside the prompted encoder."""
-
-    @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """The text columns that this configuration reads."""
-        return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:

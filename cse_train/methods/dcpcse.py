@@ -23,7 +23,6 @@ from cse_train.methods.options.dcpcse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"
@@ -56,11 +55,6 @@ class DCPCSE(Method[Config]):
 
     TRAINING_ONLY = ("head.", "steps")
     """The masked-LM head and the step that its weight decays with."""
-
-    @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """The text columns that this configuration reads."""
-        return {"unsupervised": ("text",), "pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}[config.objective]
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:

@@ -31,7 +31,6 @@ from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.edits import Edit, Vocabulary, count_edited, edit
 from cse_train.text.tokens import TokenStore
 
@@ -94,11 +93,6 @@ class DiffCSE(Method[Config]):
     """Encoder and pooler; in training also the task's discriminator and the frozen generator."""
 
     TRAINING_ONLY = ("generator.", "discriminator.")
-
-    @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """The text columns that this configuration reads."""
-        return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:

@@ -29,11 +29,6 @@ class Flow(FrozenEncoder, Method[Config]):
     after: Glow
 
     @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """None in particular: every text of a row counts."""
-        return ()
-
-    @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
         """The store as it is. ConfigError for fewer texts than dimensions, whose density has no maximum."""
         texts = store.rows * len(store.columns)

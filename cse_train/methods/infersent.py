@@ -22,18 +22,13 @@ from cse_train.losses.siamese import classification, product_features
 from cse_train.methods import sbert
 from cse_train.methods.base import Batch, Method, StepOutput
 from cse_train.methods.options.infersent import Config as Config
-from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS
+from cse_train.text.corpora.files import NLI_LABELS
 
 
 class InferSent(Method[Config]):
     """Word vectors, BiLSTM and, in training, the classifier."""
 
     TRAINING_ONLY = ("classifier.",)
-
-    @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """Premise, hypothesis and label."""
-        return LABELLED_COLUMNS
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> sbert.Collate:

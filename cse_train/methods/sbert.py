@@ -17,7 +17,7 @@ from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
+from cse_train.text.corpora.files import NLI_LABELS
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,6 @@ class SBERT(Method[Config]):
 
     TRAINING_ONLY = ("classifier.",)
     """W_t: test time compares embeddings by their cosine."""
-
-    @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """The text columns that this configuration reads."""
-        return PAIR_COLUMNS if config.objective == "triplets" else LABELLED_COLUMNS
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:

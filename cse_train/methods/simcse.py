@@ -26,7 +26,6 @@ from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment
-from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.masking import BLANK
 from cse_train.text.synonyms import Synonyms, wordnet_folder
 from cse_train.text.tokens import TokenStore
@@ -87,11 +86,6 @@ class SimCSE(Method[Config]):
 
     TRAINING_ONLY = ("second_", "generator.", "head.")
     """The encoder of view 2, the frozen generator and the masked-LM head: test time uses the first encoder alone."""
-
-    @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """The text columns that this configuration reads."""
-        return {"pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}.get(config.objective, ("text",))
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:

@@ -25,11 +25,6 @@ class Whitening(FrozenEncoder, Method[Config]):
     after: Whitener
 
     @classmethod
-    def columns(cls, config: Config) -> tuple[str, ...]:
-        """None in particular: every text of a row counts."""
-        return ()
-
-    @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Callable[[Share], Batch]:
         """All texts of the rows in one pack."""
         pad_id = tokenizer.pad_token_id or 0

@@ -59,6 +59,13 @@ class Options:
         """Name of an option -> content hash of what the method reads beside encoder and corpus."""
         return {}
 
+    def text_columns(self) -> tuple[str, ...] | None:
+        """The text columns that the method needs, () where every text of a row counts; None where its class says it.
+
+        What stands here is checked before a sweep begins, and what stands there when a run does.
+        """
+        return None
+
     def rank_dependent(self) -> bool:
         """Whether the world size changes the result."""
         return False

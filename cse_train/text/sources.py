@@ -1,5 +1,6 @@
 """Where training text comes from. A source is opened cheaply: its hash is known before its rows are read."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from cse_train.text.corpora import generated
 from cse_train.text.corpora.files import (
     LABELLED_COLUMNS,
     PAIR_COLUMNS,
+    TEXTS_ALONE,
     Source,
     file_hash,
     file_source,
@@ -51,6 +53,21 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
         hint = nearest(corpus, CORPUS_NAMES)
         raise ConfigError([f"unknown corpus: train.corpus={corpus}; {hint}"])
     return openers[corpus]()
+
+
+def wrong_columns(corpus: str, have: Sequence[str], method: str, wanted: Sequence[str]) -> str:
+    """A line for a corpus without the columns that a method reads with its options, and for one with labels of pairs
+    that it would train on alike; empty where all is well."""
+    absent = [name for name in wanted if name not in have]
+    if absent:
+        line = f"wrong columns: train.corpus={corpus} has {', '.join(have)}"
+        line = f"{line}; method={method} reads {', '.join(wanted)} with these options"
+        named = ", ".join(f"{name}: NAME" for name in wanted)
+        return f"{line}; name them by columns: {{{named}}}, or give another file or other options"
+    if tuple(wanted) == PAIR_COLUMNS[:2] and tuple(have) == LABELLED_COLUMNS:
+        line = f"labels unread: train.corpus={corpus} has {have[-1]}, and method={method} makes one of each pair"
+        return f"{line} with these options; give a file of entailments, or name the texts alone: {TEXTS_ALONE}"
+    return ""
 
 
 def rows_of(corpus: str, paths: DataPaths) -> int:

@@ -15,7 +15,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Batch, Collate, Share
 from cse_train.methods.loading import load_method
-from cse_train.text.sources import add_prompt, lower_cased, open_source
+from cse_train.text.sources import add_prompt, lower_cased, open_source, wrong_columns
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)
@@ -150,8 +150,6 @@ def words_of(column: TokenColumn) -> np.ndarray:
 def columns_checked(run: RunConfig, source: Any) -> Any:
     """The source, when it has the columns that the method reads; raises ConfigError else."""
     wanted = load_method(run.method).columns(run.options)
-    if not set(wanted) <= set(source.columns):
-        line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
-        line = f"{line}; method={run.method} reads {', '.join(wanted)} with these options"
-        raise ConfigError([f"{line}; give a file with this header"])
+    if line := wrong_columns(run.train.corpus, source.columns, run.method, wanted):
+        raise ConfigError([line])
     return source

@@ -10,12 +10,16 @@ from cse_train.evaluate.models.word_vectors import word_vectors_file
 from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import ConfigError, Scalar
 from cse_train.text import vector_files
+from cse_train.text.sources import wrong_columns
 from search_spaces.cells import ENCODER, ResolvedSpace
+from search_spaces.identity.method_code import own_digest
 from search_spaces.identity.published_corpora import source_of
-from search_spaces.identity.signature import Identity, identity
+from search_spaces.identity.signature import Identity, corpus_columns, identity
 from search_spaces.paper import Evaluated
 
 NO_ENCODER = "missing encoder: "
+SINGLE_TEXTS = ("text",)
+"""What a released method reads whose settings say nothing (`Method.columns`)."""
 STANDARD = ("wiki", "documents", "nli", "target:")
 """Beginnings of the corpora that any `--data` folder is expected to hold."""
 
@@ -75,7 +79,18 @@ class Inputs:
             standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD) else ("dev",)
             assumed = [lack for lack in missing if lack.part in standard and lack.line.startswith("missing data")]
         self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
+        if "corpus" not in absent and (line := self._wrong_columns(run)):
+            missing.append(Missing("corpus", line))
         return hashes, [lack for lack in missing if lack not in assumed], not absent
+
+    def _wrong_columns(self, run: RunConfig) -> str:
+        """Why a corpus that is there cannot be trained on with the run's options; empty where it can, and where only
+        the method's own class knows."""
+        said = run.options.text_columns()
+        if run.options.SHARED is not None or (said is None and own_digest(run.method)):
+            return ""
+        wanted = SINGLE_TEXTS if said is None else said
+        return wrong_columns(run.train.corpus, corpus_columns(run, self.paths), run.method, wanted)
 
     def assumed_of(self, run: RunConfig) -> Identity:
         """The run's identity with placeholders for what is absent, which is not noted."""

@@ -296,9 +296,16 @@ def _stamps(paths: DataPaths) -> Stamps:
     return tuple(stamp(path) if path.exists() else None for path in paths.inputs())
 
 
+def corpus_columns(run: RunConfig, paths: DataPaths) -> tuple[str, ...]:
+    """The columns of a run's corpus. ConfigError for one that is not at hand."""
+    return _corpus(run.train.corpus, paths, _stamps(paths))[1:]
+
+
 @functools.cache
-def _corpus(name: str, paths: DataPaths, _files: Stamps) -> tuple[str]:
-    return (open_source(name, paths).content_hash,)
+def _corpus(name: str, paths: DataPaths, _files: Stamps) -> tuple[str, ...]:
+    """The content hash of a corpus, and its columns behind it."""
+    source = open_source(name, paths)
+    return (source.content_hash, *source.columns)
 
 
 @functools.cache

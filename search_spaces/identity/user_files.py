@@ -14,7 +14,7 @@ from cse_train.evaluate.user_sets.three_files import is_three_files
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.survey import Survey, survey_source
-from cse_train.text.corpora.tables import open_table
+from cse_train.text.corpora.tables import list_unread, open_table
 from cse_train.text.corpora.user_text import corpus_columns, is_table, keeps_blanks, survey_file
 from cse_train.text.sources import open_source
 from cse_train.user_files import UserFile, map_files
@@ -108,14 +108,16 @@ def _is_there(file: UserFile) -> bool:
 
 
 def _describe(file: UserFile, paths: DataPaths) -> str:
-    counted = ""
+    counted, table = "", None
     if file.role == "corpus":
-        columns = corpus_columns(file, open_table(file)) if is_table(file) else {}
+        table = open_table(file) if is_table(file) else None
+        columns = corpus_columns(file, table) if table else {}
         what = ", ".join(columns) if columns else "a sentence a line"
         counted = f"; {_tell(survey_file(file), file)}"
     else:
         open_file = open_user_file(file)
-        columns = {} if is_three_files(file) else dict(open_file.columns)
+        table = None if is_three_files(file) else open_file.table
+        columns = dict(open_file.columns) if table else {}
         counts = {
             "ratings": lambda: f"{len(load_pairs(file.name, paths))} rated pairs",
             "labels": lambda: f"{len(load_task(file.name, paths).splits['all'].labels)} labelled sentences",
@@ -125,5 +127,9 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
             ),
         }
         what = counts[open_file.kind]()
+        notes = load_judgements(file).notes() if open_file.kind == "retrieval" else []
+        counted = "".join(f"; {note}" for note in notes)
     taken = ", ".join(f"{wanted}={name}" for wanted, name in columns.items())
-    return f"{file.role} {file.name}: {what} of {file.file}" + (f" ({taken})" if taken else "") + counted
+    unread = ", ".join(list_unread(file, table, columns.values()) if table else [])
+    parts = (f" ({taken})" if taken else "", f"; not read: {unread}" if unread else "", counted)
+    return f"{file.role} {file.name}: {what} of {file.file}" + "".join(parts)

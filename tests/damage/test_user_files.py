@@ -82,7 +82,7 @@ CONTENTS: dict[str, tuple[str, bytes, str]] = {
     "few of a class": ("d.csv", (LABELS + "a lake,cold\n").encode(), "has 1 of label=cold, and folds need 12"),
     "no class": ("d.csv", LABELS.replace(",wet", ",", 1).encode(), "missing label: "),
     "no answer": ("d.tsv", b"query\tdocument\trelevance\na\tb\t0\n", "nothing to retrieve: "),
-    "below zero": ("d.tsv", b"query\tdocument\trelevance\na\tb\t-1\n", "negative judgement: "),
+    "below zero": ("d.tsv", b"query\tdocument\trelevance\na\tb\t-1\n", "nothing to retrieve: "),
 }
 
 
@@ -116,7 +116,7 @@ CORPORA: dict[str, tuple[str, bytes, str]] = {
     "UTF-16": ("c.csv", TEXTS.encode("utf-16"), "not UTF-8: "),
     "UTF-16 text": ("c.txt", CORPUS.encode("utf-16"), "not UTF-8: "),
     "a late number": ("c.jsonl", b'{"body": "a"}\n{"body": 7}\n', "body is a int"),
-    "half a letter": ("c.jsonl", b'{"body": "a"}\n{"body": "\\ud800"}\n', "line 2: body has no word"),
+    "half a letter": ("c.jsonl", b'{"body": "a"}\n{"body": "\\ud800"}\n', "half a letter: "),
     "a late list": ("c.jsonl", b'{"body": "a"}\n["b"]\n', "line 2 is no JSON object"),
     "cut gzip": ("c.csv.gz", gzip.compress(TEXTS.encode())[:-9], "truncated data: "),
     "a wrong label": ("c.csv", b"sent0,sent1,label\na,b,neutral\na,b,maybe\n", "line 3 has label=maybe"),
@@ -138,7 +138,7 @@ def test_a_corpus_that_cannot_be_read_to_its_end_is_one_line(name: str, capsys: 
 
 
 COUNTS: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
-    "as it is": ("c.csv", TEXTS.encode(), {}, "(text=body); 60 rows; words: median 7, 99% up to 7, longest 7"),
+    "as it is": ("c.csv", TEXTS.encode(), {}, "; not read: id; 60 rows; words: median 7, 99% up to 7"),
     "empty rows": (
         *("c.csv", TEXTS.replace("the stone by river 3 is old", "").encode(), {"on_empty": "skip"}),
         "; 60 rows; 1 empty, left out; words: ",

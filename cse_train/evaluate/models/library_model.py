@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from cse_train import distributed
-from cse_train.backbone.folders import files_hash
+from cse_train.backbone.folders import MIXES_PADDING, files_hash
 from cse_train.backbone.prompts import read_prompts
 from cse_train.backbone.refusals import require_bases
 from cse_train.backbone.weight_files import require_safe
@@ -40,7 +40,10 @@ class LibraryModel(TextModel):
     model: Any
 
     def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
-        """As `TextModel.embed`; the library sorts by length itself. Every rank embeds everything."""
+        """As `TextModel.embed`; the library sorts by length itself. Every rank embeds everything.
+
+        Texts that padding would reach go one by one: else the score would depend on the batches.
+        """
         require_texts(texts)
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
@@ -48,13 +51,18 @@ class LibraryModel(TextModel):
             embeddings = self.model.encode(
                 distinct,
                 prompt=self.prompt if prompt is None else prompt,
-                batch_size=EMBEDDED_ROWS,
+                batch_size=1 if _mixes_padding(self.model) else EMBEDDED_ROWS,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
         embeddings_UD = np.asarray(embeddings, dtype=np.float32)
         require_finite(embeddings_UD, self.name, "its weights are damaged, fetch or save the model again")
         return embeddings_UD[[row_of[text] for text in texts]]
+
+
+def _mixes_padding(model: Any) -> bool:
+    configs = (getattr(module, "config", None) for module in model.modules())
+    return any(getattr(config, "model_type", "") in MIXES_PADDING for config in configs)
 
 
 def open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:

@@ -8,11 +8,13 @@ the mean over queries, times 100, of
 - `recall@1`: whether the nearest one answers;
 - `recall@10`: the share of those that answer which are among the ten nearest;
 - `map@100`: the precision at each that answers among the hundred nearest, summed, over as many as answer, 100 at most.
+Judgements are read as trec_eval reads them: what has none and what has one below 0 answers nothing, and an answer that
+is not among the documents counts in the best order and in as many as answer, where no encoder reaches it.
 Shape suffixes: Q queries, C documents, D embedding size, M metrics.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import get_args
 
@@ -57,10 +59,24 @@ class Judgements:
     split: str
     content_hash: str
     """Of texts, judgements and the metric."""
+    unreachable: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    """Query -> the judgements above 0 of answers that are not among the documents."""
+    negative: int = 0
+    """Judgements below 0, which count as 0."""
+
+    def notes(self) -> list[str]:
+        """How many judgements count in a way that a person may not expect, and as what."""
+        lost = sum(map(len, self.unreachable.values()))
+        counts = {
+            "answers that are not among the documents, counted as not found": lost,
+            "judgements below 0, counted as 0": self.negative,
+        }
+        return [f"{what}: {count}" for what, count in counts.items() if count]
 
 
 def load_judgements(file: UserFile) -> Judgements:
-    """What a user's file holds. ConfigError, one line: no such column, a judgement below 0, no query with an answer."""
+    """What a user's file holds. ConfigError, one line: no such column, no number as judgement, no query with an answer
+    among the documents."""
     return _load(file, file_state(file))
 
 
@@ -70,27 +86,36 @@ def _load(file: UserFile, _state: FileState) -> Judgements:
     place, names = open_file.table.place, dict(open_file.columns)
     documents, queries = _Texts(), _Texts()
     judged: dict[int, dict[int, float]] = {}
+    lost: dict[int, dict[str | None, float]] = {}
+    negative = 0
     for where, values in open_file.table.read(list(names.values())):
         row = dict(zip(names, values, strict=True))
-        document = documents.add(text_of(row["document"], place, where, names["document"]), row.get("document_id"))
+        text, key = row["document"], row.get("document_id")
+        if is_known := text is not None or key is None:
+            document = documents.add(text_of(text, place, where, names["document"]), key)
         if row["query"] is None or not str(row["query"]).strip():
             continue
         query = text_of(row["query"], place, where, names["query"])
         worth = number_of(row["relevance"], place, where, names["relevance"]) if "relevance" in row else 1.0
-        if worth < 0:
-            raise ConfigError([f"negative judgement: {place}, {where}: {worth:g}; give 0 for what does not answer"])
+        negative += worth < 0
         if worth > 0:
-            judged.setdefault(queries.add(query, row.get("query_id")), {})[document] = worth
-    if not judged or len(documents.texts) < 2:
-        what = f"{len(judged)} queries with an answer and {len(documents.texts)} documents"
+            asked = queries.add(query, row.get("query_id"))
+            found = judged.setdefault(asked, {})
+            if is_known:
+                found[document] = worth
+            else:
+                lost.setdefault(asked, {})[key] = worth
+    if not any(judged.values()) or len(documents.texts) < 2:
+        what = f"{sum(map(bool, judged.values()))} queries with an answer and {len(documents.texts)} documents"
+        what += f", and {sum(map(len, lost.values()))} answers that are not among these" if lost else ""
         raise ConfigError([f"nothing to retrieve: {place} has {what}; give a query with an answer and two documents"])
     answers = tuple(judged[query] for query in range(len(judged)))
     alike = [documents.places.get(key) for key in queries.places]
     itself = tuple(None if place in answers[query] else place for query, place in enumerate(alike))
-    content = _hash(file.metric, queries, documents, answers)
-    return Judgements(
-        file.name, tuple(queries.texts), tuple(documents.texts), answers, itself, file.metric, file.role, content
-    )
+    content = _hash(file.metric, queries, documents, answers, lost)
+    every = {query: tuple(worths.values()) for query, worths in lost.items()}
+    texts = tuple(queries.texts), tuple(documents.texts)
+    return Judgements(file.name, *texts, answers, itself, file.metric, file.role, content, every, negative)
 
 
 class _Texts:
@@ -107,12 +132,19 @@ class _Texts:
         return place
 
 
-def _hash(metric: Metric, queries: _Texts, documents: _Texts, answers: Sequence[dict[int, float]]) -> str:
+def _hash(
+    metric: Metric,
+    queries: _Texts,
+    documents: _Texts,
+    answers: Sequence[dict[int, float]],
+    lost: Mapping[int, Mapping[str | None, float]],
+) -> str:
     """Of texts, judgements and the metric; of three files their IDs count beside."""
     keys = list(documents.places)
     parts = [metric, *sorted(keys)]
     for query, place in sorted(queries.places.items()):
         parts += ["query", query, *(part for row, worth in answers[place].items() for part in (keys[row], repr(worth)))]
+        parts += [part for key, worth in lost.get(place, {}).items() for part in ("lost", str(key), repr(worth))]
     if keys != documents.texts:
         named = (texts.texts[place] for texts in (documents, queries) for _, place in sorted(texts.places.items()))
         parts += ["IDs", *named]
@@ -133,18 +165,22 @@ def score_queries(judgements: Judgements, queries_QD: np.ndarray, documents_CD: 
     for first in range(0, len(unit_QD), at_once):
         cosines = round_cosines(unit_QD[first : first + at_once] @ unit_CD.T)
         for query, row in enumerate(cosines, start=first):
-            each.append(_score_query(row, judgements.judged[query], judgements.itself[query]))
+            lost = judgements.unreachable.get(query, ())
+            each.append(_score_query(row, judgements.judged[query], judgements.itself[query], lost))
     return np.array(each)
 
 
-def _score_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None) -> tuple[float, ...]:
+def _score_query(
+    cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None, lost: Sequence[float]
+) -> tuple[float, ...]:
     """The metrics of one query, in the order of RANK_METRICS."""
     gains = np.zeros(len(cosines_C))
     gains[list(answers)] = list(answers.values())
     order = np.lexsort((gains, -cosines_C))
     every = gains[order[order != left_out] if left_out is not None else order]
     ranked = every[:DEPTH]
-    best = np.sort(gains)[::-1][:DEPTH]
+    best = np.sort(np.append(gains, lost))[::-1][:DEPTH]
+    count = len(answers) + len(lost)
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
     ndcg = (ranked @ discounts[: len(ranked)]) / (best @ discounts[: len(best)])
     hits, deep = np.flatnonzero(ranked > 0), np.flatnonzero(every[:MAP_DEPTH] > 0)
@@ -153,8 +189,8 @@ def _score_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int
         float(ndcg),
         1.0 / (1 + hits[0]) if len(hits) else 0.0,
         float(len(hits) > 0 and hits[0] == 0),
-        len(hits) / len(answers),
-        float(precisions.sum()) / min(len(answers), MAP_DEPTH),
+        len(hits) / count,
+        float(precisions.sum()) / min(count, MAP_DEPTH),
     )
 
 

@@ -10,8 +10,8 @@ from cse_train.user_files import Kind, UserFile
 
 USUAL_PAIRS = (
     *(("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sent0", "sent1"), ("sent1", "sent2")),
-    *(("text1", "text2"), ("text_a", "text_b"), ("question1", "question2"), ("premise", "hypothesis")),
-    *(("left", "right"), ("a", "b")),
+    *(("sentence_a", "sentence_b"), ("text1", "text2"), ("text_a", "text_b"), ("question1", "question2")),
+    *(("premise", "hypothesis"), ("left", "right"), ("a", "b")),
 )
 """Names under which files usually have the two texts of a pair."""
 USUAL_COLUMNS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
@@ -31,6 +31,11 @@ USUAL_COLUMNS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
     },
 }
 """Kind -> what is wanted -> names under which files usually have it; the first kind that a file can be counts."""
+SENTENCE_COLUMNS = {name for pair in USUAL_PAIRS for name in pair if len(name) > 1} | {
+    *USUAL_COLUMNS["labels"]["text"],
+    *USUAL_COLUMNS["retrieval"]["document"],
+}
+"""Usual names of columns of text."""
 OPTIONAL = ("relevance",)
 """What may be absent: without it every row is a query with a document that answers it."""
 
@@ -59,6 +64,8 @@ def open_user_file(file: UserFile) -> Opened:
         )
     columns = name_columns(table, file.named, _usual(kind, table), set_names(kind))
     _require_distinct(file, columns)
+    if kind == "labels" and file.kind is None and "text" not in file.named:
+        _require_single(table, columns)
     return Opened(file, kind, table, columns)
 
 
@@ -80,6 +87,14 @@ def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
         wanted[column] = name
 
 
+def _require_single(table: TextTable, columns: Mapping[str, str]) -> None:
+    """ConfigError where a class may be that of two texts, such as a question and a sentence."""
+    pair = [name for name in table.columns if name == columns["text"] or name.lower() in SENTENCE_COLUMNS]
+    if len(pair) > 1:
+        line = f"classes of pairs: {table.place} has {', '.join(pair)} beside {columns['label']}"
+        raise ConfigError([f"{line}; give columns: {{text: NAME}} if the class is that of one text"])
+
+
 def _kind(file: UserFile, table: TextTable) -> Kind:
     fitting = [kind for kind in USUAL_COLUMNS if set(file.named) <= set(USUAL_COLUMNS[kind])]
     for kind in fitting:
@@ -95,6 +110,7 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
         mixed = f"mixed columns: columns={', '.join(file.named)} of {file.name} belong to several kinds of set"
         raise ConfigError(lines or [f"{mixed}; give those of one"])
     name_columns(table, file.named, {}, ())
+    table.require_names()
     have = ", ".join(table.columns)
     give = "; ".join(f"for {kind} {', '.join(set_names(kind))}" for kind in fitting)
     raise ConfigError([f"missing column: {table.place} has {have}; say which is which by columns: {give}"])

@@ -1,6 +1,8 @@
 """Pairs of sentences with a rating each, in a file of the user's own."""
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,22 @@ from cse_train.user_files import UserFile
 
 LEAST_PAIRS = 3
 """Pairs that can be ranked in more than one way or its reverse."""
+MOST_CLASSES = 3
+"""Whole numbers that may be the classes of pairs: of NLI there are two or three, as different sets count them."""
+NO_CLASS = -1
+"""What data sets of Hugging Face write where annotators agree on no class."""
+CLASS_NAMES = re.compile(r"label|gold|class|judge?ment|entail|target|verdict")
+RATING_NAMES = re.compile(r"rating|similar|related|duplicate|paraphrase")
+DISTANCE_NAMES = re.compile(r"distan|dissimilar|unrelated|diverge|differen")
+"""What the name of a column says of its numbers."""
 Rated = tuple[str, str, float]
 
 
 def read_ratings(file: UserFile) -> list[Rated]:
     """The pairs with their ratings, on whatever scale: ranks alone count.
 
-    ConfigError, one line: a set of another kind, a row without a text or a number, ratings that rank nothing.
+    ConfigError, one line: a set of another kind, a row without a text or a number, ratings that rank nothing, and
+    numbers that may be classes or distances where no `kind: ratings` says that the higher one is the nearer pair.
     """
     open_file = open_user_file(file)
     if open_file.kind != "ratings":
@@ -42,7 +53,28 @@ def read_ratings(file: UserFile) -> list[Rated]:
     if all(left == right for left, right, _ in rated):
         line = f"equal texts: {names[0]} and {names[1]} of {place} are the same in all {len(rated)} pairs"
         raise ConfigError([f"{line}, and their cosines rank nothing; name another column or give another file"])
+    if file.kind is None and (doubt := _doubt([rating for _, _, rating in rated], names)):
+        say = "give `kind: ratings` if texts are nearer where it is higher, or a rating by columns: {rating: NAME}"
+        raise ConfigError([f"{doubt} of {place}; {say}"])
     return rated
+
+
+def _doubt(values: Sequence[float], names: Sequence[str]) -> str:
+    """Why numbers may be no ratings, by their values and by the names of both texts and of the numbers; empty where
+    nothing says so.
+
+    Classes are whole numbers, but 0 is entailment in some sets of NLI and contradiction in others.
+    """
+    left, right, column = (name.lower() for name in names)
+    distinct = sorted(set(values))
+    shown = ", ".join(f"{value:g}" for value in distinct[:5]) + (" ..." if len(distinct) > 5 else "")
+    if DISTANCE_NAMES.search(column):
+        return f"distances or ratings: {names[2]}={shown}"
+    few, rated = len(distinct) <= MOST_CLASSES, RATING_NAMES.search(column)
+    named = not rated and (few or CLASS_NAMES.search(column))
+    coded = all(value.is_integer() for value in distinct) and (named or distinct[0] == NO_CLASS)
+    inferred = few and ("premise" in left or "hypothes" in right)
+    return f"classes or ratings: {names[2]}={shown}" if coded or inferred else ""
 
 
 def number_of(value: Any, place: str, where: str, column: str) -> float:

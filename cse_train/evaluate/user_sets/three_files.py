@@ -46,8 +46,8 @@ def is_three_files(file: UserFile) -> bool:
 def open_three_files(file: UserFile) -> TextTable:
     """The three as one table of JOINED_COLUMNS: every document without a query, then every judgement with its texts.
 
-    ConfigError, one line: a file that is absent or has not the columns, and at a row an ID that stands twice, or that
-    the other file lacks.
+    A judgement of a document that the corpus lacks has no document's text. ConfigError, one line: a file that is absent
+    or has not the columns, and at a row an ID that stands twice, or a query that has no text.
     """
     assert file.path is not None
     folder = file.path
@@ -75,11 +75,10 @@ def _rows(
     for where, values in judgements.read(list(named.values())):
         row = dict(zip(named, values, strict=True))
         query, document = str(row["query"]), str(row["document"])
-        for part, known_ids, key in (("queries", queries, query), ("corpus", documents, document)):
-            if key not in known_ids:
-                line = f"unknown ID: {judgements.place}, {where}: {key[:40]} is not in {paths[part].name}"
-                raise ConfigError([f"{line}; correct or remove the row"])
-        texts = {"query": queries[query], "document": documents[document]}
+        if query not in queries:
+            line = f"unknown ID: {judgements.place}, {where}: {query[:40]} is not in {paths['queries'].name}"
+            raise ConfigError([f"{line}; correct or remove the row"])
+        texts = {"query": queries[query], "document": documents.get(document)}
         joined = {"query_id": query, "document_id": document, **texts, "relevance": row.get("relevance", 1)}
         yield f"{judgements.place}, {where}", joined
 

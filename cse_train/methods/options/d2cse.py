@@ -7,6 +7,7 @@ from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
 from cse_train.plugins.options import Options
+from cse_train.text.corpora.files import PAIR_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +69,7 @@ class Config(Options):
         if self.cls_prompt:
             return "method.cls_prompt=True"
         return None if self.framework == "c" else f"method.framework={self.framework}"
+
+    def text_columns(self) -> tuple[str, ...]:
+        """The text columns that these settings read."""
+        return PAIR_COLUMNS if self.objective == "triplets" else ("text",)

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from cse_train.fields import Added, Range
 from cse_train.methods.options import Pooler
 from cse_train.plugins.options import Options
+from cse_train.text.corpora.files import PAIR_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +51,7 @@ class Config(Options):
     def dropout_alone(self) -> str | None:
         """As SimCSE's; prompts drop out at the encoder's own rate."""
         return "method.objective=unsupervised" if self.objective == "unsupervised" else None
+
+    def text_columns(self) -> tuple[str, ...]:
+        """The text columns that these settings read."""
+        return {"unsupervised": ("text",), "pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}[self.objective]

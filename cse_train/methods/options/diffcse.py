@@ -7,6 +7,7 @@ from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
 from cse_train.plugins.options import Options
+from cse_train.text.corpora.files import PAIR_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +77,7 @@ def has_generator(config: Config) -> bool:
     """Whether anything is filled: deletion and masked-LM need no generator."""
     fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
     return fills and config.operator != "delete"
+
+    def text_columns(self) -> tuple[str, ...]:
+        """The text columns that these settings read."""
+        return PAIR_COLUMNS if self.objective == "triplets" else ("text",)

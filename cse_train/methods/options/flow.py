@@ -38,3 +38,7 @@ class Config(Options):
     def version(self) -> int:
         """1 where nothing is as released: the encoder is still, and all texts count alike."""
         return 1 if (self.encoder_dropout, self.loss, self.first_batch) == (False, "mean", "all") else self.VERSION
+
+    def text_columns(self) -> tuple[str, ...]:
+        """None in particular: every text of a row counts."""
+        return ()

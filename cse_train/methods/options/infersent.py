@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 from cse_train.plugins.options import Options
+from cse_train.text.corpora.files import LABELLED_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,3 +26,7 @@ class Config(Options):
     """Units of each of the classifier's two inner layers."""
     activation: Literal["none", "tanh"] = "none"
     """What follows an inner layer: nothing (released default), tanh (released --nonlinear_fc)."""
+
+    def text_columns(self) -> tuple[str, ...]:
+        """Premise, hypothesis and label."""
+        return LABELLED_COLUMNS

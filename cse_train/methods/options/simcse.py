@@ -7,6 +7,7 @@ from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
 from cse_train.plugins.options import Options
+from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.synonyms import wordnet_folder, wordnet_hash
 
 
@@ -68,3 +69,7 @@ class Config(Options):
     def both_ends(self) -> str | None:
         """The setting that edits what stands between the special tokens of both ends."""
         return None if self.augmentation == "none" else f"method.augmentation={self.augmentation}"
+
+    def text_columns(self) -> tuple[str, ...]:
+        """The text columns that these settings read."""
+        return {"pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}.get(self.objective, ("text",))

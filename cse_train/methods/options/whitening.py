@@ -23,3 +23,7 @@ class Config(Options):
     """Directions of the largest variances that are kept (the paper's k); null keeps all."""
     scale: bool = True
     """Rotate and scale to unit covariance; false takes off the mean alone, and keeps all dimensions."""
+
+    def text_columns(self) -> tuple[str, ...]:
+        """None in particular: every text of a row counts."""
+        return ()

@@ -5,8 +5,9 @@ the tab that it has. Blanks before a field are no part of it, so quotes after `,
 """
 
 import csv
-from collections.abc import Iterator
-from itertools import chain
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ from cse_train.user_files import ending
 
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 """Ending -> what may part its fields, the usual one first."""
+NAME_WORDS, NAME_CHARACTERS = 4, 60
+"""The most that the name of a column has."""
+ROWS_COMPARED = 1000
+"""Rows that a first line is compared with."""
+SENTENCE_END = re.compile(r"\s.*[.!?]$|[\u3002\uff01\uff1f]$", re.DOTALL)
 csv.field_size_limit(LINE_CHARACTERS)  # of the whole process; Python's own 131,072 refuses long documents
 
 
@@ -54,6 +60,39 @@ def header_of(names: list[str], path: Path) -> list[str]:
     if twice:
         raise ConfigError([f"wrong header: {path} has {twice[0] or 'a column without a name'} twice; name each once"])
     return header
+
+
+def require_header(names: Sequence[str], rows: Iterable[Sequence[str | None]], path: Path) -> None:
+    """ConfigError where the first line looks like one of the rows behind it: by a number, by a sentence, by a value
+    that its column has again, or by several words that all stand in its column."""
+    columns = [set[str]() for _ in names]
+    for fields in islice(rows, ROWS_COMPARED):
+        for column, field in zip(columns, fields, strict=False):
+            column.add((field or "").strip())
+    if first := next((name for name, column in zip(names, columns, strict=True) if _is_value(name, column)), None):
+        line = f"no header: {path} begins with a row, such as {first[:40]}"
+        count = "its column" if len(names) == 1 else f"its {len(names)} columns"
+        raise ConfigError([f"{line}; put a line with the names of {count} in front"])
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, as Python writes it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_value(name: str, column: set[str]) -> bool:
+    words = name.lower().split()
+    if not words:
+        return False
+    if len(words) > NAME_WORDS or len(name) > NAME_CHARACTERS or SENTENCE_END.search(name) or is_number(name):
+        return True
+    return name in column or (
+        len(words) > 1 and set(words) <= {word for text in column for word in text.lower().split()}
+    )
 
 
 def _delimiter(path: Path, header: str, quotes: bool) -> str:

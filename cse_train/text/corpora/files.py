@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.delimited import DELIMITERS, is_delimited, read_delimited
+from cse_train.text.corpora.delimited import DELIMITERS, is_delimited, read_delimited, require_header
 from cse_train.text.corpora.lines import open_text
 from cse_train.user_files import ending
 
@@ -23,6 +23,8 @@ LABELLED_COLUMNS = ("sent0", "sent1", "label")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_LABEL = "-"
 """What SNLI writes where its annotators do not agree; such a pair is left out, as the task does."""
+TEXTS_ALONE = "columns: {sent0: NAME, sent1: NAME}"
+"""What leaves labels unread."""
 CHUNK_CHARACTERS = 1_000_000
 
 
@@ -37,10 +39,11 @@ class Source:
     rows: Callable[[], Iterator[Row]]
 
 
-def file_source(corpus: str, path: Path) -> Source:
+def file_source(corpus: str, path: Path, *, named: bool = False) -> Source:
     """Plain text is one column; .csv and .tsv have a header and one to three columns, read by position.
 
-    .jsonl has one JSON object a line, whose `text` is the one column.
+    .jsonl has one JSON object a line, whose `text` is the one column. ConfigError for a table without a header, unless
+    a person has `named` what looks like none.
     """
     suffix, digest = ending(path.name), file_hash(path)
     if suffix == ".jsonl":
@@ -48,6 +51,9 @@ def file_source(corpus: str, path: Path) -> Source:
     if not is_delimited(path):
         return Source(corpus, ("text",), join_hash("text", digest), lambda: _text_rows(path))
     columns = _csv_columns(path)
+    if not named:
+        rows = (fields for _, fields in read_delimited(path))
+        require_header(next(rows), rows, path)
     kind = f"csv{DELIMITERS[suffix][0]}{','.join(columns)}"
     return Source(corpus, columns, join_hash(kind, digest), lambda: _csv_rows(path, columns))
 
@@ -151,14 +157,19 @@ def _csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
             widths = f"line {number} has {len(fields)} fields, the header {width}"
             raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
         row = tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
-        row = (*row[:-1], row[-1].strip()) if labelled else row
-        if fields and (not labelled or has_label(row[-1], path, number)):
+        label = read_label(row[-1], path, number) if fields and labelled else None
+        if label:
+            yield (*row[:-1], label)
+        elif fields and not labelled:
             yield row
 
 
-def has_label(label: str, path: Path, line: int) -> bool:
-    """Whether a pair has a label; ConfigError for what is none."""
+def read_label(value: str, path: Path, line: int) -> str | None:
+    """The label of a pair in small letters; None where it has none. ConfigError for what is no label, as numbers are:
+    0 is entailment in some sets and contradiction in others."""
+    label = value.strip().lower()
     if label not in (*NLI_LABELS, NO_LABEL):
-        reason = f"line {line} has label={label}"
-        raise ConfigError([f"wrong row: {path} {reason}; give {', '.join(NLI_LABELS)}, or {NO_LABEL} for none"])
-    return label != NO_LABEL
+        reason = f"line {line} has label={value[:40]}"
+        give = f"give {', '.join(NLI_LABELS)}, or {NO_LABEL} for none"
+        raise ConfigError([f"wrong row: {path} {reason}; {give}, or name the texts alone: {TEXTS_ALONE}"])
+    return label if label != NO_LABEL else None

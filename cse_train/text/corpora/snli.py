@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, has_label, join_hash
+from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, join_hash, read_label
 from cse_train.text.corpora.lines import open_text
 
 SNLI_FILES = ("s1", "s2", "labels")
@@ -37,5 +37,5 @@ def _snli_rows(files: list[Path]) -> Iterator[Row]:
         counts = ", ".join(f"{path.name} {len(column)}" for path, column in zip(files, columns, strict=True))
         raise ConfigError([f"lines do not match: {files[0].parent} has {counts}; fetch it again"])
     for number, row in enumerate(zip(*columns, strict=True), 1):
-        if has_label(row[2], files[2], number):
-            yield row
+        if label := read_label(row[2], files[2], number):
+            yield (*row[:2], label)

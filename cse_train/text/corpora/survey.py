@@ -3,12 +3,14 @@
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.delimited import is_number
+from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, NO_LABEL, Row, Source
 
 MIDDLE_AND_MOST = (0.5, 0.99)
 """Shares of the texts whose most words are told."""
@@ -30,11 +32,17 @@ class Survey:
 
 
 def survey_source(source: Source) -> Survey:
-    """One pass over the rows, 8 bytes of memory for each. Raises ConfigError as the rows do."""
+    """One pass over the rows, 8 bytes of memory for each. Raises ConfigError as the rows do, and for numbers and labels
+    in place of texts."""
     rows = empty = first_empty = 0
     hashes, lengths = array("q"), Counter[int]()
+    coded: Sequence[int] = range(len(source.columns) - (source.columns == LABELLED_COLUMNS))
+    codes = dict[int, str]()
     for rows, row in enumerate(source.rows(), 1):
         counts = [len(text.split()) for text in _texts(row, source.columns)]
+        if coded:
+            coded = [place for place in coded if _is_code(row[place].strip())]
+            codes = {place: codes.get(place) or row[place].strip() for place in coded}
         if all(counts):
             hashes.append(hash(row))
             for count in counts:
@@ -42,7 +50,15 @@ def survey_source(source: Source) -> Survey:
         else:
             empty, first_empty = empty + 1, first_empty or rows
     duplicates = len(hashes) - len(np.unique(np.frombuffer(hashes, dtype=np.int64)))
+    if shown := next((f"{source.columns[place]}={text[:40]}" for place, text in codes.items() if text), None):
+        line = f"no texts: train.corpus={source.name} has numbers or labels alone as {shown}"
+        raise ConfigError([f"{line}; name the columns of texts, as columns: {{sent0: NAME, sent1: NAME}}"])
     return Survey(rows, empty, first_empty, duplicates, _most_words(lengths))
+
+
+def _is_code(text: str) -> bool:
+    """Whether a value says nothing of a column of texts: a number, a label of NLI, or none."""
+    return not text or is_number(text) or text.lower() in (*NLI_LABELS, NO_LABEL)
 
 
 def _most_words(lengths: Counter[int]) -> tuple[int, int, int]:

@@ -4,14 +4,15 @@ Read strictly: a row that lacks a field, or has one too many, is an error and no
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cse_train.fields import ConfigError, Json, nearest
 from cse_train.reading import reading, require_size
-from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited
+from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited, require_header
 from cse_train.text.corpora.files import file_hash, join_hash, whole_text
 from cse_train.text.corpora.hub import load_hub_split
 from cse_train.text.corpora.lines import open_text
@@ -21,6 +22,8 @@ LARGEST_TABLE = 20 * 2**30
 """Bytes of a Parquet file."""
 TABLE_BATCH = 4096
 """Rows of a Parquet file held at once."""
+KEYS_SEEN = 1000
+"""JSON objects whose keys are looked at."""
 SAVED_FOLDER = "a folder of datasets.save_to_disk"
 
 Fields = tuple[str, list[Any]]
@@ -35,6 +38,14 @@ class TextTable:
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], Iterator[Fields]]
     """A pass over these columns, row by row, None where a value is absent. ConfigError, one line."""
+    delimited: bool = False
+    """Whether its names are a first line, which may be a row in truth."""
+
+    def require_names(self) -> None:
+        """ConfigError where the first line looks like a row (`require_header`)."""
+        if self.delimited:
+            rows = (values for _, values in self.read(self.columns))
+            require_header(self.columns, rows, Path(self.place))
 
 
 def open_table(file: UserFile) -> TextTable:
@@ -112,12 +123,21 @@ def name_columns(
             taken.add(here)
     absent = [wanted for wanted in needed if wanted not in chosen]
     if absent and not lines:
+        table.require_names()
         give = ", ".join(f"{wanted}: NAME" for wanted in absent)
         have = ", ".join(table.columns)
         lines = [f"missing column: {table.place} has {have}; say which is which by columns: {{{give}}}"]
     if lines:
         raise ConfigError(lines)
     return chosen
+
+
+def list_unread(file: UserFile, table: TextTable, taken: Iterable[str]) -> list[str]:
+    """The columns of a table that are taken for nothing; of JSON lines the keys of the first KEYS_SEEN objects."""
+    names = dict.fromkeys(table.columns)
+    if file.path is not None and file.path.is_file() and ending(file.path.name) == ".jsonl":
+        names |= {key: None for _, row in islice(_objects(file.path), KEYS_SEEN) for key in row}
+    return [name for name in names if name not in set(taken)]
 
 
 def is_blank(value: Any) -> bool:
@@ -133,7 +153,10 @@ def text_of(value: Any, place: str, where: str, column: str) -> str:
             [f"not text: {place}, {where}: {column} is a {kind}; name another column, or correct the row"]
         )
     text = " ".join((value or "").split())
-    if not text or not whole_text(text):
+    if not whole_text(text):
+        line = f"half a letter: {place}, {where}: {column} has one half of a surrogate pair"
+        raise ConfigError([f"{line}, which is no text; correct or remove the row"])
+    if not text:
         raise ConfigError([f"empty sentence: {place}, {where}: {column} has no word; correct or remove the row"])
     return text
 
@@ -154,7 +177,7 @@ def _open_delimited(path: Path, quotes: bool) -> TextTable:
             if fields:
                 yield f"line {number}", [fields[place] or None for place in places]
 
-    return TextTable(str(path), columns, read)
+    return TextTable(str(path), columns, read, delimited=True)
 
 
 def _open_json_lines(path: Path) -> TextTable:

@@ -13,8 +13,8 @@ from cse_train.text.corpora.files import (
     Row,
     Source,
     file_source,
-    has_label,
     join_hash,
+    read_label,
 )
 from cse_train.text.corpora.lines import open_text
 from cse_train.text.corpora.survey import Survey, leave_out_duplicates, leave_out_empty, survey_source
@@ -99,7 +99,7 @@ def _open(file: UserFile, *, lenient: bool) -> Source:
     table = open_table(file)
     columns = corpus_columns(file, table)
     if file.path is not None and _is_plain(file, table, columns) and not (lenient and not is_delimited(file.path)):
-        return file_source(file.name, file.path)
+        return file_source(file.name, file.path, named=bool(file.columns))
     digest = _hash(file, file_state(file), tuple(columns.values()))
     return Source(file.name, tuple(columns), digest, lambda: _rows(table, columns, lenient))
 
@@ -114,7 +114,8 @@ def reads_by_name(file: UserFile) -> bool:
         columns = corpus_columns(file, table)
     except ConfigError:
         return False
-    return tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
+    other = columns.get("label", "label") != "label"  # by its place it would be a hard negative
+    return other or tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
 
 
 def is_table(file: UserFile) -> bool:
@@ -139,6 +140,7 @@ def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
         return {name: named[name] for name in shape}
     usual = name_columns(table, {}, USUAL_TEXT_COLUMNS, ())
     if len(table.columns) == 1:
+        table.require_names()
         return {"text": table.columns[0]}
     shape = next((shape for shape in TEXT_SHAPES if set(shape) <= set(usual)), None)
     if shape is None:
@@ -169,14 +171,15 @@ def _rows(table: TextTable, columns: dict[str, str], lenient: bool) -> Iterator[
     """A text keeps its words and loses its line breaks; a pair without a label is left out."""
     names = [name for wanted, name in columns.items() if wanted != "label"]
     for where, values in table.read(list(columns.values())):
-        labels = tuple("-" if label is None else str(label) for label in values[len(names) :])
-        if labels and not has_label(labels[0], Path(table.place), int(where.split()[-1])):
+        said = ["-" if label is None else str(label) for label in values[len(names) :]]
+        labels = [read_label(label, Path(table.place), int(where.split()[-1])) for label in said]
+        if None in labels:
             continue
         texts = [
             "" if lenient and is_blank(value) else text_of(value, table.place, where, name)
             for name, value in zip(names, values, strict=False)
         ]
-        yield (*texts, *labels)
+        yield (*texts, *filter(None, labels))
 
 
 @lru_cache(maxsize=64)

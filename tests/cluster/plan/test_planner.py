@@ -14,7 +14,9 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space, load_spaces
 from search_spaces.identity import signature as signatures
 
-HASHES = {"_backbone": lambda name: (f"e:{name}", "t"), "_corpus": lambda *a: ("c",), "_dev": lambda *a: ("d",)}
+CORPUS = ("c", "text", "sent0", "sent1", "hard_neg", "label")
+"""A hash, and every column that a method may need."""
+HASHES = {"_backbone": lambda name: (f"e:{name}", "t"), "_corpus": lambda *a: CORPUS, "_dev": lambda *a: ("d",)}
 
 
 @pytest.fixture

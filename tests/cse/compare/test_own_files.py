@@ -42,10 +42,10 @@ FORMS: dict[str, Callable[[Path], None]] = {
     "shop.csv": lambda file: as_text(file, ";", "utf-8-sig"),
     "shop.tsv": lambda file: as_text(file, "\t", "utf8", "text1 text2 similarity"),
     "shop.csv.gz": lambda file: as_text(file, ", ", "utf8"),
-    "shop.jsonl": lambda file: pd.DataFrame(ROWS, columns=["a", "b", "gold"]).to_json(
+    "shop.jsonl": lambda file: pd.DataFrame(ROWS, columns=["a", "b", "grade"]).to_json(
         file, orient="records", lines=True
     ),
-    "shop.parquet": lambda file: pd.DataFrame(ROWS, columns=["premise", "hypothesis", "label"]).to_parquet(file),
+    "shop.parquet": lambda file: pd.DataFrame(ROWS, columns=["premise", "hypothesis", "score"]).to_parquet(file),
 }
 
 

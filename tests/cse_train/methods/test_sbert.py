@@ -89,6 +89,7 @@ def test_a_corpus_without_labels_is_one_line(tiny_settings, triplets_file: Path)
         Batches.open(run, DataPaths(train_file=triplets_file), load_backbone(run.train.encoder))
     assert told.value.problems == [
         "wrong columns: train.corpus=file has sent0, sent1, hard_neg; "
-        "method=sbert reads sent0, sent1, label with these options; give a file with this header"
+        "method=sbert reads sent0, sent1, label with these options; "
+        "name them by columns: {sent0: NAME, sent1: NAME, label: NAME}, or give another file or other options"
     ]
     assert load_method("sbert").columns(sbert.Config(objective="triplets"))[2] == "hard_neg"

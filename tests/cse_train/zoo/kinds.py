@@ -72,6 +72,10 @@ LAYERED = {**SLIDING, "layer_types": ["sliding_attention", "full_attention"]}
 LOCAL = {"global_attn_every_n_layers": 2, "local_attention": 16}
 HF = r"^not exportable: format=hf, .*AutoModel reads a \w+ as an encoder-decoder; use --format sentence-transformers$"
 INSIDE = r"^not exportable: .*, the encoder inside a \w+, has no class of its own in transformers; use cse eval or "
+PADDED = (
+    r"^not exportable: .*, a \w+: in transformers the padding of a batch reaches its texts; use cse eval or cse embed$"
+)
+PADDED_ONLY = {"hf": PADDED, "modules": PADDED}
 INSIDE_ONLY = {"hf": INSIDE, "modules": INSIDE}
 CAUSAL = {"first": False}
 STILL = {"noise": False}
@@ -113,15 +117,15 @@ KINDS: dict[str, Kind] = {
     "data2vec-text": Kind("data2vec-text", "roberta", BEHIND),
     "roberta-prelayernorm": Kind("roberta-prelayernorm", "roberta", BEHIND),
     "ibert": Kind("ibert", "roberta", BEHIND),
-    "convbert": Kind("convbert", "bert", {"embedding_size": 32, "conv_kernel_size": 3}),
+    "convbert": Kind("convbert", "bert", {"embedding_size": 32, "conv_kernel_size": 3}, **PADDED_ONLY),
     "big_bird": Kind("big_bird", "xlm-roberta"),
     "longformer": Kind("longformer", "roberta", {**BEHIND, "attention_window": 8}),
-    "fnet": Kind("fnet", "unigram-bert"),
+    "fnet": Kind("fnet", "unigram-bert", **PADDED_ONLY),
     "funnel": Kind("funnel", "bert", FUNNEL, made=FunnelModel, refused=".* another length or width "),
     "nystromformer": Kind("nystromformer", "unigram-bert", {"num_landmarks": 8}, refused="^no encoder of texts: "),
-    "yoso": Kind("yoso", "roberta", {"use_expectation": True}),
+    "yoso": Kind("yoso", "roberta", {"use_expectation": True}, **PADDED_ONLY),
     "megatron-bert": Kind("megatron-bert", "bert"),
-    "mobilebert": Kind("mobilebert", "bert", {"embedding_size": 16, "intra_bottleneck_size": 16}),
+    "mobilebert": Kind("mobilebert", "bert", {"embedding_size": 16, "intra_bottleneck_size": 16}, **PADDED_ONLY),
     "squeezebert": Kind("squeezebert", "bert", {"embedding_size": 32}),
     "rembert": Kind("rembert", "unigram-bert", {"input_embedding_size": 16, "output_embedding_size": 16}, **STILL),
     "roformer": Kind("roformer", "bert", {"embedding_size": 32}),

@@ -11,17 +11,20 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel, T5EncoderMod
 
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity
+from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.kinds import PACKED_KINDS
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.models.open import open_model
+from cse_train.export.agreement import ExportChanged
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 from cse_train.modules.pooling import POOLERS, has_projector, needs_tokens, pool
 from cse_train.results import Outcome
 from cse_train.training.loop import train
-from tests.cse_train.zoo.kinds import KINDS, Kind, write_kind
+from tests.cse_train.zoo.kinds import KINDS, PADDED, Kind, write_kind
 from tests.cse_train.zoo.pieces import LINES
 
 FAST = ("bert half", "deberta-v3", "xlm-roberta", "modernbert", "convbert", "t5", "gpt2", "gemma3 both ways")
@@ -159,6 +162,41 @@ def test_an_architecture_does_all_that_an_encoder_does(name: str, tmp_path: Path
     check_export(best, "hf", kind.hf or has_projection, tmp_path / "hf")
     check_export(best, "sentence-transformers", kind.modules, tmp_path / "modules")
     shutil.rmtree(run)
+
+
+LEAKING = [name for name, kind in KINDS.items() if kind.modules == PADDED]
+
+
+def untrained(folder: Path, to: Path) -> Path:
+    """The best/ of a run that has the folder's own weights."""
+    run = run_of(folder, KINDS["bert"], method_pooler="mean")
+    method = load_method("simcse").build(run.options, load_backbone(str(folder)), training=False)
+    save_best(to, run, method, {"best": 1.0, "best_examples": 4})
+    return to / "best"
+
+
+@pytest.mark.parametrize("form", ["hf", "sentence-transformers"])
+@pytest.mark.parametrize("name", LEAKING)
+def test_an_export_to_whose_texts_padding_reaches_is_refused(
+    name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a batch of unlike lengths shows it where nobody knows the architecture: one length showed 0."""
+    best = untrained(write_kind(tmp_path / "folder", name), tmp_path / "run")
+    with pytest.raises(ConfigError, match=PADDED):
+        export(best, tmp_path / "to", form)
+    monkeypatch.setattr("cse_train.export.export.require_saved", lambda parts: None)
+    with pytest.raises(ExportChanged, match=r"\(embeddings of \d+ texts differ by [\d.]+e[+-]\d+ at most\)"):
+        export(best, tmp_path / "to", form)
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize("name", LEAKING)
+def test_a_library_folder_to_whose_texts_padding_reaches_is_scored_text_by_text(name: str, tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
+    modules = library.sentence_transformer.modules
+    encoder = modules.Transformer(str(write_kind(tmp_path / "folder", name)))
+    library.SentenceTransformer(modules=[encoder, modules.Pooling(32, "mean")]).save(str(tmp_path / "st"))
+    check_scoring(tmp_path / "st")
 
 
 def test_the_zoo_has_forty_architectures_and_eight_of_them_in_the_default_round() -> None:

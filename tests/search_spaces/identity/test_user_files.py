@@ -11,6 +11,7 @@ import yaml
 from analysis.ledger import Ledger
 from cluster.plan.planner import plan
 from cluster.runtime.storage import inputs_of
+from cse.doctor.checks import needs
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
@@ -109,6 +110,51 @@ def test_files_travel_with_the_other_inputs_and_nodes_are_asked_for_them(tmp_pat
         f"dev shop_dev: 20 rated pairs of {tmp_path}/dev.tsv (sentence1=sentence1, sentence2=sentence2, rating=score)",
         f"corpus texts: text of {tmp_path}/texts.jsonl (text=body); 40 rows; words: median 7, 99% up to 7, longest 7",
     ]
+
+
+def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
+    """A key that the first object lacks counts too."""
+    rows = [{**row, "negative_1": "a lamp", "negative_2": "a stone"} for row in ROWS]
+    space = written(tmp_path, {**SPACE, "corpus": "dev.jsonl", "dev": "dev.tsv"}, rows)
+    first, *others = rows
+    objects = [{key: first[key] for key in ("sentence1", "sentence2")}, *others]
+    pd.DataFrame(objects).to_json(tmp_path / "dev.jsonl", orient="records", lines=True)
+    content = (tmp_path / "dev.jsonl").read_text(encoding="utf8").replace(',"score":null,"negative_1":null', "")
+    (tmp_path / "dev.jsonl").write_text(content.replace(',"negative_2":null', ""), encoding="utf8")
+    dev, corpus = describe_files(add_user_files(DataPaths(), space.files))
+    assert dev.endswith("(sentence1=sentence1, sentence2=sentence2, rating=score); not read: negative_1, negative_2")
+    assert "(sent0=sentence1, sent1=sentence2); not read: score, negative_1, negative_2; 20 rows" in corpus
+
+
+@pytest.mark.parametrize(
+    ("objective", "columns", "line"),
+    [
+        (
+            "triplets",
+            ["anchor", "positive", "negative_1", "negative_2"],
+            "wrong columns: train.corpus=t has sent0, sent1; ",
+        ),
+        ("pairs", ["text"], "wrong columns: train.corpus=t has text; method=simcse reads sent0, sent1 with these"),
+        (
+            "unsupervised",
+            ["anchor", "positive"],
+            "wrong columns: train.corpus=t has sent0, sent1; method=simcse reads text",
+        ),
+        ("pairs", ["premise", "hypothesis", "label"], "labels unread: train.corpus=t has label"),
+        ("triplets", ["anchor", "positive", "negative"], ""),
+    ],
+)
+def test_columns_that_an_objective_needs_are_missing_inputs_of_a_plan(
+    objective: str, columns: list[str], line: str, tmp_path: Path
+) -> None:
+    space = written(tmp_path, {**SPACE, "corpus": "t.jsonl", "set": {"method.objective": objective}})
+    rows = [{name: "neutral" if name == "label" else f"a {name} {i}" for name in columns} for i in range(40)]
+    pd.DataFrame(rows).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    made = plan([space], None, None, None, DataPaths())
+    reasons = [reason for cell in made.spaces[0].incomplete for reason in cell.reasons]
+    assert len(reasons) == bool(line) and all(reason.startswith(line) for reason in reasons)
+    findings = needs(resolve(space), [1], add_user_files(DataPaths(), space.files), 1)
+    assert [finding.level for finding in findings] == ["stop" if line else "fine"]
 
 
 def test_two_spaces_may_share_a_file_but_no_name_of_two(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from cluster.plan.user_files import describe_files
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate
-from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements
+from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements, score_queries
 from cse_train.fields import ConfigError
 from cse_train.user_files import UserFile
 from search_spaces.user_data.references import read_suites
@@ -180,10 +181,13 @@ def test_scores_of_nanobeirs_folder_are_those_of_its_evaluator_behind_prompts(tm
 
 
 BAD: dict[str, tuple[str, str, str]] = {
-    "no such document": ("qrels/test.tsv", "query-id\tcorpus-id\nq1\td99\n", "unknown ID: .*d99 is not in corpus"),
+    "no such document": (
+        *("qrels/test.tsv", "query-id\tcorpus-id\nq1\td99\n"),
+        "nothing to retrieve: .* 60 documents, and 1 answers that are not among these; ",
+    ),
     "no such query": ("qrels/test.tsv", "query-id\tcorpus-id\nx\td1\n", "unknown ID: .*x is not in queries.jsonl"),
-    "below zero": ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t-1\n", "negative judgement: .*test.tsv"),
-    "no header": ("qrels/test.tsv", "q1\td1\t1\n", "missing column: .*test.tsv has q1, d1, 1; say which is which"),
+    "below zero": ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t-1\n", "nothing to retrieve: "),
+    "no header": ("qrels/test.tsv", "q1\td1\t1\n", "no header: .*test.tsv begins with a row, such as 1;"),
     "an ID twice": ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "ID twice: .*line 2: 1"),
     "no ID": ("corpus.jsonl", '{"_id": null, "text": "a"}\n', "no ID: .*corpus.jsonl, line 1"),
     "no text": ("queries.jsonl", '{"_id": "1", "text": ""}\n', "empty sentence: .*queries.jsonl, line 1"),
@@ -198,6 +202,57 @@ def test_what_cannot_be_read_is_one_line(name: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match=f"^{told}") as raised:
         load_judgements(mine(folder, split="test"))
     assert len(raised.value.problems) == 1
+
+
+GRADED = [["q", "a", "2"], ["q", "c", "1"], ["q", "z", "0"], ["r", "a", "1"]]
+NEGATIVE = [["q", "b", "-1"], ["q", "u", "-2"], ["s", "b", "-1"]]
+UNREACHABLE = [["q", "gone", "3"], ["t", "gone", "1"]]
+TREC = {
+    "ndcg@10": [(2 / np.log2(3) + 1 / np.log2(5)) / (3 + 2 / np.log2(3) + 1 / np.log2(4)), 1 / np.log2(3), 0.0],
+    "mrr@10": [0.5, 0.5, 0.0],
+    "recall@1": [0.0, 0.0, 0.0],
+    "recall@10": [2 / 3, 1.0, 0.0],
+    "map@100": [(1 / 2 + 2 / 4) / 3, 0.5, 0.0],
+}
+"""What pytrec_eval gives for q, r and t of GRADED and UNREACHABLE, ranked b, a, u, c, z: 0.3554, 0.6309, 0 of ndcg."""
+
+
+def graded(folder: Path, *judged: list[list[str]]) -> UserFile:
+    folder.mkdir()
+    delimited(folder / "corpus.tsv", [["id", "text"], *([key, f"river {key}"] for key in "abcuz")])
+    delimited(folder / "queries.tsv", [["id", "text"], *([key, f"bridge {key}"] for key in "qrst")])
+    rows = sorted((row for rows in judged for row in rows), key=lambda row: row[0])
+    delimited(folder / "qrels.tsv", [["query-id", "corpus-id", "score"], *rows])
+    return mine(folder)
+
+
+def test_judgements_count_as_trec_eval_counts_them(tmp_path: Path) -> None:
+    """An answer that is not among the documents is one that is not found; below 0 is 0. Removing it would raise q."""
+    loaded = load_judgements(graded(tmp_path / "all", GRADED, NEGATIVE, UNREACHABLE))
+    assert loaded.queries == ("bridge q", "bridge r", "bridge t")
+    angles = np.array([0.2, 0.1, 0.4, 0.3, 0.5])
+    documents_CD = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    ours_QM = score_queries(loaded, np.tile([1.0, 0.0], (3, 1)), documents_CD)
+    for metric, theirs in TREC.items():
+        assert ours_QM[:, RANK_METRICS.index(metric)] == pytest.approx(theirs, abs=1e-12), metric
+    without = load_judgements(graded(tmp_path / "without", GRADED, NEGATIVE))
+    assert score_queries(without, np.tile([1.0, 0.0], (2, 1)), documents_CD)[0, 0] > ours_QM[0, 0]
+
+
+def test_what_counts_otherwise_than_a_person_may_expect_is_named(tmp_path: Path) -> None:
+    file = graded(tmp_path / "all", GRADED, NEGATIVE, UNREACHABLE)
+    assert load_judgements(file).notes() == [
+        "answers that are not among the documents, counted as not found: 2",
+        "judgements below 0, counted as 0: 3",
+    ]
+    (line,) = describe_files(DataPaths(files=(file,)))
+    assert line.endswith(f"of {tmp_path}/all; answers that are not among the documents, counted as not found: 2; "
+                         "judgements below 0, counted as 0: 3")  # fmt: skip
+    plain = load_judgements(graded(tmp_path / "plain", GRADED))
+    assert plain.notes() == [] and plain.unreachable == {}
+    assert load_judgements(graded(tmp_path / "negative", GRADED, NEGATIVE)).content_hash == plain.content_hash
+    lost = [load_judgements(graded(tmp_path / name, GRADED, [["q", "gone", name]])).content_hash for name in "123"]
+    assert len({plain.content_hash, *lost}) == 4
 
 
 def test_several_splits_ask_which_and_columns_are_not_told(folder: Path) -> None:
