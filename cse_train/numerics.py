@@ -33,6 +33,10 @@ GAIN = 1.1
 """A path is taken in place of the usual one where it is so much faster: timings differ by less."""
 
 
+class Diverged(RuntimeError):
+    """The loss is no longer a number, or no dev evaluation has a score; the same configuration will diverge again."""
+
+
 @contextmanager
 def onednn_mode(precision: str) -> Iterator[None]:
     """oneDNN's mode for products of fp32 tensors inside the block."""

@@ -13,6 +13,17 @@ REASON_CHARACTERS = 160
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 """Escapes that a terminal would obey, ends of lines and paragraphs, changes of direction, and halves of characters."""
 
+CARD_FULL = (
+    "cuda out of memory",
+    "hip out of memory",
+    "cuda error: out of memory",
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+    "cuda failure 'out of memory'",
+    "cuda failure 2 'out of memory'",
+)
+"""Words of torch, CUDA, its libraries and NCCL where a card has no memory left, whoever took it."""
+
 
 def plain_text(text: str) -> str:
     """A foreign text on one line, with a blank for what is no visible character."""
@@ -66,9 +77,24 @@ def is_of_content(error: BaseException) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory is used up: Python's, torch's on a GPU, or its allocator's on the CPU."""
-    names = [kind.__name__ for kind in type(error).__mro__]
-    return {"MemoryError", "OutOfMemoryError"} & set(names) != set() or "can't allocate memory" in message_of(error)
+    """Whether an error says that memory is used up: Python's, that on a GPU, or torch's allocator's on the CPU."""
+    named = {"MemoryError", "OutOfMemoryError"} & {kind.__name__ for kind in type(error).__mro__}
+    return bool(named) or is_of_full_card(error) or "can't allocate memory" in message_of(error)
+
+
+def is_of_full_card(error: BaseException) -> bool:
+    """Whether an error says that a GPU has no memory left."""
+    return isinstance(error, RuntimeError) and any(words in message_of(error).lower() for words in CARD_FULL)
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes, each once."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__
 
 
 def require_size(path: Path, most: int, remedy: str) -> None:

@@ -31,6 +31,19 @@ LEGEND = """
 | reference | the row is a system that none of our methods trains |
 """
 NOT_COVERED = """\
+## Where the paper profile differs from a release
+
+Every setting that profile `paper` has is the paper's or its release's, with its source beside it, but for these:
+
+- Dev evaluations, of which the best checkpoint is kept. The profile makes 125 for each system that a dev set picks, so
+  that no system chooses among more than another. Releases make 31 (IS-BERT), 46 (ConSERT, which stops after 10 without
+  a better one), 10 (CT), 21 (SG-OPT, which stops early) and 31 (PromptBERT). `train.evaluations` sets them, and no
+  method stops early here.
+- ConSERT's release multiplies its loss by 0.3, before gradients are clipped and meet Adam's epsilon; the paper does not
+  say so. `method.loss_factor=0.3` does the same.
+- SBERT's classifier W_t is trained, as its paper's equation 1 asks; the `fit` of sentence-transformers v0.2.0, of the
+  paper's month, leaves it as it was drawn. `method.classifier=fixed` does the same.
+
 ## Figures and tables without a file
 
 They print no score, and nothing is trained for them:

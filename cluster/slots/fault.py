@@ -1,10 +1,9 @@
 """Whose an error is: the run's, which would fail anywhere, or the machine's, where another machine does better."""
 
 import errno
-from collections.abc import Iterator
 from typing import Literal
 
-from cse_train.reading import MachineFault, message_of
+from cse_train.reading import MachineFault, chain, is_of_full_card, message_of
 
 Fault = Literal["run", "machine", "echo"]
 """`echo`: the error only says that another process is gone: a rank, or the mailbox of the ranks."""
@@ -27,16 +26,6 @@ OF_THE_MACHINE = (
     "transport endpoint is not connected",
 )
 """Words in the message of an error of a card, its driver or a mount (https://docs.nvidia.com/deploy/xid-errors)."""
-CARD_FULL = (
-    "cuda out of memory",
-    "hip out of memory",
-    "cuda error: out of memory",
-    "cublas_status_alloc_failed",
-    "cudnn_status_alloc_failed",
-    "cuda failure 'out of memory'",
-    "cuda failure 2 'out of memory'",
-)
-"""Words of torch, CUDA, its libraries and NCCL where a card has no memory left, whoever took it."""
 MOUNT_ERRNOS = frozenset(
     {
         errno.EIO,
@@ -56,22 +45,21 @@ def fault_of(error: BaseException) -> Fault:
     """Whose an error of a rank is, by the error and by what it was raised from."""
     if isinstance(error, MachineFault):
         return "machine"
-    texts = [message_of(each).lower() for each in _chain(error)]
+    texts = [message_of(each).lower() for each in chain(error)]
     if any(words in text for text in texts for words in OF_THE_RUN):
         return "run"
-    if any(isinstance(each, OSError) and each.errno in MOUNT_ERRNOS for each in _chain(error)):
+    if any(isinstance(each, OSError) and each.errno in MOUNT_ERRNOS for each in chain(error)):
         return "machine"
-    runtime = [message_of(each).lower() for each in _chain(error) if isinstance(each, RuntimeError | OSError)]
+    runtime = [message_of(each).lower() for each in chain(error) if isinstance(each, RuntimeError | OSError)]
     if any(words in text for text in runtime for words in OF_THE_MACHINE):
         return "machine"
     echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
-    return "echo" if echo or any(_comes_from_ray(each) for each in _chain(error)) else "run"
+    return "echo" if echo or any(_comes_from_ray(each) for each in chain(error)) else "run"
 
 
 def is_card_full(error: BaseException) -> bool:
     """Whether an error of a rank says that its card has no memory left: on a shared card a neighbour may have it."""
-    texts = [message_of(each).lower() for each in _chain(error) if isinstance(each, RuntimeError)]
-    return any(words in text for text in texts for words in CARD_FULL)
+    return any(is_of_full_card(each) for each in chain(error))
 
 
 def _comes_from_ray(error: BaseException) -> bool:
@@ -81,13 +69,3 @@ def _comes_from_ray(error: BaseException) -> bool:
     """
     bases = {base.__name__ for base in type(error).__mro__ if base.__module__ == "ray.exceptions"}
     return "RayError" in bases and "RayTaskError" not in bases
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes, each once."""
-    seen: set[int] = set()
-    each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.__cause__ or each.__context__

@@ -3,7 +3,8 @@
 They lie in blocks, each what `EDIT_BLOCK` successive examples of an epoch need, under a name that holds everything that
 decides them: generator, its dropout and sampling, ratio, seed, epoch, tokenizer, corpus and rows. A block is a
 `cached_folder`: complete or absent, built by the first run that comes to it, memory-mapped by all. What is masked is
-what a run without the store masks; dropout and sampling of the generator have a stream of their own here.
+what a run without the store masks; dropout and sampling of the generator have a stream of their own here, which a card
+draws in its own way: the name of a block made on one has the card's in it.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cse_train import distributed, random_streams
+from cse_train import distributed, numerics, random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.files import cache_folder
 from cse_train.generator.edited import fill, pack_edits
@@ -65,7 +66,7 @@ class EditStore:
     corpus: TokenStore
     cache: Path | None
     _open: dict[tuple[int, int], Block] = field(default_factory=dict)
-    """The last two blocks, by epoch and number: a batch may need both."""
+    """Blocks of the batch at hand, by epoch and number."""
     _generator: Generator | None = None
 
     def of(self, rows: np.ndarray, place: Place) -> Iterator[Edit]:
@@ -74,7 +75,9 @@ class EditStore:
         Raises ConfigError for a generator that does not fit or a cache that cannot be written.
         """
         at = place.first + np.arange(len(rows))
-        blocks = {number: self._block(place, number) for number in np.unique(at // EDIT_BLOCK).tolist()}
+        if not self._open.keys() >= set(_keys(place, len(rows))):
+            self.make_ready(place, len(rows))
+        blocks = {number: block for (_, number), block in self._open.items()}
         for column, (offset, _) in enumerate(self._columns()):
             for row, position in zip(rows + offset, at.tolist(), strict=True):
                 flat, begins = blocks[position // EDIT_BLOCK][column]
@@ -82,19 +85,23 @@ class EditStore:
                 source, unedited = self.corpus.column("text").row(row), np.zeros(end - begin, dtype=bool)
                 yield Edit(flat[begin:end], source, unedited, unedited)
 
+    def make_ready(self, place: Place, examples: int) -> None:
+        """Open the blocks of so many examples from a place on, making those that are absent.
+
+        A generator that draws takes numbers from torch's global generators, which are seeded here and put back: no
+        other thread may draw meanwhile.
+        """
+        self._open = {key: self._open.get(key) or self._block(place, key[1]) for key in _keys(place, examples)}
+
     def _columns(self) -> list[tuple[int, int]]:
         return [(offset, view) for offset in self.offsets for view in range(self.views)]
 
     def _block(self, place: Place, number: int) -> Block:
-        key = (place.epoch, number)
-        if key not in self._open:
-            rows = place.order[number * EDIT_BLOCK : (number + 1) * EDIT_BLOCK]
-            identity = self._identity(place, rows)
-            name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-            folder = (self.cache or cache_folder()) / "edits" / name
-            block = open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
-            self._open = dict(list(self._open.items())[-1:]) | {key: block}
-        return self._open[key]
+        rows = place.order[number * EDIT_BLOCK : (number + 1) * EDIT_BLOCK]
+        identity = self._identity(place, rows)
+        name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+        folder = (self.cache or cache_folder()) / "edits" / name
+        return open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
 
     def _identity(self, place: Place, rows: np.ndarray) -> dict[str, object]:
         return {
@@ -108,6 +115,7 @@ class EditStore:
             "offsets": list(self.offsets),
             "views": self.views,
             "rows": hashlib.sha256(rows.tobytes()).hexdigest(),
+            **_device_identity(distributed.device()),
         }
 
     def _load(self, rows: np.ndarray, folder: Path) -> Block | None:
@@ -124,13 +132,13 @@ class EditStore:
     def _write(self, place: Place, rows: np.ndarray, identity: dict[str, object], aside: Path) -> None:
         edits = self.draw(rows, partial(random_streams.augmentation, place.seed, place.epoch))
         device = distributed.device()
-        if self._generator is None:
-            sample = self.rule.sampling == "sample"
-            self._generator = Generator(self.rule.generator, self.backbone, self.rule.dropout, sample).to(device)
-        with torch.random.fork_rng(), torch.inference_mode():
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), numerics.tf32(False):
+            if self._generator is None:
+                sample = self.rule.sampling == "sample"
+                self._generator = Generator(self.rule.generator, self.backbone, self.rule.dropout, sample).to(device)
             torch.manual_seed(random_streams.seed_of(place.seed, "edits", place.epoch, str(identity["rows"])))
             for offset, view in self._columns():
-                with (aside / f"{offset}.{view}.flat").open("wb") as file:
+                with (aside / f"{offset}.{view}.flat").open("wb") as file, torch.inference_mode():
                     for ids in self._fill(list(islice(edits, len(rows))), device):
                         file.write(ids.astype(np.int32).tobytes())
                     file.flush()
@@ -145,11 +153,31 @@ class EditStore:
             yield from packed.unpacked(packed.ids_T)
 
 
+def _keys(place: Place, examples: int) -> list[tuple[int, int]]:
+    """Epoch and number of each block that holds some of these examples."""
+    last = place.first + examples - 1
+    return [(place.epoch, number) for number in range(place.first // EDIT_BLOCK, last // EDIT_BLOCK + 1)]
+
+
+def _device_identity(device: torch.device) -> dict[str, str]:
+    """What the name of a block says of where it was made; nothing for a CPU, whose first blocks were named without it.
+
+    Blocks that cards made before it was said were drawn while training drew from the same generators.
+    """
+    if not numerics.is_card(device):
+        return {}
+    return {"device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type}
+
+
 @dataclass(frozen=True)
 class StoreWithEdits(TokenStore):
     """A token store whose sentences have edits beside them."""
 
     edits: EditStore
+
+    def make_ready(self, place: Place, examples: int) -> None:
+        """Open the edits of so many examples from a place of the run on."""
+        self.edits.make_ready(place, examples)
 
 
 def add_edits(store: TokenStore, edits: EditStore) -> StoreWithEdits:

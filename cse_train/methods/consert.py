@@ -88,7 +88,8 @@ class ConSERT(Method[Config]):
         pooled_NH = self._pool(self.encoder(packed, layers=True, **given), self.train_layers)
         one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in pooled_NH.split(batch.examples))
         loss = nt_xent(one_GH, two_GH, self.config.temperature)
-        return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
+        scaled = self.config.loss_factor * loss
+        return StepOutput(scaled, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""

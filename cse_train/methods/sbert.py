@@ -67,6 +67,8 @@ class SBERT(Method[Config]):
         self.pooler = SentencePooler(config.pooler, backbone.width)
         labelled = training and config.objective == "classification"
         self.classifier = nn.Linear(3 * backbone.width, len(NLI_LABELS)) if labelled else None
+        if self.classifier is not None:
+            self.classifier.requires_grad_(config.classifier == "trained")
 
     def forward(self, batch: Batch) -> StepOutput:
         vectors = self.encode(batch.inputs["text"]).split(batch.examples)

@@ -47,7 +47,8 @@ class PretrainConfig:
     factorised: bool = False
     """Whether the word embeddings are trained as vectors [V, D] times a map [D, H], which the weights then multiply."""
     frozen: Annotated[float, Range(low=0, high=1)] = 0.0
-    """Share of the tokens until which rows that started from vectors stay as they were."""
+    """Share of the tokens until which rows that started from vectors stay as they were; those of [V, D] where the
+    embeddings are `factorised`, whose map is trained all the time and moves the rows of the product."""
     vocabulary: Literal["pieces", "words", "words_and_pieces"] = "pieces"
     """Tokens: the shared word pieces, whole words of the text, or these and the shared pieces for all others."""
     words: Annotated[int, Range(low=1)] = 24_000

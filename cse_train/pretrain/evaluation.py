@@ -3,6 +3,7 @@
 Shape suffixes: M masked positions, H width.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import make_pooled
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.corpus import Corpus, Rows, mask_rows
-from cse_train.pretrain.run import MaskedLM
+from cse_train.pretrain.run import MaskedLM, require_learning, require_masked
 
 BANDS = (0, 64, 128, 256, 512)
 """Position bands whose held-out loss the card reports."""
@@ -39,6 +40,7 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     at_once = EVALUATION_ROWS["documents"]
     runs = [corpus.runs(np.array(starts[at : at + at_once]), width) for at in range(0, len(starts), at_once)]
     losses, right, positions = _predict(model, runs, corpus, config)
+    require_learning(float(losses.mean()), corpus.vocab_size, "on the held-out text")
     bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
     alone, at_once = np.arange(first, len(corpus.starts)), EVALUATION_ROWS["sentences"]
@@ -48,12 +50,16 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     return dict(_round(report | {"single_sentences": by_itself}))
 
 
-def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float]:
-    """Spearman x 100 of the untrained poolers on a graded set; leaves mode and random state as they were."""
+def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float | None]:
+    """Spearman x 100 of the untrained poolers on a graded set, None where all cosines are equal.
+
+    Leaves mode and random state as they were. Raises NotFinite.
+    """
     evaluator = StsEvaluator(pairs, tokenizer)
     with evaluating(encoder):
         device = next(encoder.parameters()).device
-        return {name: round(evaluator(make_pooled(encoder, name), device).spearman, 2) for name in DEV_POOLERS}
+        scores = {name: evaluator(make_pooled(encoder, name), device).spearman for name in DEV_POOLERS}
+        return {name: None if math.isnan(score) else round(score, 2) for name, score in scores.items()}
 
 
 @torch.inference_mode()
@@ -72,6 +78,7 @@ def _predict(
                 losses = F.cross_entropy(logits, here.target_M, reduction="none")
                 right = logits.argmax(1) == here.target_M
                 answers.append((losses.cpu(), right.cpu(), batch.packed.positions_T[batch.at_M]))
+    require_masked(answers, config)
     all_losses, all_right, all_positions = (torch.cat(kind).numpy() for kind in zip(*answers, strict=True))
     return all_losses, all_right, all_positions
 

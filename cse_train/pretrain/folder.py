@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cse_train.backbone.transformers_io import export_masked_lm
 from cse_train.fields import Json
+from cse_train.numerics import Diverged
 from cse_train.pretrain.run import BF16, MaskedLM, Run
 from cse_train.text.vector_files import PACKAGED
 
@@ -30,10 +31,12 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
     """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
 
     Beside them lies the tokenizer, which shipped folders share. `AutoModel` and `AutoModelForMaskedLM` load the folder,
-    in fp32.
+    in fp32. Raises Diverged, before anything is written, for a weight that fp16 does not hold.
     """
     tensors = export_masked_lm(model.encoder, model.head)
     written = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
+    if large := [name for name, tensor in written.items() if not tensor.isfinite().all()]:
+        raise Diverged(f"weights too large: {large[0]} has numbers that fp16 does not hold; lower learning_rate")
     (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
     described = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
     _write_json(folder / "config.json", {k: v for k, v in described.items() if k != "_name_or_path"})
@@ -43,8 +46,8 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
     return folder
 
 
-def make_card(run: Run, held_out: Json, *, text_hash: str, tokenizer_hash: str) -> Json:
-    """How the weights came to be and how good they are."""
+def make_card(run: Run, held_out: Json, *, text: str, text_hash: str, tokenizer_hash: str) -> Json:
+    """How the weights came to be and how good they are; `text` is the name of the text's file."""
     # The parts of the run in order; points of earlier versions name no precision, and were trained in BF16.
     precisions = dict.fromkeys(point.get("precision", BF16) for point in run.log)
     return {
@@ -53,6 +56,7 @@ def make_card(run: Run, held_out: Json, *, text_hash: str, tokenizer_hash: str) 
         "seconds": round(run.seconds),
         "precision": {"training": ", then ".join(precisions), "shipped": "fp16"},
         "torch": torch.__version__,
+        "text": text,
         "text_sha256": text_hash,
         "tokenizer_hash": tokenizer_hash,
         "held_out": dict(held_out),
@@ -68,10 +72,13 @@ def readme(name: str, card: Json) -> str:
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     layers = f"{recipe['layers']} layer{'s' if recipe['layers'] > 1 else ''}"
     size = f"{layers}, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
-    spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
+    spent = f"{card['tokens'] / 1e6:.0f} M tokens of {card['text']}, {card['seconds']} s"
     vectors = recipe.get("embeddings")
     start = f"; its word embeddings start from {Path(vectors).name}" if vectors else ""
-    terms = "Text: English Wikipedia, CC BY-SA." + (" Vectors: GloVe 6B, PDDL 1.0." if vectors == PACKAGED else "")
+    if recipe.get("frozen"):
+        moved = ", while the map to the hidden size was trained" if recipe.get("factorised") else ""
+        start += f", which were held for {recipe['frozen']:.0%} of the tokens{moved}"
+    terms = "Vectors: GloVe 6B, PDDL 1.0.\n\n" if vectors == PACKAGED else ""
     seen = [band for band in held_out["bands"] if band["predictions"]]
     bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
     return f"""# {name}
@@ -88,9 +95,7 @@ Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]
 | all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
 | single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
 {_dev_table(card["sts_dev_against_tokens"])}
-{terms}
-
-`card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
+{terms}`card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
 """
 
 
@@ -101,10 +106,10 @@ def _dev_table(curve: Sequence[Json]) -> str:
     lines = ["", "STS-B dev (Spearman x 100) without any training, against tokens seen:", ""]
     lines += [f"| M tokens | {' | '.join(poolers)} |", "|---" * (len(poolers) + 1) + "|"]
     for point in curve:
-        values = " | ".join(f"{point[pooler]:.2f}" for pooler in poolers)
+        values = " | ".join("-" if point[pooler] is None else f"{point[pooler]:.2f}" for pooler in poolers)
         lines.append(f"| {point['tokens'] / 1e6:.0f} | {values} |")
     return "\n".join([*lines, ""])
 
 
 def _write_json(path: Path, content: Json) -> None:
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf8")

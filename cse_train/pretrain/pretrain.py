@@ -41,7 +41,7 @@ def pretrain(
 
     `out` holds state.pt, written every `every` tokens, from which the same call goes on. With `dev`, the untrained
     poolers are scored there too, without touching the run's random state. Returns the folder. Raises ConfigError when
-    the state belongs to another recipe or cannot be read.
+    the state belongs to another recipe or cannot be read, and Diverged before a model is written.
     """
     require_vectors(config)
     state_file = out / "state.pt"
@@ -64,7 +64,8 @@ def pretrain(
         progress(run.log[-1])
     run.model.multiply_words()
     held_out = report_held_out(run.model, corpus, config)
-    card = make_card(run, held_out, text_hash=text_hash(text), tokenizer_hash=tokenizer_hash(tokenizer))
+    hashes = {"text_hash": text_hash(text), "tokenizer_hash": tokenizer_hash(tokenizer)}
+    card = make_card(run, held_out, text=text.name, **hashes)
     return write_weights(run.model, out, card, tokenizer)
 
 

@@ -1,6 +1,8 @@
 """The training loop of a pretraining run, with everything needed to go on."""
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,12 +16,14 @@ from cse_train import distributed
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.fields import ConfigError, Json
-from cse_train.numerics import autocast, multiplies_bf16
+from cse_train.numerics import Diverged, autocast, multiplies_bf16
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
 from cse_train.pretrain.corpus import Corpus, MaskedBatch, PretrainingBatches
 from cse_train.pretrain.words import FactorisedEmbedding, WordStart
 
 BF16 = "bf16 autocast, fp32 weights"
+WORST = 1.5
+"""Largest loss, in that of guessing each token with one probability: a model begins near 1."""
 
 
 class MaskedLM(nn.Module):
@@ -42,7 +46,8 @@ class MaskedLM(nn.Module):
     def forward(self, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
         hidden = self.encoder(batch.packed, tokens=True)
         logits = self.head(hidden.last_TH[batch.at_M], self.encoder.word.weight)
-        loss = F.cross_entropy(logits.float(), batch.target_M)
+        # torch's mean over no position is NaN, where few tokens are masked; this is 0, and has a gradient
+        loss = F.cross_entropy(logits.float(), batch.target_M) if len(batch.at_M) else logits.sum()
         if batch.pairs is not None:
             assert self.follows is not None
             logit_P = self.follows(hidden.cls_VNH[0])[batch.pairs.at_P].squeeze(1)
@@ -137,15 +142,21 @@ class Run:
             torch.set_rng_state(state)
 
     def train_until(self, tokens: int) -> None:
-        """Train to `tokens` tokens, in bf16 autocast where the device multiplies in bf16, and note the mean loss."""
+        """Train to `tokens` tokens, in bf16 autocast where the device multiplies in bf16, and note the mean loss.
+
+        The mean is over the steps with a masked token. Raises Diverged, and ConfigError where no step has one.
+        """
         self.model.train()
         begun, losses = time.perf_counter(), []
         for batch in self.batches:
-            losses.append(self._step(batch))
+            loss_of_step = self._step(batch)
+            losses += [loss_of_step] if len(batch.at_M) else []
             self.tokens += batch.tokens
             if self.tokens >= tokens:
                 break
+        require_masked(losses, self.config)
         loss = float(np.mean([float(value) for value in losses]))  # waits for a card, which no step does
+        require_learning(loss, self.batches.corpus.vocab_size, f"after {self.tokens} tokens")
         self.seconds += time.perf_counter() - begun
         self.log.append(
             {
@@ -180,3 +191,16 @@ class Run:
         """The parameter [V, D] or [V, H] whose rows are the tokens'."""
         word = self.model.encoder.word
         return word.factor_VD if isinstance(word, FactorisedEmbedding) else word.weight
+
+
+def require_masked(losses: Sequence[object], config: PretrainConfig) -> None:
+    """Raise ConfigError where no token was masked, so that there is no loss."""
+    if not losses:
+        raise ConfigError([f"nothing masked: mask_ratio={config.mask_ratio}; raise it, or give longer sentences"])
+
+
+def require_learning(loss: float, vocabulary: int, where: str) -> None:
+    """Raise Diverged for a loss (nats) that is no number, or far above that of guessing."""
+    guessing = math.log(vocabulary)
+    if not loss <= WORST * guessing:
+        raise Diverged(f"loss is {loss:.4g} {where}, guessing has {guessing:.3g}; lower learning_rate")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from cse_train import random_streams
 from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
 from cse_train.text.cached_folder import open_built
@@ -66,6 +67,12 @@ class TokenStore:
                 [f"missing column: the corpus has {have} but the method reads {name}; change train.corpus"]
             )
         return self.arrays[name]
+
+    def make_ready(self, place: random_streams.Place, examples: int) -> None:
+        """Make what so many examples from a place of the run on read beside their tokens.
+
+        Called by the thread that trains: unlike a batch, what is made here may draw from torch's global generators.
+        """
 
 
 def tokenizer_hash(tokenizer: Any) -> str:

@@ -1,7 +1,7 @@
 """The corpus of a run as tokens, and which rows meet in which batch: a pure function of seed and step."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -82,16 +82,24 @@ class Batches:
 
     def __getitem__(self, step: int) -> Batch:
         size = self.run.train.batch_size
+        whole = self._place(step)
+        together = whole.order[whole.first : whole.first + size]
+        share = size // distributed.size()
+        before = distributed.rank() * share
+        rng_of = partial(random_streams.augmentation, whole.seed, whole.epoch)
+        place = replace(whole, first=whole.first + before)
+        return self.collate(Share(self.store, together[before : before + share], together, rng_of, place))
+
+    def make_ready(self, step: int) -> None:
+        """Let the store make what the batch of a step reads, for all ranks: none waits in a collective for another."""
+        self.store.make_ready(self._place(step), self.run.train.batch_size)
+
+    def _place(self, step: int) -> random_streams.Place:
+        """Where the global batch of a step begins."""
         epoch, index = divmod(step, self.steps_per_epoch)
         if epoch != self.epoch:
             self.epoch, self.order = epoch, self._order(epoch)
-        together = self.order[index * size : (index + 1) * size]
-        share = size // distributed.size()
-        before = distributed.rank() * share
-        seed = self.run.train.seed
-        place = random_streams.Place(seed, epoch, self.order, index * size + before)
-        mine = together[before : before + share]
-        return self.collate(Share(self.store, mine, together, partial(random_streams.augmentation, seed, epoch), place))
+        return random_streams.Place(self.run.train.seed, epoch, self.order, index * self.run.train.batch_size)
 
     def _order(self, epoch: int) -> np.ndarray:
         """Rows of an epoch, batch after batch."""

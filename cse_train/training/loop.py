@@ -23,7 +23,7 @@ from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.fields import ConfigError, Json
 from cse_train.methods.base import Method
 from cse_train.methods.loading import load_method
-from cse_train.numerics import autocast, fast_fp32, keep_freed_memory, precision_of, tf32
+from cse_train.numerics import Diverged, autocast, fast_fp32, keep_freed_memory, precision_of, tf32
 from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
@@ -37,10 +37,6 @@ from cse_train.training.saver import SAVE_MINUTES, Saver
 from cse_train.training.upcoming import UpcomingBatches
 
 log = logging.getLogger(__name__)
-
-
-class Diverged(RuntimeError):
-    """The loss is no longer a number, or no dev evaluation has a score; the same configuration will diverge again."""
 
 
 Report = Callable[[Point], bool]

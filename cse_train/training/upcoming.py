@@ -1,20 +1,25 @@
 """The next batch, made and copied while a card computes the step before it."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 import torch
 
 from cse_train.methods.base import Batch
+from cse_train.numerics import is_card
 from cse_train.training.batches import Batches
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
 class UpcomingBatches:
     """Batches on the device of a run.
 
-    A batch is a pure function of seed and step, so that the order in which a thread makes batches changes nothing. On a
-    CPU no thread helps: its cores belong to the step.
+    A batch is a pure function of seed and step, so that the order in which a thread makes batches changes nothing.
+    torch's global generators are the process's: what draws from them is made by the caller's thread, between two steps.
+    On a CPU no thread helps: its cores belong to the step.
     """
 
     source: Batches
@@ -25,15 +30,34 @@ class UpcomingBatches:
     """Step -> the batch that the thread was asked for."""
 
     def __post_init__(self) -> None:
-        self.thread = ThreadPoolExecutor(1, "batches") if self.device.type == "cuda" else None
+        self.thread = ThreadPoolExecutor(1, "batches", _use, (self.device,)) if is_card(self.device) else None
 
     def __getitem__(self, step: int) -> Batch:
         """The batch of a step. Raises what making it raised."""
         if self.thread is None:
             return self._make(step)
-        batch = self.made.pop(step, None) or self.thread.submit(self._make, step)
-        self.made = {step + 1: self.thread.submit(self._make, step + 1)} if step + 1 < self.steps else {}
-        return batch.result()
+        batch = self.made.pop(step).result() if step in self.made else self._make_first(step)
+        if self.thread is not None and step + 1 < self.steps:
+            self.source.make_ready(step + 1)
+            self.made = {step + 1: self.thread.submit(self._make, step + 1)}
+        return batch
 
     def _make(self, step: int) -> Batch:
         return self.source[step].to(self.device)
+
+    def _make_first(self, step: int) -> Batch:
+        """A batch that the thread was not asked for. Where a user's method draws from torch, the thread is given up."""
+        wait(self.made.values())
+        self.source.make_ready(step)
+        before = torch.get_rng_state()
+        batch = self._make(step)
+        if not torch.equal(before, torch.get_rng_state()):
+            log.warning("slow batches: make_collate draws from torch's generator; draw from share.rng_of(row)")
+            self.thread, self.made = None, {}
+        return batch
+
+
+def _use(device: torch.device) -> None:
+    """Let a new thread pin memory for its rank's card: CUDA's current device is a thread's own, and begins at 0."""
+    if device.type == "cuda" and torch.cuda.is_available():
+        torch.cuda.set_device(device)

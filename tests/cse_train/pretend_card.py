@@ -15,10 +15,12 @@ masks are torch's own.
 """
 
 import contextlib
+import functools
 import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +31,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cse_train import checkpoint, distributed
+from cse_train.training import upcoming
 
 CARD = torch.device("meta")
 CPU = torch.device("cpu")
@@ -123,7 +126,7 @@ class PretendCard:
         """Within it `distributed.device()` is the card, and training, evaluation and checkpoints work on it."""
         with pytest.MonkeyPatch.context() as patched, _Functions(self), _Operations(self):
             _cards.append(self)
-            for owner, name, value in _replacements():
+            for owner, name, value in _replacements(self):
                 patched.setattr(owner, name, value)
             try:
                 yield self
@@ -247,8 +250,24 @@ class _Attention(torch.autograd.Function):
             return [CardTensor(each) for each in torch.autograd.grad(mixed, parts, grad.inside)]
 
 
-def _replacements() -> Iterator[tuple[Any, str, Any]]:
+class _CardThread(ThreadPoolExecutor):
+    """A thread whose operations reach the card: torch's modes are a thread's own."""
+
+    def __init__(self, card: PretendCard, *about: Any) -> None:
+        super().__init__(*about)
+        self.card = card
+
+    def submit(self, function: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        def run() -> Any:
+            with _Functions(self.card), _Operations(self.card):
+                return function(*given, **named)
+
+        return super().submit(run)
+
+
+def _replacements(card: PretendCard) -> Iterator[tuple[Any, str, Any]]:
     """Where a library asks for the kind of device: owner, name, and what it is on the card."""
+    yield upcoming, "ThreadPoolExecutor", functools.partial(_CardThread, card)
     yield distributed, "device", lambda: CARD
     yield distributed, "has_card", lambda: True
     optimiser = importlib.import_module("torch.optim.optimizer")

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from cse_train import checkpoint, methods
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_checkpoint
+from cse_train.generator import edit_store
 from cse_train.plugins import registry
+from cse_train.training.batches import Batches
 from cse_train.training.loop import Point, Session, train
 from tests.cse_train.pretend_card import CARD, CPU, PretendCard
 
@@ -69,7 +72,7 @@ def run_of(tiny_settings: Callable[..., dict], tension: None) -> Callable[..., R
     def run(method: str, **changes: object) -> RunConfig:
         dropout = None if methods.config_class(method).WORDS else 0.0
         sizes = {"train_examples": 32, "train_evaluations": 2, "train_dev": "generated_dev:12"}
-        return parse_run(tiny_settings(method, train_dropout=dropout, **{**sizes, **changes}))
+        return parse_run(tiny_settings(method, **{"train_dropout": dropout, **sizes, **changes}))
 
     return run
 
@@ -122,6 +125,41 @@ def test_a_killed_run_goes_on_at_the_next_step_and_ends_bit_equal(
         losses = one_point.metrics["loss"], other_point.metrics["loss"]
         # flow's loss lies near 0 and moves by 1e-4 with the number of length groups, on a CPU too
         assert losses[0] == pytest.approx(losses[1], rel=near, abs=least), "the card computes as the CPU"
+
+
+def test_batches_are_made_in_a_thread_and_stored_edits_are_the_seeds(
+    run_of: Callable[..., RunConfig],
+    tiny_paths: Callable[[str], DataPaths],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And a CPU's edits are others: they have other names, under which it finds those that it made before."""
+    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 8)
+    drawn = {"method_edits": "stored", "method_generator_dropout": True, "train_dropout": 0.1}
+    run, threads = run_of("diffcse", **drawn), set()
+    made = Batches.__getitem__
+    monkeypatch.setattr(
+        Batches, "__getitem__", lambda self, step: (threads.add(threading.current_thread().name), made(self, step))[1]
+    )
+
+    def trained(name: str) -> tuple[list[float], dict[str, bytes]]:
+        cache = tmp_path / name / "cache"
+        outcome = train(run, replace(tiny_paths("diffcse"), cache=cache), tmp_path / name, lambda point: False)
+        edits = {str(file.relative_to(cache)): file.read_bytes() for file in sorted(cache.glob("edits/*/*.flat"))}
+        return [point.metrics["loss"] for point in outcome.points], edits
+
+    here = trained("cpu")
+    assert threads == {"MainThread"}
+    with PretendCard().plugged_in() as card:
+        first, *others = [trained(f"card {number}") for number in range(3)]
+    assert threads == {"MainThread", "batches_0"} and not card.faults
+    assert others == [first, first]
+    assert len(here[1]) == len(first[1]) == 2 * 4 and not here[1].keys() & first[1].keys()
+    assert sorted({name.split("/")[1][:8] for name in here[1]}) == CPU_BLOCKS
+
+
+CPU_BLOCKS = ["592f24a6", "694c9adf", "6f43c412", "db5e1b69"]
+"""The first digits of the names that these blocks had when names said nothing of a device."""
 
 
 def equal(one: Any, other: Any) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cse_train.evaluate.embedding import NotFinite
 from cse_train.evaluate.transfer.contract import SENTEVAL_SEED, ClassifierRecipe
 from cse_train.evaluate.transfer.optimisers import OPTIMISERS
 
@@ -54,7 +55,13 @@ def hold_out(rows: np.ndarray, decay: float) -> Problem:
 
 
 def add_constant(features: np.ndarray) -> Tensor:
-    """float32 [N, D]: the features and a column of ones, whose weights are the biases."""
+    """float32 [N, D]: the features and a column of ones, whose weights are the biases.
+
+    Raises NotFinite where the square of one is infinite: an optimiser that divides by it never moves a weight.
+    """
+    if not np.isfinite(np.square(features, dtype=np.float32)).all():
+        line = f"not finite: embeddings up to {np.abs(features).max():.3g}, whose squares a classifier needs in fp32"
+        raise NotFinite(f"{line}; lower train.learning_rate")
     return torch.from_numpy(np.pad(features.astype(np.float32, copy=False), ((0, 0), (0, 1)), constant_values=1.0))
 
 

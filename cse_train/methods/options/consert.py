@@ -12,7 +12,7 @@ class Config(Options):
     """Defaults are the paper's without supervision; `train.dropout` is 0 there. Adversarial noise needs labels."""
 
     VERSION = 2
-    ADDED: ClassVar = {"train_layers": Added(None)}
+    ADDED: ClassVar = {"train_layers": Added(None), "loss_factor": Added(1.0)}
 
     augmentation_1: Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout"] = "feature_cutoff"
     """What is done to view 1 at the embedding layer (section 3.2): permuted positions; tokens, features or single
@@ -27,6 +27,9 @@ class Config(Options):
     """Chance of each number to be made zero by dropout; the others are not scaled."""
     temperature: Annotated[float, Range(above=0)] = 0.1
     """Divides the cosines."""
+    loss_factor: Annotated[float, Range(above=0)] = 1.0
+    """Multiplies the loss before its gradients are clipped and meet Adam's epsilon: 0.3 in the release, none in the
+    paper."""
     layers: Annotated[int, Range(low=1)] = 2
     """The last layers whose token vectors are averaged at test time (released eval.py, last2avg)."""
     train_layers: Annotated[int, Range(low=1)] | None = 1

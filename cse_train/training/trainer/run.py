@@ -146,6 +146,9 @@ class _Attempt:
         if self.leads and not math.isfinite(score):
             self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"
             return
+        if self.leads and not math.isfinite(loss := said["metrics"].get("loss", 0.0)):
+            self.error = f"diverged: loss={loss} at step {step}; the program's training has no number any more"
+            return
         if self._settle(step):
             program.answer(best=False)
             return

@@ -9,7 +9,7 @@ from analysis.ledger import LostClaim
 from cse.cli.exit import run_to_end, verdict
 from cse_train.checkpoint import read_best
 from cse_train.fields import ConfigError
-from cse_train.training.loop import Diverged
+from cse_train.numerics import Diverged
 
 
 def raising(error: BaseException) -> None:

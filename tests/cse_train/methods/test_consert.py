@@ -146,3 +146,18 @@ def test_other_architectures_are_refused_where_embeddings_change(random_encoder)
     states = other.encoder(pack_lists([ids]), layers=True).states_TH
     expected = ((states[-1] + states[-2]) / 2).mean(0)
     torch.testing.assert_close(plain.encode(pack_lists([ids]))[0], expected, atol=1e-6, rtol=1e-5)
+
+
+def test_the_factor_stands_before_clipping_and_epsilon(backbone: Backbone, text_file: Path) -> None:
+    """The release's 0.3 multiplies every gradient; the loss that is told stays the paper's."""
+    batch, told, gradients = batch_of(consert.Config(**NONE), backbone, text_file), [], []
+    for factor in (1.0, 0.3):
+        model = consert.ConSERT.build(consert.Config(loss_factor=factor, **NONE), backbone).eval()
+        model.zero_grad()
+        output = model(batch)
+        output.loss.backward()
+        told.append((output.loss.item(), output.metrics["loss"].item()))
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).clone())
+    (whole, metric), (scaled, same) = told
+    assert whole == metric == same and scaled == pytest.approx(0.3 * whole, rel=1e-6)
+    torch.testing.assert_close(gradients[1], 0.3 * gradients[0], rtol=1e-4, atol=1e-8)

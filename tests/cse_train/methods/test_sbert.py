@@ -20,6 +20,7 @@ from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import NLI_LABELS
 from cse_train.text.sources import open_source
 from cse_train.training.batches import Batches
+from cse_train.training.loop import Session
 from tests.cse_train.methods.parts import parts_of
 
 ROWS = np.arange(8)
@@ -93,3 +94,20 @@ def test_a_corpus_without_labels_is_one_line(tiny_settings, triplets_file: Path)
         "name them by columns: {sent0: NAME, sent1: NAME, label: NAME}, or give another file or other options"
     ]
     assert load_method("sbert").columns(sbert.Config(objective="triplets"))[2] == "hard_neg"
+
+
+def test_a_fixed_classifier_stays_as_it_was_drawn(tiny_settings, labelled_file: Path, tmp_path: Path) -> None:
+    """W_t of equal seeds begins the same; `fit` of v0.2.0 never hands it to the optimiser."""
+    states = {}
+    for kind in ("trained", "fixed"):
+        run = parse_run(tiny_settings("sbert", method_classifier=kind, train_evaluations=2))
+        session = Session.open(run, DataPaths(train_file=labelled_file), tmp_path / kind)
+        before = {name: tensor.clone() for name, tensor in session.model.state_dict().items()}
+        session.go(lambda point: False)
+        states[kind] = before, session.model.state_dict()
+    for name, tensor in states["trained"][0].items():
+        assert torch.equal(tensor, states["fixed"][0][name]), "equal starts"
+    moved = {
+        kind: {n for n, t in after.items() if not torch.equal(t, before[n])} for kind, (before, after) in states.items()
+    }
+    assert moved["trained"] - moved["fixed"] == {"classifier.weight", "classifier.bias"} and moved["fixed"]

@@ -2,12 +2,15 @@
 
 import gzip
 import json
+import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from cse.cli.app import main
 from cse_train import fields, numerics
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import find_weights
@@ -16,6 +19,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
+from cse_train.numerics import Diverged
 from cse_train.pretrain import run
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.pretrain import pretrain
@@ -115,6 +119,54 @@ def test_the_users_mistakes_are_one_line(text, tmp_path, source, changes, line):
         pretrain(fields.make(PretrainConfig, changes), Path(source.replace("{text}", str(text))), tmp_path / "out")
     assert str(error.value).startswith(line)
     assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(("rate", "loss"), [(1e4, "nan"), (1.0, r"\d+\.?\d*")])
+def test_a_run_that_diverges_ends_in_one_line_and_writes_no_model(
+    text, tmp_path, monkeypatch, capsys, rate, loss
+) -> None:
+    """At a rate of 1e4 all tensors were NaN, at 1 the loss was 33: `wrote ...; use it` and exit code 0."""
+    settings = {**vars(SMALL), "learning_rate": rate, "tokens": 4000}
+    given = [f"--set={name}={value}" for name, value in settings.items() if value != vars(PretrainConfig())[name]]
+    code = main(["pretrain", "--to", str(tmp_path / "out"), "--train-file", str(text), *given])
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert code == 1
+    assert re.fullmatch(rf"cse: loss is {loss} after \d+ tokens, guessing has 9.01; lower learning_rate", line), line
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"tokenizer.json", "tokenizer_config.json"}
+
+
+def test_a_state_that_had_diverged_before_gives_no_model(text, whole, tmp_path):
+    state = torch.load(whole / "state.pt", weights_only=True)
+    state["model"] = {name: tensor * math.nan for name, tensor in state["model"].items()}
+    torch.save(state, tmp_path / "state.pt")
+    with pytest.raises(Diverged, match=r"^loss is nan on the held-out text, guessing has 9.01; lower learning_rate$"):
+        pretrain(SMALL, text, tmp_path)
+    assert not (tmp_path / "model.safetensors").exists() and not (tmp_path / "card.json").exists()
+
+
+def test_a_weight_that_fp16_does_not_hold_is_written_to_no_file(text, whole, tmp_path):
+    state = torch.load(whole / "state.pt", weights_only=True)
+    state["model"]["encoder.word.weight"][:, 0] = 1e5
+    torch.save(state, tmp_path / "state.pt")
+    with pytest.raises(Diverged, match=r"^weights too large: .*; lower learning_rate$"):
+        pretrain(SMALL, text, tmp_path)
+    assert not (tmp_path / "model.safetensors").exists() and not (tmp_path / "card.json").exists()
+
+
+def test_steps_without_a_masked_token_are_left_out_of_the_loss(text, tmp_path):
+    few = {**vars(SMALL), "tokens": 4000, "batch_sentences": 2, "long_share": 0.0, "mask_ratio": 0.02}
+    folder = pretrain(PretrainConfig(**{**few, "cls_task": "next_sentence"}), text, tmp_path / "few")
+    (point,) = json.loads((folder / "card.json").read_text(), parse_constant=pytest.fail)["training_loss"]
+    assert 8 < point["loss"] < 11
+    none = PretrainConfig(**{**few, "tokens": 200, "mask_ratio": 1e-9})
+    with pytest.raises(ConfigError, match=r"^nothing masked: mask_ratio=1e-09; raise it, or give longer sentences$"):
+        pretrain(none, text, tmp_path / "none")
+
+
+def test_the_readme_says_what_the_text_was_and_no_licence(whole):
+    told = (whole / "README.md").read_text()
+    assert "(0 M tokens of sentences.txt.gz, " in told
+    assert "Wikipedia" not in told and "CC BY" not in told
 
 
 def test_a_state_that_cannot_be_read_is_refused(text, tmp_path):

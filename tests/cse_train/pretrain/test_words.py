@@ -70,6 +70,9 @@ def test_frozen_rows_keep_the_angles_of_their_vectors(text, vectors, tmp_path, f
         assert rows.std() == pytest.approx(0.06, rel=0.35)
         difference = F.cosine_similarity(rows[:1], rows) - F.cosine_similarity(expected[:1], expected)
         assert (difference.abs().max() < 0.01) != factorised
+    told = (tmp_path / "out" / "README.md").read_text()
+    moved = ", while the map to the hidden size was trained" if factorised else ""
+    assert f"vectors.txt, which were held for 100% of the tokens{moved}.\n" in told
     assert torch.linalg.matrix_rank(rows, rtol=1e-2) == min(width, SIZE)
 
 

@@ -19,8 +19,9 @@ from cse_train.config import TrainConfig, evaluation_steps, parse_run, steps_in
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.dev import dev_evaluator
 from cse_train.fields import ConfigError
+from cse_train.numerics import Diverged
 from cse_train.training import loop
-from cse_train.training.loop import Diverged, Outcome, Point, train
+from cse_train.training.loop import Outcome, Point, train
 from cse_train.training.optimiser import learning_rate
 from cse_train.user_files import UserFile
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.embedding import NotFinite
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.suites.transfer import embed_task
 from cse_train.evaluate.transfer import classifier, senteval
@@ -154,3 +155,13 @@ def assert_equal(found: senteval.TransferOutcome, expected: Plain) -> None:
     assert found.devacc == pytest.approx(expected.devacc, abs=0.1)
     assert len(found.predicted) == len(expected.predicted) and apart <= 2
     assert found.accuracy == pytest.approx(expected.accuracy, abs=0.4)
+
+
+@pytest.mark.parametrize("largest", [3e19, np.inf, np.nan])
+def test_embeddings_too_large_for_a_classifier_are_one_line(largest: float) -> None:
+    """Adam's squared gradients were infinite and no weight moved: the accuracy was that of the start."""
+    features = np.ones((40, 4), dtype=np.float32)
+    features[:20] = largest
+    with pytest.raises(NotFinite, match=r"^not finite: embeddings up to .*; lower train.learning_rate$"):
+        add_constant(features)
+    assert add_constant(np.full((2, 3), 1e18, dtype=np.float32)).isfinite().all()

@@ -115,6 +115,7 @@ ENDS = [
     ("import os\nprint('last words', flush=True)\nos._exit(5)", "last words"),
     ("print('done')", "no score: trainer.score.name=score, and the program ended in order; it reported none"),
     ("import cse\ncse.report(1, score=float('nan'), fraction=1)", "no score: score=nan at step 1"),
+    ("import cse\ncse.report(1, score=50, loss=float('nan'), fraction=1)", "diverged: loss=nan at step 1; the"),
     ("import cse\ncse.report(1, other=1, fraction=1)", "ValueError: no score: report(step=1) has no score"),
     ("import cse\ncse.report(1, score=1)", "ValueError: no length: report(step=1) without fraction="),
     ("import cse\nfor _ in (1, 2): cse.report(2, score=1, fraction=.5)", "step twice: report(step=2)"),
