@@ -123,6 +123,11 @@ def name_of(trainer: Trainer) -> str:
     return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
 
 
+def is_program(method: str) -> bool:
+    """Whether a run's method is a program, by the name that `name_of` gave it."""
+    return re.search("@[0-9a-f]{6}$", method) is not None
+
+
 @functools.cache
 def _make_options(
     name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None

@@ -15,7 +15,7 @@ from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_folder
 from cse_train.fields import ConfigError
-from cse_train.files import replace_file
+from cse_train.files import replace_file, write_digests
 from cse_train.plugins import registry
 from cse_train.plugins.trainer import Trainer
 from cse_train.reading import MachineFault, WholeReason
@@ -215,6 +215,7 @@ class _Attempt:
     def _outcome(self) -> Outcome:
         if self.leads:
             BestModel(self.folder.last, self.folder.best, {}).clean()
+            write_digests(self.folder.path)
             if not self.stopped:
                 end = json.dumps({"signature": self.signature})
                 replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
