@@ -28,6 +28,8 @@ GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
 """What a template may name beside parameters; `${args}` stands for one option for each of these."""
 BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root", "places")
 """Of the declaration, what says where things lie: the same trainer elsewhere has the same name."""
+LATER_FACTS = ("fits",)
+"""What came after runs were named: at its default it is not in a name, so that those keep theirs."""
 
 Direction = Literal["max", "min"]
 Parameters = tuple[tuple[str, tuple[str, ...]], ...]
@@ -65,6 +67,8 @@ class Trainer(Plugin):
     """Files and folders whose content belongs to a run."""
     steps: int | None = None
     """The length of a run where its reports say a step alone."""
+    fits: str = ""
+    """What counts of a program that trains several times: the `mean` of folds, or the `last`; empty: one training."""
 
     @property
     def is_apart(self) -> bool:
@@ -95,7 +99,7 @@ class Trainer(Plugin):
         return dataclasses.replace(self, file=file, root=folder, places=tuple(places.items()))
 
     def declare_options(self) -> type[Options]:
-        return _make_options(self.name, self.parameters, self.score, self.data, self.steps)
+        return _make_options(self.name, self.parameters, self.score, self.data, self.steps, self.fits)
 
     def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
         """The command line of a run; null leaves a parameter's default to the script."""
@@ -118,6 +122,7 @@ class Trainer(Plugin):
 def name_of(trainer: Trainer) -> str:
     """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
     said = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
+    said = {key: value for key, value in said.items() if key not in LATER_FACTS or value}
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:6]
     program = "+".join(filter(None, [trainer.script.name, trainer.function]))
     return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
@@ -130,7 +135,7 @@ def is_program(method: str) -> bool:
 
 @functools.cache
 def _make_options(
-    name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None
+    name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None, fits: str
 ) -> type[Options]:
     """The class of a trainer's settings: a field for each parameter, null where a run does not give it."""
     body: dict[str, object] = {
@@ -138,10 +143,10 @@ def _make_options(
         "__doc__": f"The parameters of {name}.",
         "__annotations__": {key: _union(kinds) for key, kinds in parameters},
         "_data": data,
-        "_remake": (name, parameters, score, data, steps),
+        "_remake": (name, parameters, score, data, steps, fits),
         "VERSION": 1,
         "SHARED": {"dev": score.name, "examples": steps or PARTS, "batch_size": 1, "seed": 0},
-        "NOTE": _note(name, score, data),
+        "NOTE": _note(name, score, data, fits),
         "TURNED": score.direction == "min",
         **{key: None for key, _ in parameters},
     }
@@ -149,15 +154,16 @@ def _make_options(
     return dataclass(frozen=True, kw_only=True)(made)
 
 
-def _note(name: str, score: TrainerScore, data: tuple[Path, ...]) -> str:
+def _note(name: str, score: TrainerScore, data: tuple[Path, ...], fits: str) -> str:
     scaled = "" if score.scale == 1 else f" times {score.scale:g}"
-    best = "least" if score.direction == "min" else "greatest"
+    best = f"the {'least' if score.direction == 'min' else 'greatest'} of "
+    best += {"": "a run", "last": "a run's last fit", "mean": "each fit of a run, averaged over its fits"}[fits]
     tracked = (
         f"tracked inputs: {', '.join(name_data(data))}; inputs beyond these are not tracked"
         if data
         else ("no input is declared, and none is tracked")
     )
-    return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, the {best} of a run; {tracked}."
+    return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, {best}; {tracked}."
 
 
 KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}

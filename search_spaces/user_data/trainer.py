@@ -61,6 +61,8 @@ class TrainerBlock:
     score: Annotated[ScoreBlock, SCORE_ADVICE]
     data: Annotated[tuple[Text, ...], Give("give a list of files and folders such as [pairs.json]")] = ()
     """Files and folders that it reads, whose content belongs to a run."""
+    fits: Literal["last", "mean"] | None = None
+    """What counts of a program that trains several times: the mean of folds, or the last fit alone."""
     length: Annotated[LengthBlock | None, Give("give {steps: 1000}")] = None
 
 
@@ -97,7 +99,7 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
         "method", "", script.stem, file=script, script=script, root=script.parent, function=function,
         parameters=parameters, args=file.args, score=_score(file.score),
         data=tuple((folder / Path(text).expanduser()).resolve() for text in file.data),
-        steps=file.length.steps if file.length else None,
+        steps=file.length.steps if file.length else None, fits=file.fits or "",
     )  # fmt: skip
     return dataclasses.replace(trainer, name=name_of(trainer)), []
 

@@ -21,6 +21,8 @@ CHECKPOINT = "checkpoint-"
 """How the folder of a checkpoint of transformers begins; the step follows."""
 STATE_FILE = "trainer_state.json"
 """What transformers writes last into a checkpoint."""
+FIT_FILE = "cse_fit"
+"""In a checkpoint of a run that trains more than once: the number of the fit; absent for the first one, 0."""
 WEIGHT_ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 """Files that nobody writes into again: an attempt shares them with the one that it goes on from."""
 
@@ -150,8 +152,20 @@ def _read_step(folder: Path) -> int | None:
     return int(json.loads(mark.read_text(encoding="utf8"))["step"]) if mark.is_file() else None
 
 
-def find_checkpoint(output: Path) -> Path | None:
-    """The newest whole checkpoint of transformers in a folder."""
+def mark_checkpoint(output: Path, step: int, fit: int) -> None:
+    """Note in a checkpoint which fit of the run wrote it, from 0, where there was one before."""
+    folder = output / f"{CHECKPOINT}{step}"
+    if fit and folder.is_dir():
+        (folder / FIT_FILE).write_text(str(fit), encoding="utf8")
+
+
+def _read_fit(folder: Path) -> int:
+    return int((folder / FIT_FILE).read_text(encoding="utf8")) if (folder / FIT_FILE).is_file() else 0
+
+
+def find_checkpoint(output: Path, fit: int | None = None) -> Path | None:
+    """The newest whole checkpoint of transformers in a folder, of one fit of a run where that is said."""
     places = [path.parent for path in output.glob(f"{CHECKPOINT}*/{STATE_FILE}")]
+    places = [path for path in places if fit in (None, _read_fit(path))]
     numbered = {int(number): path for path in places if (number := path.name.removeprefix(CHECKPOINT)).isdigit()}
     return numbered[max(numbered)] if numbered else None

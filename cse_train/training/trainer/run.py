@@ -22,6 +22,7 @@ from cse_train.reading import MachineFault, WholeReason
 from cse_train.results import Json, Outcome, Point, Score
 from cse_train.training.trainer.models import BestModel, TrialFolder, find_checkpoint
 from cse_train.training.trainer.process import Program, find_port, name_signal
+from cse_train.training.trainer.trial import FIT
 from cse_train.training.trainer.wire import TrialOrder
 
 Report = Callable[[Point], bool]
@@ -104,6 +105,8 @@ class _Attempt:
         self._check_end(code, line)
         self._pass_on()
         self._settle(None)
+        if self.trainer.fits:
+            self._count_fits()
         return self._outcome()
 
     def _order(self, wire: int, life: int) -> TrialOrder:
@@ -119,7 +122,9 @@ class _Attempt:
         return TrialOrder(
             script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), places=dict(trainer.places),
             function=trainer.function, arguments=[] if trainer.function else arguments, params=params,
-            seed=run.train.seed, score=trainer.score.name, steps=trainer.steps, last=str(self.folder.last),
+            fit_ends=[(round(point.metrics.get(FIT, 1)) - 1, point.step) for point in self.earlier or ()],
+            seed=run.train.seed, score=trainer.score.name, steps=trainer.steps, fits=trainer.fits,
+            last=str(self.folder.last),
             best=str(self.folder.best), mark=mark, wire=wire, life=life, parent=os.getpid(),
             resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
@@ -150,11 +155,15 @@ class _Attempt:
             program.answer(best=False)
             return
         value = score * self.trainer.score.scale * (-1 if self.run.options.TURNED else 1)
-        before = self.points[-1] if self.points else None
-        total = self._total
-        examples = step if self.trainer.steps else round(float(said["fraction"]) * total)
+        fit, fits, total = int(said["fit"]), self.trainer.fits, self._total
+        others = [point for point in self.points if not fits or point.metrics[FIT] == fit + 1]
+        before = others[-1] if others else None
+        examples = step if self.trainer.steps and not fits else round(float(said["fraction"]) * total)
+        if not fits:  # stages follow one another on one axis, each as long as the first
+            total, examples = total * (fit + 1), examples + (0 if self.trainer.steps else total * fit)
         examples = max(before.examples + 1 if before else 1, min(total, examples))
         best = before is None or value > before.best
+        is_kept = best if fits != "mean" else all(value > point.best for point in self.points)
         point = Point(
             examples=examples,
             step=step,
@@ -166,8 +175,8 @@ class _Attempt:
         self.points.append(point)
         if self.leads:
             self.folder.add_point(point)
-        self.waiting = point
-        program.answer(best=best and self.leads)
+        self.waiting = None if self.trainer.fits else point
+        program.answer(best=is_kept and self.leads)
 
     def _pass_on(self) -> None:
         """Report the point that waits, whose model is saved by now."""
@@ -192,10 +201,30 @@ class _Attempt:
         if self.leads:
             BestModel(self.folder.last, self.folder.best, {}).settle(kept[-1].step + 1 if kept else 0)
             self.folder.write_points(kept)
-        for point in kept:
+        for point in () if self.trainer.fits else kept:
             if self.report(replace(point, replayed=True)):
                 self.stopped = True
         return self.stopped
+
+    def _count_fits(self) -> None:
+        """Report what counts of several fits, now that all have ended: the last one's points, or one with the mean."""
+        fits: dict[float, list[Point]] = {}
+        for point in self.points:
+            fits.setdefault(point.metrics[FIT], []).append(point)
+        name, total = self.run.train.dev, self._total
+        if self.trainer.fits == "mean":
+            bests = {f"{FIT}{number:.0f}": max(p.metrics[name] for p in points) for number, points in fits.items()}
+            mean = sum(bests.values()) / len(bests)
+            newest = replace(self.points[-1], examples=total, best_examples=total)
+            counted = [replace(newest, metrics={**bests, name: mean}, best=mean)]
+        else:
+            counted = fits[max(fits)]
+        self.points = []
+        for point in counted:
+            self.points.append(point)
+            if self.report(point):
+                self.stopped = True
+                break
 
     def _check_end(self, code: int, line: str) -> None:
         """Raise where the process did not end in order, or reported nothing."""
@@ -220,7 +249,7 @@ class _Attempt:
                 end = json.dumps({"signature": self.signature})
                 replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
         newest = self.points[-1]
-        examples = newest.examples if self.stopped else self._total
+        examples = newest.examples if self.stopped else max(self._total, newest.examples)
         seconds = self.seconds_before + time.perf_counter() - self.begun
         return Outcome(self.stopped, examples, newest.best, newest.best_examples, seconds, tuple(self.points))
 
