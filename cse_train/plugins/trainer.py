@@ -9,6 +9,7 @@ import hashlib
 import json
 import operator
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import new_class
@@ -22,6 +23,12 @@ from cse_train.plugins.registry import Plugin
 PARTS = 1000
 """A run's length where its trainer reports the share that is done: parts of the whole, in place of examples."""
 TEMPLATE = re.compile(r"\$\{([^}]*)\}")
+OPTION = re.compile(r"--?[A-Za-z][^=$\s]*")
+"""A word that is an option and has no value in it; -1 is none."""
+PAIR = re.compile(r"[^-=$\s][^=$\s]*=")
+"""How a word `name=value` begins."""
+NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
+"""What argparse takes for a number behind an option."""
 PROGRAM_LENGTH = 50
 """Characters of a program in its name, which a ledger keeps."""
 GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
@@ -47,6 +54,43 @@ class TrainerScore:
     """The reported value times this stands in tables."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArgOption:
+    """An option of a command line that stands there where it has a value, or where parameters have some values."""
+
+    option: str
+    """Such as --warmup-steps or -w."""
+    words: tuple[str, ...] = ()
+    """Its values; a single `${NAME}` of a bool is the option alone for true, and nothing for false."""
+    split: bool = False
+    """Whether a value is several words."""
+    when: tuple[tuple[str, Scalar], ...] = ()
+    """The option stands alone where these parameters have these values."""
+
+    def write(self, settings: Mapping[str, Scalar], values: Mapping[str, str]) -> list[str]:
+        """The words of a run; none where every value is null."""
+        if self.when:
+            equal = (settings.get(name) == value for name, value in self.when)
+            return [self.option] if all(equal) else []
+        own = self.words[0][2:-1] if len(self.words) == 1 else ""
+        if isinstance(settings.get(own), bool):
+            return [self.option] if settings[own] else []
+        filled = [word for text in self.words if (word := _fill(text, values)) is not None]
+        return _write_option(self.option, " ".join(filled).split() if self.split else filled)
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str | None:
+    """A word with its parameters' values; None where one of them is null."""
+    named = TEMPLATE.findall(text)
+    return TEMPLATE.sub(lambda match: values[match[1]], text) if values.keys() >= {*named} else None
+
+
+def _write_option(option: str, words: list[str]) -> list[str]:
+    """An option before its values; argparse takes -1e-05 for another option unless it is joined by =."""
+    joined = len(words) == 1 and words[0].startswith("-") and not NEGATIVE.fullmatch(words[0])
+    return [f"{option}={words[0]}"] if joined and option.startswith("--") else [option, *words] if words else []
+
+
 @dataclass(frozen=True)
 class Trainer(Plugin):
     """A plug-in of kind `method` whose code is a program, declared in the `trainer:` of a space."""
@@ -60,7 +104,7 @@ class Trainer(Plugin):
     function: str = ""
     """What is called; empty for a script, which is run."""
     parameters: Parameters = ()
-    args: tuple[str, ...] | None = None
+    args: tuple[str | ArgOption, ...] | None = None
     """The command line; None for an option for each parameter, `--seed` and `--output_dir`."""
     score: TrainerScore = TrainerScore(name="")
     data: tuple[Path, ...] = ()
@@ -102,21 +146,43 @@ class Trainer(Plugin):
         return _make_options(self.name, self.parameters, self.score, self.data, self.steps, self.fits)
 
     def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
-        """The command line of a run; null leaves a parameter's default to the script."""
+        """The command line of a run; null leaves a parameter's default to the script.
+
+        A word with a null in it is left out, and with it the option whose value it is.
+        """
         values = {name: str(value) for name, value in settings.items() if value is not None} | given
         default = {name: value for name, value in values.items() if name != "best_dir"}
-        plain = [word for name, value in default.items() for word in (f"--{name}", value)]
+        plain = [word for name, value in default.items() for word in _write_option(f"--{name}", [value])]
         if self.args is None:
             return plain
         words: list[str] = []
-        for text in self.args:
-            if text == "${args}":
+        for at, text in enumerate(self.args):
+            if isinstance(text, ArgOption):
+                words += text.write(settings, values)
+            elif text == "${args}":
                 words += plain
-            elif values.keys() >= {*TEMPLATE.findall(text)}:
-                words.append(TEMPLATE.sub(lambda match: values[match[1]], text))
-            elif words and words[-1].startswith("-"):  # the option of a value that is null
+            elif (word := _fill(text, values)) is not None:
+                words.append(word)
+            elif self._is_value(at):
                 words.pop()
         return words
+
+    def _is_value(self, at: int) -> bool:
+        """Whether word `at` of `args` is the value of an option, which is the word before it.
+
+        Hydra's `lr=${lr}` behind `--multirun` is none: such words stand one behind the other there. Where each has an
+        option before it, as in `--set lr=${lr} --set wd=${wd}`, it is that option's.
+        """
+        words = self.args or ()
+        text, before = words[at], words[at - 1] if at else ""
+        if not (isinstance(text, str) and _is_option(before)) or text.startswith("-"):
+            return False
+        pairs = [number for number, word in enumerate(words) if isinstance(word, str) and PAIR.match(word)]
+        return not PAIR.match(text) or all(number and _is_option(words[number - 1]) for number in pairs)
+
+
+def _is_option(word: str | ArgOption) -> bool:
+    return isinstance(word, str) and OPTION.fullmatch(word) is not None
 
 
 def name_of(trainer: Trainer) -> str:
