@@ -28,6 +28,9 @@ from cse_train.training.trainer.wire import TrialOrder
 Report = Callable[[Point], bool]
 NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
 
+RESTARTS_S = (1, 2, 4, 8, 16, 32, 32)
+"""Seconds before a program is started again whose folder is another run's: names have seconds in them, or minutes."""
+
 
 class ProgramFailed(WholeReason, ValueError):
     """The user's program ended with an error, or without a score."""
@@ -82,6 +85,8 @@ class _Attempt:
         """The newest one until its model is saved: what the scheduler has heard of is never lost."""
         self.seconds_before = self.earlier[-1].seconds if self.earlier else 0.0
         self.stopped, self.error, self.kinds = False, "", list[str]()
+        self.shared = ""
+        """A path with the time in its name that another run writes to."""
         self.names = dict[str, None]()
         """Numbers of evaluations that had no score of the space's name."""
 
@@ -92,22 +97,34 @@ class _Attempt:
             raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
         port = find_port() if distributed.size() > 1 else 0
         self.begun = time.perf_counter()
-        program = Program(self._order, cwd, torch.get_num_threads(), port)
-        try:
-            for said in program.listen():
-                self._hear(said, program)
-                if self.error:
-                    break
-            code = 1 if self.error and not self.kinds else program.wait()
-            line = program.last_line()
-        finally:
-            program.end()
+        code, line = self._listen(cwd, port)
+        for wait_s in RESTARTS_S:
+            if not self.shared or self.points or distributed.size() > 1:
+                break
+            time.sleep(wait_s)
+            self.shared = ""
+            code, line = self._listen(cwd, port)
+        if self.shared:
+            line = f"shared folder: {self.shared} is also written by another run of now"
+            raise MachineFault(f"{line}; let the script name it by ${{output_dir}}")
         self._check_end(code, line)
         self._pass_on()
         self._settle(None)
         if self.trainer.fits:
             self._count_fits()
         return self._outcome()
+
+    def _listen(self, folder: Path, port: int) -> tuple[int, str]:
+        """Start the program and hear it until it ends; its exit code and its last line."""
+        program = Program(self._order, folder, torch.get_num_threads(), port)
+        try:
+            for said in program.listen():
+                self._hear(said, program)
+                if self.error:
+                    break
+            return 1 if self.error and not self.kinds else program.wait(), program.last_line()
+        finally:
+            program.end()
 
     def _order(self, wire: int, life: int) -> TrialOrder:
         trainer, run = self.trainer, self.run
@@ -132,6 +149,8 @@ class _Attempt:
     def _hear(self, said: Json, program: Program) -> None:
         if "error" in said:
             self.error, self.kinds = str(said["error"]), list(said["kinds"])
+        elif "shared" in said:
+            self.shared = str(said["shared"])
         elif "names" in said:
             self.names.update(dict.fromkeys(said["names"]))
         elif "step" in said:
