@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import socket
 import uuid
 from collections.abc import Callable, Mapping
@@ -72,6 +73,29 @@ def hash_file(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _NotCopied(Exception):
+    """Ends a copy at its first error."""
+
+    def __init__(self, error: OSError) -> None:
+        self.error = error
+
+
+def copy_tree(source: Path, to: Path, copy: Callable[[str, str], object] = shutil.copy2) -> None:
+    """`shutil.copytree` that ends with the system's error and the file: its own has neither the one nor the other."""
+
+    def copy_file(file: str, target: str) -> None:
+        try:
+            copy(file, target)
+        except OSError as error:
+            error.filename = target if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename or target
+            raise _NotCopied(error) from error
+
+    try:
+        shutil.copytree(source, to, copy_function=copy_file)
+    except _NotCopied as ended:
+        raise ended.error from None
 
 
 def _sum_digests(files: Mapping[str, str]) -> str:

@@ -33,10 +33,19 @@ def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
     rows = ledger.runs()
     return [
         *unsound,
+        *_find_edited(ledger, rows),
         *_find_orphans(ledger, rows),
         *_find_without_files(ledger, rows, storage),
         *_find_partial_files(runs_folder(storage)),
     ]
+
+
+def _find_edited(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
+    """Finished runs whose best score is none that they reported."""
+    users = {row.signature: row.user for row in rows}
+    for signature, best, greatest in ledger.find_edited():
+        line = f"edited row: run={signature} has best={best}, which is no point of its curve; becomes {greatest}"
+        yield Repair(line, partial(ledger.restore_best, signature), users.get(signature, ""))
 
 
 def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:

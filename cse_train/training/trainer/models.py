@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cse_train.backbone.refusals import BASES, place_bases
-from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POINTS, replace_file
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POINTS, copy_tree, replace_file
 from cse_train.results import Json, Point
 
 CHECKPOINT = "checkpoint-"
@@ -71,10 +71,10 @@ class TrialFolder:
         source = TrialFolder(earlier)
         aside = self.path / f".{LAST_FOLDER}"
         shutil.rmtree(aside, ignore_errors=True)
-        shutil.copytree(source.last, aside, copy_function=_link)
+        copy_tree(source.last, aside, _link)
         shutil.rmtree(self.last, ignore_errors=True)
         if source.best.is_dir() and not self.best.is_dir():
-            shutil.copytree(source.best, self.best, copy_function=_link)
+            copy_tree(source.best, self.best, _link)
         for state in aside.rglob(STATE_FILE):
             text = state.read_text(encoding="utf8")
             state.write_text(text.replace(str(source.output), str(self.output)), encoding="utf8")

@@ -13,6 +13,8 @@ from cse_train.training.trainer.wire import TrialOrder, Wire
 
 FIT = "fit"
 """The metric that numbers the fits of a run, from 1."""
+MOST_BEYOND = 0.1
+"""How far a share may be beyond 0 and 1: the last step of an estimated length is a little more than all."""
 FITS_ADVICE = "`fits: mean` for folds, `fits: last` where only the last one counts"
 
 
@@ -78,6 +80,9 @@ class Trial:
         if fraction is None:
             line = f"no length: report(step={step}) without fraction="
             raise ValueError(f"{line}; give it, or `length: {{steps: N}}` in the space")
+        if not -MOST_BEYOND <= fraction <= 1 + MOST_BEYOND:
+            line = f"no share: report(step={step}) has fraction={fraction:g}"
+            raise ValueError(f"{line}; give the share of the run that is done, from 0 to 1")
         self._require_fit(step, fit)
         score = math.nan if value is None else float(value)
         best = self.tell(step, score, fraction, metrics)

@@ -13,11 +13,13 @@ from analysis.run_folder import RunFolder
 from cluster.sweep import run_folders
 from cluster.sweep.retention import Removable, remove
 from cse.cli.app import main
+from cse.doctor import checks
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
+from cse_train.results import Point
 from tests.cse_train.training.trainer.programs import run_program
 
 LAYOUTS = {
@@ -220,6 +222,28 @@ def test_a_model_of_another_run_is_damage_without_checksums_too(
         note(ledger, run.parent.name, PROGRAM, run)
     swap(*(run / "best" for run in runs))
     assert repaired(capsys)[-1] == "2 put right"
+
+
+def test_an_edited_best_is_told_by_doctor_and_becomes_the_curves_again(
+    ledger: Ledger, ended: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for signature in ("edited", "sound"):
+        claim = ledger.claim(signature, {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
+        assert claim is not None
+        ledger.add_points(claim, [Point(4, 1, 1.0, {"dev": 40.0}, 40.0, 4), Point(8, 2, 2.0, {"dev": 30.0}, 40.0, 4)])
+        ledger.finish(claim, "done", examples=8, best=40.0, best_examples=4, seconds=2.0, folder=None)
+    note(ledger, "no-curve", "simcse", None)
+    with ledger._engine.begin() as connection:
+        connection.exec_driver_sql("update cse_runs set best = 99.5 where signature = 'edited'")
+    (told,) = checks.try_check("ledger", lambda: checks.check_ledger("l.db"))
+    assert told.level == "stop" and "edited row: run=edited has best=99.5, and its curve 40.0" in told.line
+    lines = repaired(capsys)
+    assert lines[0] == "edited row: run=edited has best=99.5, which is no point of its curve; becomes 40.0"
+    assert {row.signature: (row.state, row.best, row.best_examples) for row in ledger.runs()} == {
+        "edited": ("done", 40.0, 4), "sound": ("done", 40.0, 4), "no-curve": ("done", 1.0, 8),
+    }  # fmt: skip
+    assert repaired(capsys) == ["0 put right"]
+    assert [finding.level for finding in checks.try_check("ledger", lambda: checks.check_ledger("l.db"))] == ["fine"]
 
 
 def test_a_storage_that_is_not_mounted_has_lost_nothing(
