@@ -250,8 +250,8 @@ class Ledger:
         with self._writes() as connection:
             first = connection.execute(points.order_by(curves.c.best.desc(), curves.c.examples)).first()
             if first is not None:
-                found = {"best": first.best, "best_examples": first.examples}
-                connection.execute(update(runs).where(runs.c.signature == signature).values(**found))
+                restored = update(runs).where(runs.c.signature == signature)
+                connection.execute(restored.values(best=first.best, best_examples=first.examples))
 
     def add_score(self, signature: str, score: Score) -> None:
         """Stores a run's score in its column; scoring again under the same protocol replaces it."""

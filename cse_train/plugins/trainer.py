@@ -23,9 +23,9 @@ from cse_train.plugins.registry import Plugin
 PARTS = 1000
 """A run's length where its trainer reports the share that is done: parts of the whole, in place of examples."""
 TEMPLATE = re.compile(r"\$\{([^}]*)\}")
-OPTION = re.compile(r"--?[A-Za-z][^=$\s]*")
+OPTION_WORD = re.compile(r"--?[A-Za-z][^=$\s]*")
 """A word that is an option and has no value in it; -1 is none."""
-PAIR = re.compile(r"[^-=$\s][^=$\s]*=")
+PAIR_WORD = re.compile(r"[^-=$\s][^=$\s]*=")
 """How a word `name=value` begins."""
 NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
 """What argparse takes for a number behind an option."""
@@ -72,9 +72,9 @@ class ArgOption:
         if self.when:
             equal = (settings.get(name) == value for name, value in self.when)
             return [self.option] if all(equal) else []
-        own = self.words[0][2:-1] if len(self.words) == 1 else ""
-        if isinstance(settings.get(own), bool):
-            return [self.option] if settings[own] else []
+        name = self.words[0][2:-1] if len(self.words) == 1 else ""
+        if isinstance(settings.get(name), bool):
+            return [self.option] if settings[name] else []
         filled = [word for text in self.words if (word := _fill(text, values)) is not None]
         return _write_option(self.option, " ".join(filled).split() if self.split else filled)
 
@@ -177,12 +177,12 @@ class Trainer(Plugin):
         text, before = words[at], words[at - 1] if at else ""
         if not (isinstance(text, str) and _is_option(before)) or text.startswith("-"):
             return False
-        pairs = [number for number, word in enumerate(words) if isinstance(word, str) and PAIR.match(word)]
-        return not PAIR.match(text) or all(number and _is_option(words[number - 1]) for number in pairs)
+        pairs = [number for number, word in enumerate(words) if isinstance(word, str) and PAIR_WORD.match(word)]
+        return not PAIR_WORD.match(text) or all(number and _is_option(words[number - 1]) for number in pairs)
 
 
 def _is_option(word: str | ArgOption) -> bool:
-    return isinstance(word, str) and OPTION.fullmatch(word) is not None
+    return isinstance(word, str) and OPTION_WORD.fullmatch(word) is not None
 
 
 def name_of(trainer: Trainer) -> str:

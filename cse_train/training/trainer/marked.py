@@ -8,7 +8,7 @@ from pathlib import Path
 
 MARK_VARIABLE = "CSE_PROGRAM"
 """The variable with a number that no other program has, in the environment of all that a program starts."""
-ROUNDS, PAUSE_S = 100, 0.02
+ROUNDS, ROUND_S = 100, 0.02
 """Looks for what a process has started while the others were ended, and seconds between two of them."""
 
 
@@ -18,10 +18,10 @@ def end_marked(mark: str, spare: int = 0) -> None:
     Ranks of torchrun, and all that is started with `start_new_session`, are in no process group of ours.
     """
     for _ in range(ROUNDS):
-        found = [process for process in _list_processes() if process != spare and _end(process, mark)]
-        if not found:
+        ended = [process for process in _list_processes() if process != spare and _end(process, mark)]
+        if not ended:
             return
-        time.sleep(PAUSE_S)
+        time.sleep(ROUND_S)
 
 
 def _list_processes() -> list[int]:

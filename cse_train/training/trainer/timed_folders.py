@@ -28,9 +28,9 @@ EARLIEST = datetime.timedelta(seconds=2)
 class TimedFolders:
     """An audit hook that claims what this process writes under names with the time."""
 
-    def __init__(self, own: Path, mark: str, refuse: Callable[[str], object]) -> None:
-        """`own`: the run's folder, where names are free; `refuse` is told a path that another run has, and ends."""
-        self._own, self._mark, self._refuse = str(own.resolve()) + os.sep, mark, refuse
+    def __init__(self, run_folder: Path, mark: str, refuse: Callable[[str], object]) -> None:
+        """Names in `run_folder` are free; `refuse` is told a path that another run has, and ends."""
+        self._own, self._mark, self._refuse = str(run_folder.resolve()) + os.sep, mark, refuse
         self._claims = Path(tempfile.gettempdir(), f"cse-folders-{os.getuid()}")
         self._begun, self._seen, self._busy = datetime.datetime.now(), set[str](), False
         self._process = os.getpid()
