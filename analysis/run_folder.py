@@ -6,6 +6,7 @@ storage:
     attempt-2/          attempt 2; attempt-2-3 where attempts of other ledgers have the names before
       attempt.json      whose it is, and with what it was trained
       best/, last/      the model to use, and the state to go on from: `cse_train.checkpoint` writes them
+      best_sha256.json  of a program's run that has ended: the checksums of its model's files
       scores/           the cosines behind the scores of suites
       logs/rank0.log    what a rank printed
     final-2/            the same folder once the attempt is finished; ledgers of 0.1.0 call it final
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cse_train.files import BEST_FOLDER, LAST_FOLDER
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_DIGESTS
 
 RUNS = "runs"
 ATTEMPT, SET_ASIDE, FINAL_HOME = "attempt", "unbooked", "final"
@@ -78,6 +79,11 @@ class RunFolder:
     def last(self) -> Path:
         """The folder of the state to go on from."""
         return self.path / LAST_FOLDER
+
+    @property
+    def digests(self) -> Path:
+        """The file with the checksums of a program's model, where it saved one."""
+        return self.path / PROGRAM_DIGESTS
 
     @property
     def scores(self) -> Path:

@@ -240,6 +240,14 @@ def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, St
     return _run_of(best_path(folder), best.flat), best.facts, best.tensors
 
 
+def check_best(folder: Path, signature: str) -> None:
+    """Raise CorruptCheckpoint or NoCheckpoint unless a run's best checkpoint is what was written for this signature.
+
+    Its method, which a plug-in may have that is not here, is not asked.
+    """
+    _best(folder, signature)
+
+
 class _Model(NamedTuple):
     """What stands in a file of `save_best`."""
 

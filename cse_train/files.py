@@ -2,11 +2,14 @@
 
 import errno
 import glob
+import hashlib
+import json
 import os
 import re
+import shutil
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -17,6 +20,8 @@ PROGRAM_MARK = "cse_run.json"
 """Beside the best model of a program of the user's own: which run it is of, the step and the score."""
 PROGRAM_POINTS = Path(LAST_FOLDER, "points.jsonl")
 """Of the folder of a program's run: what it reported."""
+PROGRAM_DIGESTS = "best_sha256.json"
+"""In the folder of a program's run that has ended: the checksums of the files of its best model, if it saved one."""
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
 """This machine, in the names of files that are being written: other machines may share the folder."""
 
@@ -32,13 +37,70 @@ def holds_program_model(folder: Path) -> bool:
 
 
 def lacks_program_model(run_folder: Path) -> str | None:
-    """The line for a program's run that saved no model; None for any other folder."""
-    if not (run_folder / PROGRAM_POINTS).is_file() or holds_program_model(run_folder / BEST_FOLDER):
+    """The line for a program's run that has no model, or none any more; None for any other folder."""
+    digests = run_folder / PROGRAM_DIGESTS
+    of_program = digests.is_file() or (run_folder / PROGRAM_POINTS).is_file()
+    if not of_program or holds_program_model(run_folder / BEST_FOLDER):
         return None
-    return (
-        f"no model: run={run_folder}, its program saved none; save one into `best_dir`, "
-        "`trial.best_folder` or `cse.best_folder()` after a report that was the best"
-    )
+    files = read_digests(run_folder)
+    if files:
+        return f"no model: run={run_folder}, its program's model was deleted; cse doctor --repair has it trained again"
+    why = "its program saved none" if files is not None else "its program saved none, or cse clean freed it"
+    advice = "save one into `best_dir`, `trial.best_folder` or `cse.best_folder()` after a report that was the best"
+    return f"no model: run={run_folder}, {why}; {advice}"
+
+
+def write_digests(run_folder: Path) -> None:
+    """Note what the files of a program's best model hash to; of a run that saved none, that it has none."""
+    best = run_folder / BEST_FOLDER
+    paths = sorted(path for path in best.rglob("*") if path.is_file())
+    files = {path.relative_to(best).as_posix(): hash_file(path) for path in paths}
+    text = json.dumps({"files": files, "sha256": _sum_digests(files)}, indent=1)
+    replace_text(run_folder / PROGRAM_DIGESTS, text + "\n")
+
+
+def read_digests(run_folder: Path) -> dict[str, str] | None:
+    """SHA-256 by name of a program's best model; None where nobody noted it, or the note is damaged."""
+    try:
+        noted = json.loads((run_folder / PROGRAM_DIGESTS).read_bytes())
+        files: dict[str, str] = noted["files"]
+        return files if noted["sha256"] == _sum_digests(files) else None
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _NotCopied(Exception):
+    """Ends a copy at its first error."""
+
+    def __init__(self, error: OSError) -> None:
+        self.error = error
+
+
+def copy_tree(source: Path, to: Path, copy: Callable[[str, str], object] = shutil.copy2) -> None:
+    """`shutil.copytree` that ends with the system's error and the file: its own has neither the one nor the other."""
+
+    def copy_file(file: str, target: str) -> None:
+        try:
+            copy(file, target)
+        except OSError as error:
+            error.filename = target if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename or target
+            raise _NotCopied(error) from error
+
+    try:
+        shutil.copytree(source, to, copy_function=copy_file)
+    except _NotCopied as ended:
+        raise ended.error from None
+
+
+def _sum_digests(files: Mapping[str, str]) -> str:
+    """Of the note itself: a flipped bit in it must not pass for one in the model."""
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:

@@ -53,6 +53,8 @@ PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/]*@|(?<=[?&])(password|passfile|ssl
 def mask_password(url: str | URL) -> str:
     """The address with `***` for a password, wherever in it that stands: SQLAlchemy hides it before the `@` alone."""
     text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
+    if isinstance(url, URL) and url.get_backend_name() == "sqlite" and "%" not in str(url.database) and not url.query:
+        text = f"sqlite:///{url.database}"  # as a person would write the path, and not with %C3%BC in it
     return PASSWORD.sub(lambda match: f"{match[2]}=***" if match[2] else f"{match[1]}:***@", text)
 
 

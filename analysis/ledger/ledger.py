@@ -121,6 +121,7 @@ class Ledger:
     imports = _transaction(import_rows.read_imports)
     pairs = _transaction(import_rows.read_pairs)
     unsound = _transaction(unsound_rows.unsound)
+    find_edited = _transaction(queries.find_edited)
     take_out = _transaction(unsound_rows.take_out, writes=True)
     join_cluster = _transaction(cluster_log.begin, writes=True)
     leave_cluster = _transaction(cluster_log.end, writes=True)
@@ -239,6 +240,18 @@ class Ledger:
                 ).rowcount
                 claims.note(connection, Claim(row.signature, row.attempt, row.owner), RunState.LOST, reason=reason)
         return count
+
+    def restore_best(self, signature: str) -> None:
+        """Let a finished run's best be the greatest of its curve again."""
+        runs, curves = schema.runs, schema.curves
+        points = select(curves.c.best, curves.c.examples).where(
+            curves.c.signature == signature, curves.c.best.is_not(None)
+        )
+        with self._writes() as connection:
+            first = connection.execute(points.order_by(curves.c.best.desc(), curves.c.examples)).first()
+            if first is not None:
+                restored = update(runs).where(runs.c.signature == signature)
+                connection.execute(restored.values(best=first.best, best_examples=first.examples))
 
     def add_score(self, signature: str, score: Score) -> None:
         """Stores a run's score in its column; scoring again under the same protocol replaces it."""

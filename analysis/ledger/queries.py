@@ -42,6 +42,19 @@ _STANDS = select(schema.runs.c.state).where(
 RUN_NAMES = tuple(name for name in RunRow.__dataclass_fields__ if name not in ("live", "settings"))
 
 
+def find_edited(connection: Connection) -> list[tuple[str, float | None, float]]:
+    """(signature, best, greatest best of its curve) of finished runs whose best is no point of their curve."""
+    table, curves = schema.runs, schema.curves
+    same_run = curves.c.signature == table.c.signature
+    greatest = select(func.max(curves.c.best)).where(same_run).scalar_subquery()
+    matched = select(curves.c.best).where(same_run, curves.c.best == table.c.best).exists()
+    query = select(*schema.cast_json(table, ["signature", "best", "identity"]), greatest.label("greatest")).where(
+        table.c.state == RunState.DONE, greatest.is_not(None), ~matched
+    )
+    rows = connection.execute(query.order_by(table.c.signature))
+    return [(row.signature, row.best, row.greatest) for row in rows if "imported" not in str(row.identity)]
+
+
 def runs(
     connection: Connection,
     sweep: str | None = None,

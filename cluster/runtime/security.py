@@ -24,6 +24,14 @@ def keep_token_private(home: Path | None = None) -> None:
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         return
     path = (home or Path.home()) / ".ray" / "auth_token"
+    try:
+        _make_private(path)
+    except OSError as error:
+        line = f"no home: HOME={path.parents[1]} cannot hold Ray's token, {error.filename or path} ({error.strerror})"
+        raise ConfigError([f"{line}; set HOME to a folder of yours that can be written"]) from error
+
+
+def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from analysis.ledger import Ledger, LedgerError, RunRow
-from analysis.run_folder import Checkpoint
+from analysis.run_folder import Checkpoint, RunFolder
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.disk_use import DiskUse, Holding
@@ -109,6 +109,8 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
             continue
         if item.kind == "superseded" and (row.state != RunState.DONE or row.folder == str(item.folder)):
             continue  # the attempt counts again
+        if item.kind == "best":
+            RunFolder(item.folder.parent).digests.unlink(missing_ok=True)  # else it would count as lost
         shutil.rmtree(item.folder, ignore_errors=True)
         freed += 0 if item.folder.exists() else item.size
     return freed

@@ -65,13 +65,17 @@ def take_over(source: RunFolder, folder: RunFolder) -> None:
     for kept, to in ((source.best, folder.best), (source.last, folder.last)):
         to.mkdir()
         for file in kept.iterdir():
-            if not file.name.startswith("."):
+            if file.is_dir():  # of a program: modules of its model, checkpoints of its library
+                shutil.copytree(file, to / file.name, copy_function=_link)
+            elif not file.name.startswith("."):
                 _link(file, to / file.name)
+    if source.digests.is_file():
+        _link(source.digests, folder.digests)
 
 
-def _link(source: Path, to: Path) -> None:
+def _link(source: str | Path, to: str | Path) -> None:
     try:
-        to.hardlink_to(source)
+        Path(to).hardlink_to(source)
     except FileNotFoundError:
         raise
     except OSError:  # a file system without links

@@ -1,6 +1,7 @@
 """How a command ends: the lines a person reads, and the code the shell gets."""
 
 import errno
+import shlex
 import sys
 import tempfile
 import traceback
@@ -111,7 +112,7 @@ def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
         say([f"above --disk-quota: {size(outcome.over)} too much is in use or has scores; give more"])
     print(
         f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
-        f"in {outcome.seconds:.0f} s; ledger {ledgers.mask_password(ledger)}"
+        f"in {outcome.seconds:.0f} s; ledger {shlex.quote(ledgers.mask_password(ledger))}"
     )
     if outcome.interrupted:
         say(["interrupted; finished runs are kept, the same command continues"])

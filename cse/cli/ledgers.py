@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
 import typer
 from sqlalchemy import Engine
@@ -33,7 +34,8 @@ def ledger_url(url: str | None) -> str:
     """The ledger's address; a path becomes absolute."""
     url = url or str(RESULTS / "ledger.db")
     if url.startswith("sqlite:///"):
-        url = url.removeprefix("sqlite:///")
+        literal = url.removeprefix("sqlite:///")
+        url = literal if Path(literal).exists() else unquote(literal)  # SQLAlchemy and other tools write %20
     return url if "://" in url else str(Path(url).expanduser().resolve())
 
 

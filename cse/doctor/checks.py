@@ -131,6 +131,10 @@ def check_ledger(url: str) -> str:
         return f"{shown} is not there yet; the first sweep makes it"
     with contextlib.closing(Ledger.open(url, create=False)) as ledger:
         ledger.require_sound()
+        if edited := ledger.find_edited():
+            signature, best, greatest = edited[0]
+            line = f"edited row: run={signature} has best={best}, and its curve {greatest} (1 of {len(edited)})"
+            raise LedgerError(f"{line}; cse doctor --repair --yes restores it")
         return f"{shown} can be read and written; sweeps: {len(ledger.sweeps())}"
 
 
@@ -141,6 +145,9 @@ def check_token() -> str:
     if given:
         return f"{given} is set"
     file = Path.home() / ".ray" / "auth_token"
+    if not os.access(_find_existing(file.parent), os.W_OK | os.X_OK) or not _find_existing(file.parent).is_dir():
+        line = f"no home: HOME={file.parents[1]} cannot hold Ray's token, {file}"
+        raise ConfigError([f"{line}; set HOME to a folder of yours that can be written"])
     return f"{file} is there" if file.exists() else f"none yet; the first sweep makes {file}"
 
 

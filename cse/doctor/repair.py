@@ -10,30 +10,42 @@ from analysis.run_folder import home_of, runs_folder
 from analysis.run_state import RunState
 from cse_train import checkpoint
 from cse_train.files import alive, writer_of
+from cse_train.plugins.trainer import is_program
 from cse_train.soundness import CorruptCheckpoint
+from cse_train.training.trainer import finished
 
 
 @dataclass(frozen=True)
 class Repair:
-    """One thing that is wrong."""
+    """One thing that is wrong, or that nobody can judge."""
 
     line: str
     """What, where, and what is done about it."""
-    do: Callable[[], object]
+    do: Callable[[], object] | None
+    """Puts it right; None for what is named and left alone."""
     user: str = ""
     """Whose run it is about; empty where that is not known."""
 
 
 def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
-    """Everything that can be put right. Each finished run's model is read, which takes a while for many."""
+    """Everything that is wrong. Each ended run's model is read, which takes a while for many."""
     unsound = [Repair(f"{row.line}; is taken out", partial(ledger.take_out, row)) for row in ledger.unsound()]
     rows = ledger.runs()
     return [
         *unsound,
+        *_find_edited(ledger, rows),
         *_find_orphans(ledger, rows),
         *_find_without_files(ledger, rows, storage),
         *_find_partial_files(runs_folder(storage)),
     ]
+
+
+def _find_edited(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
+    """Finished runs whose best score is none that they reported."""
+    users = {row.signature: row.user for row in rows}
+    for signature, best, greatest in ledger.find_edited():
+        line = f"edited row: run={signature} has best={best}, which is no point of its curve; becomes {greatest}"
+        yield Repair(line, partial(ledger.restore_best, signature), users.get(signature, ""))
 
 
 def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
@@ -47,29 +59,52 @@ def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
 
 
 def _find_without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
-    """Finished runs of this storage whose folder is gone, or whose model is damaged or another run's.
+    """Ended runs of this storage whose folder is gone, or whose model is damaged, another run's or cannot be judged.
 
-    A model that was freed (cse clean, --keep-top) leaves its folder and is no damage.
+    A model that was freed (cse clean, --keep-top) leaves its folder and is no damage. A stopped run is left alone: its
+    score counts, and a sweep that trains it to its end judges its files by itself.
     """
-    for row in rows:
-        folder = Path(row.folder or "/")
-        if row.state != RunState.DONE or folder.parent != home_of(storage, row.signature):
-            continue
-        if reason := _damage(folder, row.signature):
-            line = f"run without files: run={row.signature} folder={folder} ({reason})"
-            yield Repair(f"{line}; cse run trains it again", partial(ledger.reopen, [row.signature], reason), row.user)
+    placed = [
+        row
+        for row in rows
+        if row.state.has_result and row.files and row.files.path.parent == home_of(storage, row.signature)
+    ]
+    if placed and not runs_folder(storage).is_dir():  # a disk that is not mounted has lost nothing
+        line = f"no storage: folder={runs_folder(storage)} is not here, and {len(placed)} runs have their files in it"
+        yield Repair(f"{line}; left alone, give --storage where it is", None)
+        return
+    for row in placed:
+        reason, is_damage = _judge(row)
+        where = f"run={row.signature} folder={row.folder} ({reason})"
+        if reason and not is_damage:
+            yield Repair(f"not judged: {where}; left alone", None, row.user)
+        elif reason and row.state != RunState.DONE:
+            yield Repair(f"stopped run without files: {where}; left alone, its score counts", None, row.user)
+        elif reason:
+            again = partial(ledger.reopen, [row.signature], reason)
+            yield Repair(f"run without files: {where}; cse run trains it again", again, row.user)
 
 
-def _damage(folder: Path, signature: str) -> str:
-    if not folder.is_dir():
-        return "its folder is gone"
-    if not checkpoint.best_path(folder).exists():
-        return ""
+def _judge(row: RunRow) -> tuple[str, bool]:
+    """What is wrong with a run's files, empty where nothing is; whether that is damage for certain."""
+    assert row.files
+    folder = row.files.path
     try:
-        checkpoint.read_best(folder, signature)
+        if not folder.is_dir():
+            return "its folder is gone", True
+        if is_program(row.method):
+            finished.check_model(folder, row.signature)
+        elif checkpoint.best_path(folder).exists():
+            checkpoint.check_best(folder, row.signature)
     except CorruptCheckpoint as error:
-        return str(error).rpartition(";")[0]
-    return ""
+        return str(error).rpartition(";")[0], True
+    except finished.DamagedModel as error:
+        return str(error), True
+    except finished.NotJudged as error:
+        return str(error), False
+    except OSError as error:
+        return f"{error.filename or folder}: {error.strerror or error}", False
+    return "", True
 
 
 def _find_partial_files(runs: Path) -> Iterator[Repair]:

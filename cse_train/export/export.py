@@ -15,6 +15,7 @@ from cse_train.export.parts import parts_of, require_saved, require_transformers
 from cse_train.export.sentence_transformers_folder import write_modules
 from cse_train.export.transformers_folder import write_encoder
 from cse_train.fields import ConfigError, nearest
+from cse_train.files import copy_tree
 
 EXPORT_FORMATS = ("sentence-transformers", "hf")
 
@@ -65,7 +66,7 @@ def copy_model(best_folder: Path, to: Path) -> None:
     require_new(to)
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
     try:
-        shutil.copytree(best_folder, aside)
+        copy_tree(best_folder, aside)
         os.replace(aside, to)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import operator
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import new_class
@@ -22,12 +23,20 @@ from cse_train.plugins.registry import Plugin
 PARTS = 1000
 """A run's length where its trainer reports the share that is done: parts of the whole, in place of examples."""
 TEMPLATE = re.compile(r"\$\{([^}]*)\}")
+OPTION_WORD = re.compile(r"--?[A-Za-z][^=$\s]*")
+"""A word that is an option and has no value in it; -1 is none."""
+PAIR_WORD = re.compile(r"[^-=$\s][^=$\s]*=")
+"""How a word `name=value` begins."""
+NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
+"""What argparse takes for a number behind an option."""
 PROGRAM_LENGTH = 50
 """Characters of a program in its name, which a ledger keeps."""
 GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
 """What a template may name beside parameters; `${args}` stands for one option for each of these."""
 BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root", "places")
 """Of the declaration, what says where things lie: the same trainer elsewhere has the same name."""
+LATER_FACTS = ("fits",)
+"""What came after runs were named: at its default it is not in a name, so that those keep theirs."""
 
 Direction = Literal["max", "min"]
 Parameters = tuple[tuple[str, tuple[str, ...]], ...]
@@ -45,6 +54,43 @@ class TrainerScore:
     """The reported value times this stands in tables."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArgOption:
+    """An option of a command line that stands there where it has a value, or where parameters have some values."""
+
+    option: str
+    """Such as --warmup-steps or -w."""
+    words: tuple[str, ...] = ()
+    """Its values; a single `${NAME}` of a bool is the option alone for true, and nothing for false."""
+    split: bool = False
+    """Whether a value is several words."""
+    when: tuple[tuple[str, Scalar], ...] = ()
+    """The option stands alone where these parameters have these values."""
+
+    def write(self, settings: Mapping[str, Scalar], values: Mapping[str, str]) -> list[str]:
+        """The words of a run; none where every value is null."""
+        if self.when:
+            equal = (settings.get(name) == value for name, value in self.when)
+            return [self.option] if all(equal) else []
+        name = self.words[0][2:-1] if len(self.words) == 1 else ""
+        if isinstance(settings.get(name), bool):
+            return [self.option] if settings[name] else []
+        filled = [word for text in self.words if (word := _fill(text, values)) is not None]
+        return _write_option(self.option, " ".join(filled).split() if self.split else filled)
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str | None:
+    """A word with its parameters' values; None where one of them is null."""
+    named = TEMPLATE.findall(text)
+    return TEMPLATE.sub(lambda match: values[match[1]], text) if values.keys() >= {*named} else None
+
+
+def _write_option(option: str, words: list[str]) -> list[str]:
+    """An option before its values; argparse takes -1e-05 for another option unless it is joined by =."""
+    joined = len(words) == 1 and words[0].startswith("-") and not NEGATIVE.fullmatch(words[0])
+    return [f"{option}={words[0]}"] if joined and option.startswith("--") else [option, *words] if words else []
+
+
 @dataclass(frozen=True)
 class Trainer(Plugin):
     """A plug-in of kind `method` whose code is a program, declared in the `trainer:` of a space."""
@@ -58,13 +104,15 @@ class Trainer(Plugin):
     function: str = ""
     """What is called; empty for a script, which is run."""
     parameters: Parameters = ()
-    args: tuple[str, ...] | None = None
+    args: tuple[str | ArgOption, ...] | None = None
     """The command line; None for an option for each parameter, `--seed` and `--output_dir`."""
     score: TrainerScore = TrainerScore(name="")
     data: tuple[Path, ...] = ()
     """Files and folders whose content belongs to a run."""
     steps: int | None = None
     """The length of a run where its reports say a step alone."""
+    fits: str = ""
+    """What counts of a program that trains several times: the `mean` of folds, or the `last`; empty: one training."""
 
     @property
     def is_apart(self) -> bool:
@@ -95,37 +143,65 @@ class Trainer(Plugin):
         return dataclasses.replace(self, file=file, root=folder, places=tuple(places.items()))
 
     def declare_options(self) -> type[Options]:
-        return _make_options(self.name, self.parameters, self.score, self.data, self.steps)
+        return _make_options(self.name, self.parameters, self.score, self.data, self.steps, self.fits)
 
     def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
-        """The command line of a run; null leaves a parameter's default to the script."""
+        """The command line of a run; null leaves a parameter's default to the script.
+
+        A word with a null in it is left out, and with it the option whose value it is.
+        """
         values = {name: str(value) for name, value in settings.items() if value is not None} | given
         default = {name: value for name, value in values.items() if name != "best_dir"}
-        plain = [word for name, value in default.items() for word in (f"--{name}", value)]
+        plain = [word for name, value in default.items() for word in _write_option(f"--{name}", [value])]
         if self.args is None:
             return plain
         words: list[str] = []
-        for text in self.args:
-            if text == "${args}":
+        for at, text in enumerate(self.args):
+            if isinstance(text, ArgOption):
+                words += text.write(settings, values)
+            elif text == "${args}":
                 words += plain
-            elif values.keys() >= {*TEMPLATE.findall(text)}:
-                words.append(TEMPLATE.sub(lambda match: values[match[1]], text))
-            elif words and words[-1].startswith("-"):  # the option of a value that is null
+            elif (word := _fill(text, values)) is not None:
+                words.append(word)
+            elif self._is_value(at):
                 words.pop()
         return words
+
+    def _is_value(self, at: int) -> bool:
+        """Whether word `at` of `args` is the value of an option, which is the word before it.
+
+        Hydra's `lr=${lr}` behind `--multirun` is none: such words stand one behind the other there. Where each has an
+        option before it, as in `--set lr=${lr} --set wd=${wd}`, it is that option's.
+        """
+        words = self.args or ()
+        text, before = words[at], words[at - 1] if at else ""
+        if not (isinstance(text, str) and _is_option(before)) or text.startswith("-"):
+            return False
+        pairs = [number for number, word in enumerate(words) if isinstance(word, str) and PAIR_WORD.match(word)]
+        return not PAIR_WORD.match(text) or all(number and _is_option(words[number - 1]) for number in pairs)
+
+
+def _is_option(word: str | ArgOption) -> bool:
+    return isinstance(word, str) and OPTION_WORD.fullmatch(word) is not None
 
 
 def name_of(trainer: Trainer) -> str:
     """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
     said = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
+    said = {key: value for key, value in said.items() if key not in LATER_FACTS or value}
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:6]
     program = "+".join(filter(None, [trainer.script.name, trainer.function]))
     return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
 
 
+def is_program(method: str) -> bool:
+    """Whether a run's method is a program, by the name that `name_of` gave it."""
+    return re.search("@[0-9a-f]{6}$", method) is not None
+
+
 @functools.cache
 def _make_options(
-    name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None
+    name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None, fits: str
 ) -> type[Options]:
     """The class of a trainer's settings: a field for each parameter, null where a run does not give it."""
     body: dict[str, object] = {
@@ -133,10 +209,10 @@ def _make_options(
         "__doc__": f"The parameters of {name}.",
         "__annotations__": {key: _union(kinds) for key, kinds in parameters},
         "_data": data,
-        "_remake": (name, parameters, score, data, steps),
+        "_remake": (name, parameters, score, data, steps, fits),
         "VERSION": 1,
         "SHARED": {"dev": score.name, "examples": steps or PARTS, "batch_size": 1, "seed": 0},
-        "NOTE": _note(name, score, data),
+        "NOTE": _note(name, score, data, fits),
         "TURNED": score.direction == "min",
         **{key: None for key, _ in parameters},
     }
@@ -144,15 +220,16 @@ def _make_options(
     return dataclass(frozen=True, kw_only=True)(made)
 
 
-def _note(name: str, score: TrainerScore, data: tuple[Path, ...]) -> str:
+def _note(name: str, score: TrainerScore, data: tuple[Path, ...], fits: str) -> str:
     scaled = "" if score.scale == 1 else f" times {score.scale:g}"
-    best = "least" if score.direction == "min" else "greatest"
+    best = f"the {'least' if score.direction == 'min' else 'greatest'} of "
+    best += {"": "a run", "last": "a run's last fit", "mean": "each fit of a run, averaged over its fits"}[fits]
     tracked = (
         f"tracked inputs: {', '.join(name_data(data))}; inputs beyond these are not tracked"
         if data
         else ("no input is declared, and none is tracked")
     )
-    return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, the {best} of a run; {tracked}."
+    return f"{score.name} is what {name.partition('@')[0]} reports{scaled}, {best}; {tracked}."
 
 
 KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}

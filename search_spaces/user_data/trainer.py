@@ -1,7 +1,7 @@
 """The `trainer:` of a space: a program of the user's own, whose parameters the space's bare names are."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,10 +11,10 @@ from pydantic import Field
 from cse_train import fields
 from cse_train.evaluate.metric_names import needs_direction
 from cse_train.evaluate.suites import registry as suites
-from cse_train.fields import ConfigError, Json
+from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.plugins import registry as plugins
 from cse_train.plugins.options import OPTION_HOOKS
-from cse_train.plugins.trainer import GIVEN_NAMES, TEMPLATE, Parameters, Trainer, TrainerScore, name_of
+from cse_train.plugins.trainer import GIVEN_NAMES, TEMPLATE, ArgOption, Parameters, Trainer, TrainerScore, name_of
 from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
 
 BLOCK = "trainer"
@@ -48,6 +48,27 @@ class LengthBlock:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WhenBlock:
+    """An option that stands alone where parameters have these values."""
+
+    __pydantic_config__ = CLOSED
+    when: dict[Text, Scalar]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordsBlock:
+    """An option whose value is several words."""
+
+    __pydantic_config__ = CLOSED
+    words: Text
+
+
+ArgBlock = Text | dict[Text, Text | tuple[Text, ...] | WhenBlock | WordsBlock]
+"""A word of a command line, or `--option: value`, which is left out where the value is null or false."""
+ARGS_ADVICE = Give("give words such as [--lr, '${learning_rate}', {--fp16: '${fp16}'}]")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainerBlock:
     """`trainer:`; paths count from the space's file."""
 
@@ -56,11 +77,13 @@ class TrainerBlock:
     """A .py file that is run as it is, in its own folder."""
     function: Text | None = None
     """`FILE.py:NAME`, called with the trial."""
-    args: Annotated[tuple[Text, ...] | None, Give("give words such as [--lr, '${learning_rate}']")] = None
+    args: Annotated[tuple[ArgBlock, ...] | None, ARGS_ADVICE] = None
     """The script's command line; by default an option for each parameter, --seed and --output_dir."""
     score: Annotated[ScoreBlock, SCORE_ADVICE]
     data: Annotated[tuple[Text, ...], Give("give a list of files and folders such as [pairs.json]")] = ()
     """Files and folders that it reads, whose content belongs to a run."""
+    fits: Literal["last", "mean"] | None = None
+    """What counts of a program that trains several times: the mean of folds, or the last fit alone."""
     length: Annotated[LengthBlock | None, Give("give {steps: 1000}")] = None
 
 
@@ -90,14 +113,15 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     script = (folder / Path(place).expanduser()).resolve()
     parameters = _read_parameters(raw)
     problems = _check_script(script, given, "function" if function else "script") + _check_names(parameters)
-    problems += _check_args(file.args, [name for name, _ in parameters])
+    args = None if file.args is None else tuple(word for block in file.args for word in _read_words(block))
+    problems += _check_args(args, [name for name, _ in parameters])
     if problems:
         return None, problems
     trainer = Trainer(
         "method", "", script.stem, file=script, script=script, root=script.parent, function=function,
-        parameters=parameters, args=file.args, score=_score(file.score),
+        parameters=parameters, args=args, score=_score(file.score),
         data=tuple((folder / Path(text).expanduser()).resolve() for text in file.data),
-        steps=file.length.steps if file.length else None,
+        steps=file.length.steps if file.length else None, fits=file.fits or "",
     )  # fmt: skip
     return dataclasses.replace(trainer, name=name_of(trainer)), []
 
@@ -195,7 +219,7 @@ def _check_names(parameters: Parameters) -> list[str]:
         **dict.fromkeys((*OPTION_HOOKS, "method"), "the name is taken; write another option by `args:`"),
     }
     wrong = {name: lines.get(name, "") for name, _ in parameters}
-    no_word = "give a name of letters, digits and _, and write any other option by `args:`"
+    no_word = "give a name of letters, digits and _, and its option by `args:`, as {--warmup-steps: '${warmup_steps}'}"
     return [
         f"wrong parameter: {fields.brief(name)}; {why or no_word}"
         for name, why in wrong.items()
@@ -203,15 +227,35 @@ def _check_names(parameters: Parameters) -> list[str]:
     ]
 
 
-def _check_args(args: tuple[str, ...] | None, names: list[str]) -> list[str]:
+def _read_words(block: ArgBlock) -> Iterator[str | ArgOption]:
+    if isinstance(block, str):
+        yield block
+        return
+    for option, value in block.items():
+        if isinstance(value, WhenBlock):
+            yield ArgOption(option=option, when=tuple(value.when.items()))
+        elif isinstance(value, WordsBlock):
+            yield ArgOption(option=option, words=(value.words,), split=True)
+        else:
+            yield ArgOption(option=option, words=(value,) if isinstance(value, str) else tuple(value))
+
+
+def _check_args(args: tuple[str | ArgOption, ...] | None, names: list[str]) -> list[str]:
     """Templates that nobody fills, and parameters or seeds that reach no script."""
     if args is None:
         return []
-    named = [name for text in args for name in TEMPLATE.findall(text)]
+    words = [text for word in args for text in (word.words if isinstance(word, ArgOption) else (word,))]
+    named = [name for text in words for name in TEMPLATE.findall(text)]
+    named += [name for word in args if isinstance(word, ArgOption) for name, _ in word.when]
     problems = [
         f"unknown name: trainer.args has ${{{fields.brief(name)}}}; {fields.nearest(name, [*names, *GIVEN_NAMES])}"
         for name in dict.fromkeys(named)
         if name not in (*names, *GIVEN_NAMES)
+    ]
+    problems += [
+        f"no option: trainer.args has {{{word.option}: ...}}; begin it with -, or give {word.option}=${{x}}"
+        for word in args
+        if isinstance(word, ArgOption) and not word.option.startswith("-")
     ]
     absent = [] if problems or "args" in named else [name for name in (*names, "seed") if name not in named]
     return problems + [f"not passed on: {name} is in no word of trainer.args; add ${{{name}}}" for name in absent]

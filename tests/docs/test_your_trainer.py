@@ -10,6 +10,7 @@ import pytest
 from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
+from cse_train.plugins.trainer import Trainer
 from cse_train.results import Outcome
 from cse_train.training.trainer.run import train
 from search_spaces.catalog import load_space
@@ -17,7 +18,7 @@ from search_spaces.cells import resolve
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_trainer.md").read_text(encoding="utf8")
 SCRIPT, BY_ARGUMENTS, LOOP, FUNCTION, LIGHTNING = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-SPACE, OF_ARGUMENTS, OF_FUNCTION = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SPACE, OF_OPTIONS, OF_ARGUMENTS, OF_FUNCTION = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLE = """
 import cse
 from transformers import TrainingArguments
@@ -45,6 +46,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _run(space: str, folder: Path) -> Outcome:
     cell = resolve(load_space(space)).cells()[0]
     return train(cell.run(0), DataPaths(), folder / "attempt-1", lambda point: False)
+
+
+def test_the_options_of_the_page_are_left_out_where_they_are_null(folder: Path) -> None:
+    Path("options.yaml").write_text(OF_OPTIONS)
+    space = load_space("options.yaml")
+    plugin = registry.require("method", str(space.method))
+    assert isinstance(plugin, Trainer)
+    flags = {True: ["--fp16"], False: ["--no-fp16"]}
+    for fp16, flag in flags.items():
+        words = plugin.arguments({"warmup": None, "fp16": fp16, "layers": "1 2 3", "beta": 0.99}, seed="0")
+        assert words == ["--seed", "0", *flag, "--layers", "1", "2", "3", "--betas", "0.9", "0.99"]
 
 
 def test_the_plan_counts_the_runs_and_knows_no_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"trainer": block(length={"steps": 0})}, "trainer.length={'steps': 0}; give {steps: 1000}"),
     ({"trainer": block(args=["--l", "${los}"])}, "unknown name: trainer.args has ${los}; did you mean loss?"),
     ({"trainer": block(args=["--l", "${loss}", "${seed}"])}, "not passed on: rate is in no word of trainer.args"),
+    ({"trainer": block(args=[{"--l": "${los}"}])}, "unknown name: trainer.args has ${los}; did you mean loss"),
+    (
+        {"trainer": block(args=[{"l": "${loss}"}])},
+        "no option: trainer.args has {l: ...}; begin it with -, or give l=${x}",
+    ),
+    ({"trainer": block(args=[{"--l": {"when": {"los": 1}}}])}, "unknown name: trainer.args has ${los}; did you mean"),
+    ({"trainer": block(args=[{"--l": {"wen": {"loss": 1}}}])}, "words such as [--lr, '${learning_rate}', {--fp16"),
     ({"trainer": block(args=["--l", "${loss}", "${rate}"])}, "not passed on: seed is in no word of trainer.args"),
 ]
 
@@ -146,6 +153,50 @@ def test_a_script_gets_an_option_for_each_parameter_or_what_args_say(write: Writ
     assert _words(parse_file(write(trainer=block(args=hydra)))) == [
         "model.loss=mnrl", "optim.rate=0.5", "seed=1", "hydra.run.dir=out", "x=1",
     ]  # fmt: skip
+
+
+NULLS: list[tuple[list[Any], list[str]]] = [
+    (["--seed", "${seed}", "--big", "--rate=${rate}", "${loss}"], ["--seed", "1", "--big", "mnrl"]),
+    (["--multirun", "rate=${rate}", "loss=${loss}", "seed=${seed}"], ["--multirun", "loss=mnrl", "seed=1"]),
+    (["-m", "rate=${rate}", "loss=${loss}", "seed=${seed}"], ["-m", "loss=mnrl", "seed=1"]),
+    (["--set", "rate=${rate}", "--set", "loss=${loss}", "-s", "seed=${seed}"], ["--set", "loss=mnrl", "-s", "seed=1"]),
+    (["--set", "rate=${rate}", "loss=${loss}", "seed=${seed}"], ["--set", "loss=mnrl", "seed=1"]),
+    (["--offset", "-1", "${rate}", "${loss}", "${seed}"], ["--offset", "-1", "mnrl", "1"]),
+    (["--offset=-1", "${rate}", "${loss}", "${seed}"], ["--offset=-1", "mnrl", "1"]),
+    (["--", "${rate}", "${loss}", "${seed}"], ["--", "mnrl", "1"]),
+    (["train", "${rate}", "--loss", "${loss}", "${seed}"], ["train", "--loss", "mnrl", "1"]),
+    (["--name", "run-${rate}", "--loss", "${loss}", "${seed}"], ["--loss", "mnrl", "1"]),
+    (["--loss", "${loss}", "-r", "${rate}", "--seed", "${seed}"], ["--loss", "mnrl", "--seed", "1"]),
+    (["--fast", {"--rate": "${rate}"}, "${loss}", "${seed}"], ["--fast", "mnrl", "1"]),
+    (["--fast", {"--rates": ["${rate}", "2", "${loss}"]}, "${seed}"], ["--fast", "--rates", "2", "mnrl", "1"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("args", "words"), NULLS, ids=[" ".join(map(str, args)) for args, _ in NULLS])
+def test_null_leaves_out_its_own_argument_and_nothing_else(write: Write, args: list[Any], words: list[str]) -> None:
+    assert _words(parse_file(write(trainer=block(args=args))), rate=None) == words
+
+
+def test_flags_lists_names_with_hyphens_and_negative_numbers_are_said_plainly(write: Write) -> None:
+    args: list[Any] = [
+        *({"--loss": "${loss}"}, {"--learning-rate": "${rate}"}, {"-s": "${seed}"}),
+        {"--fp16": "${fp16}"},
+        {"--no-fp16": {"when": {"fp16": False}}},
+        {"--layers": {"words": "${layers}"}},
+        {"--betas": ["0.9", "${beta}"]},
+    ]
+    names = {"fp16": {"grid": [True, False]}, "layers": {"grid": ["1 2", "-1"]}, "beta": {"grid": [0.99]}}
+    space = parse_file(write(trainer=block(args=args), space={**BASE["space"], **names}))
+    begin = ["--loss", "mnrl", "--learning-rate", "0.5", "-s", "1"]
+    on = _words(space, fp16=True, layers="1 2", beta=0.99)
+    assert on == [*begin, "--fp16", "--layers", "1", "2", "--betas", "0.9", "0.99"]
+    off = _words(space, fp16=False, layers="-1", beta=None)
+    assert off == [*begin, "--no-fp16", "--layers", "-1", "--betas", "0.9"]
+    assert _words(space, fp16=None, layers=None, beta=-0.5)[6:] == ["--betas", "0.9", "-0.5"]
+    tiny = _words(space, rate=-1e-05, fp16=True, layers=None, beta=None)
+    assert tiny[2] == "--learning-rate=-1e-05", "argparse takes it for an option behind a blank"
+    assert _words(parse_file(write()), rate=-1e-05)[2:4] == ["--rate=-1e-05", "--seed"]
+    assert _words(parse_file(write()), rate=-1)[2:4] == ["--rate", "-1"]
 
 
 def test_a_parameter_that_counts_under_a_condition_is_null_elsewhere(write: Write) -> None:

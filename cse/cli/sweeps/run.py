@@ -1,5 +1,6 @@
 """`cse run`: train what a space asks for and the ledger does not have, then print the table."""
 
+import shlex
 import sys
 from typing import Annotated
 
@@ -98,7 +99,7 @@ def announce(work: sweeping.Work, ledger: str) -> None:
     print(
         "\n".join(
             [
-                f"{work.line()}  (ledger {mask_password(ledger)})",
+                f"{work.line()}  (ledger {shlex.quote(mask_password(ledger))})",
                 *work.stale,
                 *group_by_reason(work.incomplete),
                 *unscored,

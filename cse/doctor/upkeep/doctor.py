@@ -113,12 +113,16 @@ def repair_ledger(given: SweepArguments, yes: bool) -> int:
     broken = repairing.repairs(ledgers.open_ledger(given.ledger), ledgers.storage_folder(given.storage))
     broken = [item for item in broken if given.user is None or item.user in ("", given.user)]
     if yes:
-        ledgers.require_own((item.user for item in broken), given.user)
+        ledgers.require_own((item.user for item in broken if item.do), given.user)
     for item in broken:
-        if yes:
+        if yes and item.do:
             item.do()
         print(screen.prose(item.line, indent="  "))
-    print(f"{len(broken)} {'put right' if yes else 'would be put right; --yes does it'}")
+    left = sum(item.do is None for item in broken)
+    print(
+        f"{len(broken) - left} {'put right' if yes else 'would be put right; --yes does it'}"
+        + (f"; {left} left alone" if left else "")
+    )
     return exit.DONE
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cse_train.training.trainer.models import find_checkpoint
-from cse_train.training.trainer.trial import Trial, TrialStopped
+from cse_train.training.trainer.models import find_checkpoint, mark_checkpoint
+from cse_train.training.trainer.trial import FITS_ADVICE, Trial, TrialStopped, read_number
 
 MODULE = "transformers.trainer"
 CALLBACK_LIST = "DEFAULT_CALLBACKS"
@@ -59,26 +59,81 @@ def join(module: ModuleType, trial: Trial) -> None:
     callbacks = getattr(module, CALLBACK_LIST, None)
     if not isinstance(callbacks, list):
         raise RuntimeError(f"{MODULE}.{CALLBACK_LIST} is gone: this version of transformers cannot be joined")
-    callbacks.append(_make_callback(module, trial))
+    fits = _Fits(trial)
+    callbacks.append(_make_callback(module, trial, fits))
     trainer: Any = vars(module)["Trainer"]
     plain = trainer.train
 
     def train(self: Any, resume_from_checkpoint: Any = None, **given: Any) -> Any:
+        fits.by_script = resume_from_checkpoint not in (None, False)
         if resume_from_checkpoint is None:
-            resume_from_checkpoint = _newest(trial, self.args.output_dir)
+            resume_from_checkpoint = _newest(trial, fits.next_number, self.args.output_dir)
         return plain(self, resume_from_checkpoint=resume_from_checkpoint, **given)
 
     trainer.train = train
 
 
-def _newest(trial: Trial, output_dir: str) -> str | None:
-    """The newest checkpoint in a folder of this run; another run may write into any other."""
+def _newest(trial: Trial, number: int, output_dir: str) -> str | None:
+    """The newest checkpoint of fit `number` in a folder of this run; another run may write into any other."""
     is_ours = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
-    checkpoint = find_checkpoint(Path(output_dir)) if is_ours and trial.resume_from else None
+    checkpoint = find_checkpoint(Path(output_dir), number) if is_ours and trial.resume_from else None
     return str(checkpoint) if checkpoint else None
 
 
-def _make_callback(module: ModuleType, trial: Trial) -> type:
+class _Fits:
+    """The calls of `train` in this process: which one it is, and whether it goes on from what one before has learnt."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._first: set[Weights] = set()
+        self._learnt: set[Weights] = set()
+        """Parameters that training has changed, as they were at evaluations, checkpoints and ends."""
+        self._begun = self._end = 0
+        self.by_script = False
+        """Whether the script itself names the checkpoint that `train` goes on from."""
+        self._is_stage = True
+        """Whether this fit begins with something learnt before, or is the first."""
+        self._has_score = False
+        """Whether one before it has reported."""
+
+    @property
+    def next_number(self) -> int:
+        """The number of the fit that begins next, from 0."""
+        return self._begun
+
+    def begin(self, model: Any, step: int) -> None:
+        """A call of `train` has begun at a step of its own."""
+        weights = _describe_weights(model)
+        if self._begun and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
+            self._trial.begin_fit(self._end)
+            self._is_stage = step > 0 or not self._learnt.isdisjoint(weights)
+        self._begun += 1
+        self._first, self._has_score = weights, self._trial.reported is not None
+        if step:  # its checkpoint is something learnt
+            self._learnt |= weights
+
+    def note(self, model: Any, step: int) -> None:
+        """At a step of this fit its model may be saved, and trained on by a later one."""
+        self._learnt |= _describe_weights(model) - self._first
+        self._end = self._trial.before + step
+
+    def require_one_score(self) -> None:
+        """ValueError for a report of a fit that has begun anew after another has reported."""
+        trial = self._trial
+        if self._has_score and not (self._is_stage or trial.fits):
+            line = f"two fits: fit {trial.fit + 1} begins with weights that no fit before has trained"
+            raise ValueError(f"{line}, and both have the score {trial.score_name}; say in the space {FITS_ADVICE}")
+
+
+Weights = tuple[tuple[int, ...], float]
+
+
+def _describe_weights(model: Any) -> set[Weights]:
+    """Shape and sum of each parameter: enough to tell a trained tensor from its first values."""
+    return {(tuple(each.shape), float(each.detach().double().sum())) for each in model.parameters()}
+
+
+def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
     """The class, whose base belongs to the library."""
     base: Any = vars(module)["TrainerCallback"]
 
@@ -89,25 +144,35 @@ def _make_callback(module: ModuleType, trial: Trial) -> type:
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             trial.say(world=args.world_size)
+            fits.begin(given["model"], state.global_step)
+
+        def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+            fits.note(given["model"], state.global_step)
+            if args.should_save:
+                mark_checkpoint(Path(args.output_dir), state.global_step, trial.fit)
 
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **given: Any) -> None:
             seen = {name.removeprefix(EVALUATION): value for name, value in (metrics or {}).items()}
-            again = trial.reported is not None and state.global_step <= trial.reported
-            if state.global_step == 0 or again:
+            if state.global_step == 0:
+                return
+            fits.note(given["model"], state.global_step)
+            if trial.reported is not None and trial.before + state.global_step <= trial.reported:
                 return
             if trial.rank == 0 and trial.score_name not in seen:
-                trial.say(names=[name for name, value in seen.items() if isinstance(value, int | float)])
+                trial.say(names=[name for name, value in seen.items() if read_number(value) is not None])
                 return
+            fits.require_one_score()
             losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
             seen |= {"loss": losses[-1]} if losses and "loss" not in seen else {}
             fraction = min(1.0, state.global_step / max(1, state.max_steps))
-            score = float(seen.get(trial.score_name, float("nan")))
+            score = float("nan") if (number := read_number(seen.get(trial.score_name))) is None else number
             if trial.tell(state.global_step, score, fraction, seen) and args.should_save:
                 _save(given["model"], given.get("processing_class"), trial.best_folder)
             if trial.decide():
                 self.stopped = control.should_training_stop = control.should_save = True
 
-        def on_train_end(self, *given: Any, **named: Any) -> None:
+        def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+            fits.note(given["model"], state.global_step)
             if self.stopped:
                 raise TrialStopped
 

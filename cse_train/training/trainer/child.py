@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import os
 import signal
@@ -14,6 +15,8 @@ from types import ModuleType, TracebackType
 from cse_train.training.trainer import trial as own
 from cse_train.training.trainer.callback import watch_import
 from cse_train.training.trainer.copies import CopiedModules
+from cse_train.training.trainer.marked import MARK_VARIABLE, end_marked
+from cse_train.training.trainer.timed_folders import TimedFolders
 from cse_train.training.trainer.trial import Trial, TrialStopped
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
@@ -32,6 +35,7 @@ def main() -> int:
     trial = Trial(order, wire, own.rank_here())
     own.begin(trial)
     watch_import(trial)
+    TimedFolders(Path(order.last).parent, order.last, functools.partial(_refuse, wire)).watch()
     sys.argv = [order.script, *order.arguments]
     sys.path[:0] = dict.fromkeys([order.root, str(Path(order.script).parent)])
     sys.meta_path.insert(0, CopiedModules(order.root, order.places))
@@ -55,7 +59,7 @@ def main() -> int:
 
 
 def _end_with_rank(order: TrialOrder) -> None:
-    """Let this process end with its rank, and a watcher end all that it has forked."""
+    """Let this process end with its rank, and a watcher end all that it has started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != order.parent:
@@ -71,7 +75,14 @@ def _end_with_rank(order: TrialOrder) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         os.read(order.life, 1)
+    end_marked(os.environ[MARK_VARIABLE], spare=os.getpid())
     os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _refuse(wire: Wire, path: str) -> None:
+    """End at once: the rank starts the program again, when the time has another name."""
+    wire.say(shared=path)
+    os._exit(1)
 
 
 def _call(order: TrialOrder, trial: Trial) -> None:

@@ -1,10 +1,19 @@
-"""Whether a folder has a program's run that ended in order; for a process that trains nothing."""
+"""Whether a folder has a program's run that ended in order, and its model; for a process that trains nothing."""
 
 import json
 from pathlib import Path
 
+from cse_train.files import PROGRAM_DIGESTS, PROGRAM_MARK, hash_file, read_digests
 from cse_train.results import Point
 from cse_train.training.trainer.models import TrialFolder
+
+
+class NotJudged(Exception):
+    """Nobody can say whether a model is what was saved; the message says why."""
+
+
+class DamagedModel(Exception):
+    """A model is not what was saved, or is another run's; the message says where."""
 
 
 def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
@@ -15,3 +24,36 @@ def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
         return kept.read_points() if end.get("signature") == signature else []
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return []
+
+
+def check_model(folder: Path, signature: str) -> None:
+    """Raise DamagedModel or NotJudged unless the best model of a program's run is the one that it saved.
+
+    A run without a model is fine where it saved none, or where `cse clean` freed it. OSError for files that this
+    machine cannot read.
+    """
+    best, files = TrialFolder(folder).best, read_digests(folder)
+    if not best.is_dir():
+        if files:
+            raise DamagedModel(f"{best}: its model was deleted, and not by cse clean")
+        return
+    written = _read_signature(best / PROGRAM_MARK)
+    if written not in (None, signature):
+        raise DamagedModel(f"{best}: it is of another run, {str(written)[:12]} and not {signature[:12]}")
+    if files is None:
+        noted = (folder / PROGRAM_DIGESTS).exists()
+        why = f"{PROGRAM_DIGESTS} is damaged" if noted else "it was saved by a version without checksums"
+        raise NotJudged(f"{best}: {why}")
+    for name, digest in files.items():
+        path = best / name
+        if not path.is_file() or hash_file(path) != digest:
+            reason = "it is not what was written, by its checksum" if path.is_file() else "it is gone"
+            raise DamagedModel(f"{path}: {reason}")
+
+
+def _read_signature(mark: Path) -> object:
+    """The signature of the run that a model is of; None where the mark is damaged or says nothing."""
+    try:
+        return json.loads(mark.read_bytes()).get("signature") or None
+    except (FileNotFoundError, ValueError, AttributeError, RecursionError):
+        return None

@@ -14,13 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cse_train.backbone.refusals import BASES, place_bases
-from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POINTS, replace_file
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POINTS, copy_tree, replace_file
 from cse_train.results import Json, Point
 
 CHECKPOINT = "checkpoint-"
 """How the folder of a checkpoint of transformers begins; the step follows."""
 STATE_FILE = "trainer_state.json"
 """What transformers writes last into a checkpoint."""
+FIT_FILE = "cse_fit"
+"""In a checkpoint of a run that trains more than once: the number of the fit; absent for the first one, 0."""
 WEIGHT_ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 """Files that nobody writes into again: an attempt shares them with the one that it goes on from."""
 
@@ -69,10 +71,10 @@ class TrialFolder:
         source = TrialFolder(earlier)
         aside = self.path / f".{LAST_FOLDER}"
         shutil.rmtree(aside, ignore_errors=True)
-        shutil.copytree(source.last, aside, copy_function=_link)
+        copy_tree(source.last, aside, _link)
         shutil.rmtree(self.last, ignore_errors=True)
         if source.best.is_dir() and not self.best.is_dir():
-            shutil.copytree(source.best, self.best, copy_function=_link)
+            copy_tree(source.best, self.best, _link)
         for state in aside.rglob(STATE_FILE):
             text = state.read_text(encoding="utf8")
             state.write_text(text.replace(str(source.output), str(self.output)), encoding="utf8")
@@ -150,8 +152,20 @@ def _read_step(folder: Path) -> int | None:
     return int(json.loads(mark.read_text(encoding="utf8"))["step"]) if mark.is_file() else None
 
 
-def find_checkpoint(output: Path) -> Path | None:
-    """The newest whole checkpoint of transformers in a folder."""
+def mark_checkpoint(output: Path, step: int, fit: int) -> None:
+    """Note in a checkpoint which fit of the run wrote it, from 0, where there was one before."""
+    folder = output / f"{CHECKPOINT}{step}"
+    if fit and folder.is_dir():
+        (folder / FIT_FILE).write_text(str(fit), encoding="utf8")
+
+
+def _read_fit(folder: Path) -> int:
+    return int((folder / FIT_FILE).read_text(encoding="utf8")) if (folder / FIT_FILE).is_file() else 0
+
+
+def find_checkpoint(output: Path, fit: int | None = None) -> Path | None:
+    """The newest whole checkpoint of transformers in a folder, of one fit of a run where that is said."""
     places = [path.parent for path in output.glob(f"{CHECKPOINT}*/{STATE_FILE}")]
+    places = [path for path in places if fit in (None, _read_fit(path))]
     numbered = {int(number): path for path in places if (number := path.name.removeprefix(CHECKPOINT)).isdigit()}
     return numbered[max(numbered)] if numbered else None

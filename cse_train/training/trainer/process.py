@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +16,7 @@ from typing import IO, Any
 from cse_train import distributed
 from cse_train.plugins.source import HOME
 from cse_train.results import Json
+from cse_train.training.trainer.marked import MARK_VARIABLE, end_marked
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
 OF_GROUP = (
@@ -35,14 +37,15 @@ class Program:
         """`order(wire, life)` makes what the process is told; `folder` is where it runs."""
         mine, theirs = socket.socketpair()
         life, self._alive = os.pipe()
-        self.wire = Wire(mine)
+        self.wire, self._mark = Wire(mine), uuid.uuid4().hex
         self._log = _open_log()
         self._start = os.fstat(self._log.fileno()).st_size
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "cse_train.training.trainer.child"],
                 cwd=folder,
-                env=_environment(threads, port) | {TRIAL_VARIABLE: order(theirs.fileno(), life).text()},
+                env=_environment(threads, port)
+                | {TRIAL_VARIABLE: order(theirs.fileno(), life).text(), MARK_VARIABLE: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
@@ -78,6 +81,7 @@ class Program:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        end_marked(self._mark)
         os.close(self._alive)
         _shorten(self._log, self._start)
 

@@ -15,17 +15,21 @@ from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_folder
 from cse_train.fields import ConfigError
-from cse_train.files import replace_file
+from cse_train.files import replace_file, write_digests
 from cse_train.plugins import registry
 from cse_train.plugins.trainer import Trainer
 from cse_train.reading import MachineFault, WholeReason
 from cse_train.results import Json, Outcome, Point, Score
 from cse_train.training.trainer.models import BestModel, TrialFolder, find_checkpoint
 from cse_train.training.trainer.process import Program, find_port, name_signal
+from cse_train.training.trainer.trial import FIT
 from cse_train.training.trainer.wire import TrialOrder
 
 Report = Callable[[Point], bool]
 NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
+
+RESTARTS_S = (1, 2, 4, 8, 16, 32, 32)
+"""Seconds before a program is started again whose folder is another run's: names have seconds in them, or minutes."""
 
 
 class ProgramFailed(WholeReason, ValueError):
@@ -81,6 +85,8 @@ class _Attempt:
         """The newest one until its model is saved: what the scheduler has heard of is never lost."""
         self.seconds_before = self.earlier[-1].seconds if self.earlier else 0.0
         self.stopped, self.error, self.kinds = False, "", list[str]()
+        self.shared = ""
+        """A path with the time in its name that another run writes to."""
         self.names = dict[str, None]()
         """Numbers of evaluations that had no score of the space's name."""
 
@@ -91,20 +97,34 @@ class _Attempt:
             raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
         port = find_port() if distributed.size() > 1 else 0
         self.begun = time.perf_counter()
-        program = Program(self._order, cwd, torch.get_num_threads(), port)
+        code, line = self._listen(cwd, port)
+        for wait_s in RESTARTS_S:
+            if not self.shared or self.points or distributed.size() > 1:
+                break
+            time.sleep(wait_s)
+            self.shared = ""
+            code, line = self._listen(cwd, port)
+        if self.shared:
+            line = f"shared folder: {self.shared} is also written by another run of now"
+            raise MachineFault(f"{line}; let the script name it by ${{output_dir}}")
+        self._check_end(code, line)
+        self._pass_on()
+        self._settle(None)
+        if self.trainer.fits:
+            self._count_fits()
+        return self._outcome()
+
+    def _listen(self, folder: Path, port: int) -> tuple[int, str]:
+        """Start the program and hear it until it ends; its exit code and its last line."""
+        program = Program(self._order, folder, torch.get_num_threads(), port)
         try:
             for said in program.listen():
                 self._hear(said, program)
                 if self.error:
                     break
-            code = 1 if self.error and not self.kinds else program.wait()
-            line = program.last_line()
+            return 1 if self.error and not self.kinds else program.wait(), program.last_line()
         finally:
             program.end()
-        self._check_end(code, line)
-        self._pass_on()
-        self._settle(None)
-        return self._outcome()
 
     def _order(self, wire: int, life: int) -> TrialOrder:
         trainer, run = self.trainer, self.run
@@ -119,7 +139,9 @@ class _Attempt:
         return TrialOrder(
             script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), places=dict(trainer.places),
             function=trainer.function, arguments=[] if trainer.function else arguments, params=params,
-            seed=run.train.seed, score=trainer.score.name, steps=trainer.steps, last=str(self.folder.last),
+            fit_ends=[(round(point.metrics.get(FIT, 1)) - 1, point.step) for point in self.earlier or ()],
+            seed=run.train.seed, score=trainer.score.name, steps=trainer.steps, fits=trainer.fits,
+            last=str(self.folder.last),
             best=str(self.folder.best), mark=mark, wire=wire, life=life, parent=os.getpid(),
             resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
@@ -127,6 +149,8 @@ class _Attempt:
     def _hear(self, said: Json, program: Program) -> None:
         if "error" in said:
             self.error, self.kinds = str(said["error"]), list(said["kinds"])
+        elif "shared" in said:
+            self.shared = str(said["shared"])
         elif "names" in said:
             self.names.update(dict.fromkeys(said["names"]))
         elif "step" in said:
@@ -153,11 +177,15 @@ class _Attempt:
             program.answer(best=False)
             return
         value = score * self.trainer.score.scale * (-1 if self.run.options.TURNED else 1)
-        before = self.points[-1] if self.points else None
-        total = self._total
-        examples = step if self.trainer.steps else round(float(said["fraction"]) * total)
+        fit, fits, total = int(said["fit"]), self.trainer.fits, self._total
+        others = [point for point in self.points if not fits or point.metrics[FIT] == fit + 1]
+        before = others[-1] if others else None
+        examples = step if self.trainer.steps and not fits else round(float(said["fraction"]) * total)
+        if not fits:  # stages follow one another on one axis, each as long as the first
+            total, examples = total * (fit + 1), examples + (0 if self.trainer.steps else total * fit)
         examples = max(before.examples + 1 if before else 1, min(total, examples))
         best = before is None or value > before.best
+        is_kept = best if fits != "mean" else all(value > point.best for point in self.points)
         point = Point(
             examples=examples,
             step=step,
@@ -169,8 +197,8 @@ class _Attempt:
         self.points.append(point)
         if self.leads:
             self.folder.add_point(point)
-        self.waiting = point
-        program.answer(best=best and self.leads)
+        self.waiting = None if self.trainer.fits else point
+        program.answer(best=is_kept and self.leads)
 
     def _pass_on(self) -> None:
         """Report the point that waits, whose model is saved by now."""
@@ -195,10 +223,30 @@ class _Attempt:
         if self.leads:
             BestModel(self.folder.last, self.folder.best, {}).settle(kept[-1].step + 1 if kept else 0)
             self.folder.write_points(kept)
-        for point in kept:
+        for point in () if self.trainer.fits else kept:
             if self.report(replace(point, replayed=True)):
                 self.stopped = True
         return self.stopped
+
+    def _count_fits(self) -> None:
+        """Report what counts of several fits, now that all have ended: the last one's points, or one with the mean."""
+        fits: dict[float, list[Point]] = {}
+        for point in self.points:
+            fits.setdefault(point.metrics[FIT], []).append(point)
+        name, total = self.run.train.dev, self._total
+        if self.trainer.fits == "mean":
+            bests = {f"{FIT}{number:.0f}": max(p.metrics[name] for p in points) for number, points in fits.items()}
+            mean = sum(bests.values()) / len(bests)
+            newest = replace(self.points[-1], examples=total, best_examples=total)
+            counted = [replace(newest, metrics={**bests, name: mean}, best=mean)]
+        else:
+            counted = fits[max(fits)]
+        self.points = []
+        for point in counted:
+            self.points.append(point)
+            if self.report(point):
+                self.stopped = True
+                break
 
     def _check_end(self, code: int, line: str) -> None:
         """Raise where the process did not end in order, or reported nothing."""
@@ -218,11 +266,12 @@ class _Attempt:
     def _outcome(self) -> Outcome:
         if self.leads:
             BestModel(self.folder.last, self.folder.best, {}).clean()
+            write_digests(self.folder.path)
             if not self.stopped:
                 end = json.dumps({"signature": self.signature})
                 replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
         newest = self.points[-1]
-        examples = newest.examples if self.stopped else self._total
+        examples = newest.examples if self.stopped else max(self._total, newest.examples)
         seconds = self.seconds_before + time.perf_counter() - self.begun
         return Outcome(self.stopped, examples, newest.best, newest.best_examples, seconds, tuple(self.points))
 

@@ -11,6 +11,12 @@ from cse_train.results import Scalar
 from cse_train.training.trainer.models import BestModel, TrialFolder
 from cse_train.training.trainer.wire import TrialOrder, Wire
 
+FIT = "fit"
+"""The metric that numbers the fits of a run, from 1."""
+MOST_BEYOND = 0.1
+"""How far a share may be beyond 0 and 1: the last step of an estimated length is a little more than all."""
+FITS_ADVICE = "`fits: mean` for folds, `fits: last` where only the last one counts"
+
 
 class TrialStopped(BaseException):
     """The scheduler ends this run here: it is raised by a report, and ends the process in order.
@@ -42,14 +48,27 @@ class Trial:
         self._open = False
         """Whether the scheduler has not yet heard of the newest report."""
         self.reported: int | None = None
-        """The step of the newest report."""
+        """The step of the newest report, counted from the first fit's begin."""
+        self.fits, self.fit, self.before = order.fits, 0, 0
+        """What the space says of several fits, the number of this one from 0, and the steps of those before it."""
+        self._ends = dict(order.fit_ends)
+        """Number of a fit -> the step of its newest report, in an earlier attempt or this one."""
 
-    def report(self, step: int, *, score: float | None = None, fraction: float | None = None, **metrics: float) -> bool:
+    def report(
+        self,
+        step: int,
+        *,
+        score: float | None = None,
+        fraction: float | None = None,
+        fit: int | None = None,
+        **metrics: float,
+    ) -> bool:
         """Tell the sweep a score, or `metrics` with it under the name that the space gives; whether it is the best yet.
 
         `fraction`: the share of the run that is done, which `length: {steps: N}` of the space gives too. Raises
         TrialStopped where the scheduler ends the run: after a report that was the best, or with several ranks, the next
-        one does, so that the model is saved and all ranks end at one step. ValueError without score or length.
+        one does, so that the model is saved and all ranks end at one step. `fit`: the number, from 1, of the fold or
+        stage, where `fits:` of the space says what counts of several. ValueError without score, length or that number.
         """
         if self._open and self.decide():
             raise TrialStopped
@@ -61,21 +80,52 @@ class Trial:
         if fraction is None:
             line = f"no length: report(step={step}) without fraction="
             raise ValueError(f"{line}; give it, or `length: {{steps: N}}` in the space")
-        best = self.tell(step, math.nan if value is None else float(value), fraction, metrics)
+        if not -MOST_BEYOND <= fraction <= 1 + MOST_BEYOND:
+            line = f"no share: report(step={step}) has fraction={fraction:g}"
+            raise ValueError(f"{line}; give the share of the run that is done, from 0 to 1")
+        self._require_fit(step, fit)
+        score = math.nan if value is None else float(value)
+        best = self.tell(step, score, fraction, metrics)
         if not best and count_ranks() == 1 and self.decide():
             raise TrialStopped
         return best
 
     def tell(self, step: int, score: float, fraction: float, metrics: Mapping[str, object]) -> bool:
-        """Whether this is the best report so far, for which `best_folder` is empty now. `decide` follows."""
-        if self.reported is not None and step <= self.reported:
-            raise ValueError(f"step twice: report(step={step}) after step {self.reported}; count up")
-        self.reported, self._open = step, True
-        plain = {name: float(value) for name, value in metrics.items() if isinstance(value, int | float)}
-        answer = self._wire.ask(step=step, score=score, fraction=fraction, metrics=plain, world=count_ranks())
+        """Whether this is the best report so far, for which `best_folder` is empty now. `decide` follows.
+
+        `step` and `fraction` are those of this fit alone.
+        """
+        counted = self.before + step
+        if self.reported is not None and counted <= self.reported:
+            line = f"step twice: report(step={step}) after step {self.reported - self.before}"
+            raise ValueError(f"{line}; count up, or say in the space what counts of several fits: {FITS_ADVICE}")
+        self.reported, self._open = counted, True
+        self._ends[self.fit] = counted
+        plain = {name: number for name, value in metrics.items() if (number := read_number(value)) is not None}
+        if self.fits or self.fit:
+            plain[FIT] = self.fit + 1.0
+        answer = self._wire.ask(
+            step=counted, score=score, fraction=fraction, fit=self.fit, metrics=plain, world=count_ranks()
+        )
         if answer["best"]:
-            self._best.begin(step, score)
+            self._best.begin(counted, score)
         return bool(answer["best"])
+
+    def begin_fit(self, before: int) -> None:
+        """The program trains once more from here on; `before`: steps of all its fits until now."""
+        self.fit, self.before = self.fit + 1, before
+
+    def _require_fit(self, step: int, fit: int | None) -> None:
+        """Take the number of a fit, from 1, that a report names; ValueError where it lacks one, or has one too much."""
+        if (fit is None) == bool(self.fits):
+            what = f"no fit: report(step={step}) without fit=" if self.fits else f"two fits: report(fit={fit})"
+            advice = "number the fits from 1" if self.fits else f"say in the space {FITS_ADVICE}"
+            raise ValueError(f"{what}; {advice}")
+        if fit is not None and fit - 1 < self.fit:
+            raise ValueError(f"fit twice: report(fit={fit}) after fit {self.fit + 1}; count up")
+        if fit is not None and fit - 1 > self.fit:
+            self.fit = fit - 1
+            self.before = max((end for number, end in self._ends.items() if number < self.fit), default=0)
 
     def decide(self) -> bool:
         """Whether the scheduler ends the run after the newest report, whose model, if it was the best, is saved now."""
@@ -90,6 +140,17 @@ class Trial:
     def publish(self) -> None:
         """Let the model in `best_folder` count."""
         self._best.publish()
+
+
+def read_number(value: object) -> float | None:
+    """A metric as a number, of an array or tensor of one element too; None for anything else."""
+    if isinstance(value, int | float):
+        return float(value)
+    item = getattr(value, "item", None)
+    try:
+        return float(item()) if callable(item) else None
+    except (TypeError, ValueError, RuntimeError):
+        return None
 
 
 _trials: list[Trial] = []
@@ -109,9 +170,11 @@ def count_ranks() -> int:
     return int(distributed.get_world_size()) if ready else 1
 
 
-def report(step: int, *, score: float | None = None, fraction: float | None = None, **metrics: float) -> bool:
+def report(
+    step: int, *, score: float | None = None, fraction: float | None = None, fit: int | None = None, **metrics: float
+) -> bool:
     """`Trial.report` of the run that this process is; outside of a sweep it does nothing and is False."""
-    return _trials[0].report(step, score=score, fraction=fraction, **metrics) if _trials else False
+    return _trials[0].report(step, score=score, fraction=fraction, fit=fit, **metrics) if _trials else False
 
 
 def best_folder() -> Path | None:

@@ -30,6 +30,10 @@ class TrialOrder:
     seed: int
     score: str
     steps: int | None
+    fit_ends: list[tuple[int, int]]
+    """(number of a fit from 0, step of its newest report) of what earlier attempts reported."""
+    fits: str
+    """What counts of several fits: `last`, `mean`; empty where the space says nothing."""
     last: str
     """The run's folder of what it goes on from."""
     best: str

@@ -81,6 +81,7 @@ def test_a_comment_changes_nothing_and_neither_does_another_place_or_an_unused_f
         ("mine.yaml", "scale: 100", "scale: 10"),
         ("mine.yaml", "scale: 100", "scale: 100, direction: min"),
         ("mine.yaml", "dev_score", "test_score"),
+        ("mine.yaml", "trainer:", "trainer:\n  fits: mean"),
         ("mine.yaml", "0.5", "0.25"),
     ],
 )

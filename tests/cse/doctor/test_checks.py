@@ -244,6 +244,9 @@ def test_the_doctor_hides_a_password_of_a_ledger_that_is_fine(monkeypatch: pytes
         def require_sound(self) -> None:
             pass
 
+        def find_edited(self) -> list[tuple[str, float, float]]:
+            return []
+
         def close(self) -> None:
             pass
 

@@ -1,7 +1,11 @@
 """Runs of a user's own program in the lists and lines of a sweep: the score as the program reports it."""
 
 import contextlib
+import errno
+import functools
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +15,9 @@ from analysis.ledger import Ledger
 from cluster.monitor.tally import Tally
 from cluster.sweep.events import SweepEvent
 from cse.cli.app import main
+from cse_train import files
+from cse_train.export import export
+from cse_train.files import write_digests
 from cse_train.plugins import registry
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
@@ -85,6 +92,35 @@ def test_a_run_that_saved_no_model_is_told_in_one_line(
     assert main([str(sweep) if word == "run" else word for word in words]) == 2
     told = capsys.readouterr().err
     assert "no model: run=" in told and "its program saved none" in told and "safetensors" not in told
+    assert not Path("out").exists()
+
+
+def test_a_model_that_was_deleted_is_told_apart_from_one_that_was_never_saved(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sweep / "best").mkdir()
+    (sweep / "best" / "model.pt").write_text("weights", encoding="utf8")
+    write_digests(sweep)
+    shutil.rmtree(sweep / "best")
+    assert main(["export", str(sweep), "--to", "out"]) == 2
+    told = capsys.readouterr().err
+    assert "its program's model was deleted; cse doctor --repair has it trained again" in told
+    assert "saved none" not in told
+
+
+def test_export_to_a_full_disk_names_the_disk_and_the_file(
+    sweep: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sweep / "best").mkdir()
+    (sweep / "best" / "cse_run.json").write_text("{}", encoding="utf8")
+
+    def is_full(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source)
+
+    monkeypatch.setattr(export, "copy_tree", functools.partial(files.copy_tree, copy=is_full))
+    assert main(["export", str(sweep), "--to", "out"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("cse: disk full: file=") and "/cse_run.json; free some space" in told
     assert not Path("out").exists()
 
 

@@ -50,6 +50,7 @@ def run_program(
     resume_from: str | None = None,
     stop: Stop = lambda point: False,
     seed: int = 0,
+    signature: str = "signature",
     parameters: Mapping[str, Scalar] | None = None,
     storage: Path | None = None,
     **declared: Any,
@@ -70,7 +71,7 @@ def run_program(
         return stop(point)
 
     earlier = None if resume_from is None else folder / resume_from
-    return Ran(train(run, DataPaths(), folder / into, report, earlier, "signature"), points)
+    return Ran(train(run, DataPaths(), folder / into, report, earlier, signature), points)
 
 
 def run_rank(rank: int, ranks: int, folder: Path, text: str, given: Mapping[str, Any]) -> None:

@@ -118,6 +118,8 @@ ENDS = [
     ("import cse\ncse.report(1, score=50, loss=float('nan'), fraction=1)", "diverged: loss=nan at step 1; the"),
     ("import cse\ncse.report(1, other=1, fraction=1)", "ValueError: no score: report(step=1) has no score"),
     ("import cse\ncse.report(1, score=1)", "ValueError: no length: report(step=1) without fraction="),
+    ("import cse\ncse.report(1, score=1, fraction=100)", "no share: report(step=1) has fraction=100; give the share"),
+    ("import cse\ncse.report(1, score=1, fraction=float('nan'))", "no share: report(step=1) has fraction=nan"),
     ("import cse\nfor _ in (1, 2): cse.report(2, score=1, fraction=.5)", "step twice: report(step=2)"),
 ]  # fmt: skip
 
@@ -207,6 +209,19 @@ def test_a_script_sees_its_own_folder_its_arguments_and_no_group(tmp_path: Path)
     assert json.loads((tmp_path / "attempt-1" / "best" / "facts.json").read_text()) == [
         str(tmp_path), [script, "--rate", "0.5", "--seed", "2", "--output_dir", output], script, "__main__", 7, [],
     ]  # fmt: skip
+
+
+def test_a_metric_that_is_an_array_or_a_tensor_of_one_element_is_a_number(tmp_path: Path) -> None:
+    reports = """
+        import cse, numpy, torch
+        several = numpy.array([1.0, 2.0])
+        cse.report(
+            1, fraction=1.01, score=torch.tensor(0.5), loss=torch.tensor([0.25], requires_grad=True),
+            count=numpy.int64(3), half=numpy.float32(0.5), several=several, name="text", none=None,
+        )
+    """
+    (point,) = run_program(tmp_path, reports).points
+    assert point.metrics == {"score": 0.5, "loss": 0.25, "count": 3.0, "half": 0.5}
 
 
 def test_report_does_nothing_outside_of_a_sweep() -> None:
