@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from cluster.plan.user_files import describe_files
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
@@ -20,6 +19,7 @@ from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements, score_queries
 from cse_train.fields import ConfigError
 from cse_train.user_files import UserFile
+from search_spaces.identity.user_files import describe_files
 from search_spaces.user_data.references import read_suites
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 
