@@ -4,7 +4,6 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,15 @@ def augmentation(seed: int, epoch: int, row: int) -> np.random.Generator:
 
 def seed_new_weights(seed: int) -> None:
     """Seed torch before a method draws the weights that no checkpoint brings."""
+    import torch  # two seconds, and whoever plans or reads tables takes streams and places from here without it
+
     torch.manual_seed(seed_of(seed, "weights"))
 
 
 def seed_dropout(seed: int, step: int, rank: int) -> None:
     """Seed torch's dropout for one step of one rank; `torch.manual_seed` takes its time looking for other devices."""
+    import torch
+
     number = seed_of(seed, "dropout", step, rank)
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():

@@ -72,12 +72,12 @@ class Config(Options):
         """As SimCSE's: the edits."""
         return None if self.task == self.extra == "none" else f"method.operator={self.operator}"
 
+    def text_columns(self) -> tuple[str, ...]:
+        """The text columns that these settings read."""
+        return PAIR_COLUMNS if self.objective == "triplets" else ("text",)
+
 
 def has_generator(config: Config) -> bool:
     """Whether anything is filled: deletion and masked-LM need no generator."""
     fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
     return fills and config.operator != "delete"
-
-    def text_columns(self) -> tuple[str, ...]:
-        """The text columns that these settings read."""
-        return PAIR_COLUMNS if self.objective == "triplets" else ("text",)
