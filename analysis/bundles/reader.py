@@ -1,4 +1,4 @@
-"""A bundle as a stream: checked as a whole before its first record is handed out, and never unpacked beyond a limit."""
+"""Reads a bundle as a stream: the whole file is checked before its first record, and its size is limited."""
 
 import gzip
 import hashlib
@@ -15,27 +15,27 @@ from analysis.ledger import schema
 from analysis.ledger.exchange.columns import Record, place, problem
 
 MOST_UNPACKED = 10**9
-"""Bytes of an unpacked bundle: some ten thousand runs with their pairs."""
+"""Largest size in bytes of an unpacked bundle: some ten thousand runs with their pairs."""
 LONGEST_RECORD = 64 * 10**6
-"""Bytes of one line."""
+"""Largest size of one line in bytes."""
 BYTES_AT_ONCE = 2**20
-"""Bytes of which the sum is taken at once: of a bomb of empty lines each line would cost as much."""
+"""Bytes that are hashed at once. Reading by line would be as slow for each line of a file of empty lines."""
 SMALL_BUNDLE, RATIO = 16 * 10**6, 200
-"""What every file may unpack to, and how many times its own size a larger one; 10 to 30 times is usual."""
+"""Bytes to which every file may unpack, and the ratio of unpacked to packed size allowed beyond; 10 to 30 is usual."""
 DEEPEST = 40
-"""Lists and objects inside each other: a record of ours has 6, and Python cannot follow some hundred."""
+"""Largest nesting of lists and objects: this project's records have 6, and Python's recursion is limited."""
 AGAIN = "fetch it again, or have it made again"
 
 
 class Bundle:
-    """One file that was read once and is what its header says. BundleError in one line, OSError."""
+    """Bundle whose checksum and number of records were verified. Raises BundleError in one line, or OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.header = self._check()
 
     def records(self) -> Iterator[Record]:
-        """Each record that a ledger can take, in order; BundleError names the line of one that it cannot."""
+        """Yields each record in order. Raises BundleError, with the line, for a record that a ledger cannot take."""
         before: tuple[Any, ...] = ()
         for number, line in enumerate(self._read(LONGEST_RECORD + 1, lines=True), start=1):
             if number == 1:
@@ -75,7 +75,7 @@ class Bundle:
         return header
 
     def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
-        """The first line, then lines or parts of a size. A file is trusted to be RATIO times its size unpacked."""
+        """Yields the first line, then lines or blocks of a size. Raises BundleError for too many unpacked bytes."""
         left = most = min(MOST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
         try:
             with gzip.open(self.path, "rb") as file:
@@ -114,7 +114,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 class _Wrong(ValueError):
-    """JSON with a value that no ledger takes: a number that is not finite, or lists in lists in lists."""
+    """JSON value that no ledger takes: a number that is not finite, or lists nested too deep."""
 
 
 def _refuse(text: str) -> Any:

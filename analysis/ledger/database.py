@@ -20,13 +20,13 @@ from analysis.ledger.errors import LedgerError, ledger_error, mask_password
 from analysis.ledger.places import GIVEN, network_file_system
 
 MALFORMED = "malformed JSON"
-"""What SQLite says of a text that it is to look into."""
+"""Part of SQLite's error message for JSON that it cannot parse."""
 BUSY_SECONDS = 60
-"""How long a SQLite writer waits for another before it gives up."""
+"""Seconds that a SQLite writer waits for another writer before it gives up."""
 
 
 def parse_url(url: str | Path) -> URL:
-    """A SQLAlchemy URL from `sqlite:///PATH`, `postgresql://…` or a bare path."""
+    """Returns a SQLAlchemy URL for `sqlite:///PATH`, `postgresql://…` or a bare path. Raises LedgerError."""
     text = str(url)
     if "://" not in text:
         return URL.create("sqlite", database=str(Path(text).expanduser()))
@@ -46,9 +46,9 @@ _KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 
 def connect(url: str | Path, *, create: bool = True, storage: Path | None = None) -> Engine:
-    """An engine on a ledger; unless `create` is False, a missing one is created and an older one migrated. LedgerError.
+    """Returns an engine for a ledger. A missing ledger is created and an older one migrated, unless `create` is False.
 
-    `storage`: where runs' files are looked for first.
+    `storage` is the folder in which runs' files are looked for first. Raises LedgerError.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
@@ -83,7 +83,8 @@ def _prepare_file(path: Path, create: bool) -> None:
 
 
 def _require_ours(file: Path) -> None:
-    """LedgerError for a file that another program keeps its tables in; what cannot be read is told when it is used."""
+    """Raises LedgerError for a SQLite file that holds only tables of another program; an unreadable file fails on
+    first use."""
     tables: list[str] = []
     with contextlib.suppress(sqlite3.Error), contextlib.closing(_open_read_only(file)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -93,7 +94,7 @@ def _require_ours(file: Path) -> None:
 
 
 def file_identity(engine: Engine) -> tuple[int, int] | None:
-    """Device and number of the file at a SQLite ledger's path; None where there is none, and for a server."""
+    """Returns device and inode of a SQLite ledger's file; None if the file is absent, and for a database server."""
     if engine.url.get_backend_name() != "sqlite":
         return None
     try:
@@ -120,14 +121,15 @@ def _engine(url: URL, create: bool) -> Engine:
 
 
 def _open_read_only(file: Path) -> sqlite3.Connection:
-    """A file that may not be written. Without the log of a writer that lives SQLite would want to make one."""
+    """Opens a SQLite file that may not be written. `immutable=1` keeps SQLite from creating a write-ahead log where no
+    writer has one."""
     how = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
     return sqlite3.connect(f"{file.as_uri()}?{how}", uri=True, check_same_thread=False)
 
 
 @functools.cache
 def _server(url: URL) -> Engine:
-    """The one engine of this process on a server: all its ledgers share one connection, and two more at moments."""
+    """Returns the process's one engine for a server: all its ledgers share one connection and two for peaks."""
     pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_S}
     engine = create_engine(url, json_serializer=schema.dumps, connect_args=_TIMEOUTS, **pool)
     event.listen(engine, "connect", _limit_waits)
@@ -137,7 +139,7 @@ def _server(url: URL) -> Engine:
 
 
 UNASKED_S = 5.0
-"""Seconds after its last use in which a connection counts as alive: to ask is a transaction too, five times a run."""
+"""Seconds after its last use for which a connection counts as alive: a ping is a transaction too, five per run."""
 
 
 def _note_use(connection: Any, record: Any) -> None:
@@ -154,8 +156,8 @@ def _ask_if_there(engine: Engine, connection: Any, record: Any, proxy: Any) -> N
 
 
 POOL_IDLE_S, LOCK_S = 20, 30
-"""Seconds after which the server ends a transaction whose driver says nothing (it was stopped, or its host has gone),
-and after which a driver that waits for another's lock tries again."""
+"""Seconds after which the server ends a transaction of a silent driver (stopped, or its host is gone), and seconds
+after which a driver that waits for a lock tries again."""
 
 
 def _limit_waits(connection: Any, record: Any) -> None:
@@ -172,11 +174,11 @@ _TIMEOUTS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""libpq's limits on a server that no longer answers: seconds, and milliseconds for data that is not acknowledged."""
+"""Timeouts of libpq for a server that no longer answers, in seconds; `tcp_user_timeout` is in milliseconds."""
 
 
 def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
-    """All that is SQLite's alone: write-ahead log, full syncs (4 ms a commit), waits, writers that lock at BEGIN."""
+    """Configures an engine for SQLite: write-ahead log, full syncs (4 ms a commit), waits, and locks at BEGIN."""
 
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: Any, record: Any) -> None:
@@ -194,7 +196,7 @@ def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
 
 
 def _use_write_ahead_log(connection: Any) -> None:
-    """SQLite does not wait for a lock when the journal mode changes, so the first openers of a file take turns here."""
+    """Switches a SQLite file to its write-ahead log, with retries: SQLite does not wait for locks in this statement."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -207,7 +209,7 @@ def _use_write_ahead_log(connection: Any) -> None:
 
 
 def _name_broken_json(engine: Engine, error: Exception) -> Exception:
-    """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
+    """Returns a LedgerError that names the first row with broken JSON; returns `error` itself where no row has any."""
     reason = error.msg if isinstance(error, json.JSONDecodeError) else MALFORMED
     with engine.connect() as connection:
         tables = set(inspect(connection).get_table_names())
@@ -234,7 +236,7 @@ def _is_json(text: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
-    """One transaction; commits at the end, rolls back on any error, and reports database errors as LedgerError.
+    """Opens one transaction: commits at the end, rolls back on any error, and reports database errors as LedgerError.
 
     A ledger of an older version is read as it is, and migrated before the first transaction that writes.
     """
@@ -278,7 +280,7 @@ def _check_schema(engine: Engine, create: bool) -> None:
 
 
 OLDER = "cse_older"
-"""The option of an engine on a ledger that the next transaction which writes must bring to the newest version."""
+"""Execution option of an engine whose ledger has an older schema: the next transaction that writes migrates it."""
 
 
 def _migrate(engine: Engine) -> None:
@@ -288,7 +290,8 @@ def _migrate(engine: Engine) -> None:
 
 
 def _create_or_join(engine: Engine) -> str | None:
-    """The version after creation; of two creators at one moment the second fails and finds the first one's tables."""
+    """Creates the tables and returns the schema's version. Of two concurrent creators the second fails and reads the
+    version that the first one wrote."""
     try:
         _create(engine)
     except (LedgerError, IntegrityError):
@@ -300,7 +303,7 @@ def _create_or_join(engine: Engine) -> str | None:
 
 
 def _version(engine: Engine) -> str | None:
-    """The schema version found; None where there is no ledger yet."""
+    """Returns the schema version of a database; None if it holds no ledger yet."""
     with transaction(engine) as connection:
         tables = set(inspect(connection).get_table_names())
         if schema.meta.name not in tables:
@@ -309,7 +312,7 @@ def _version(engine: Engine) -> str | None:
 
 
 def _create(engine: Engine) -> None:
-    """All tables and their version in one transaction."""
+    """Creates all tables and writes their version in one transaction."""
     with transaction(engine, writes=True) as connection:
         if schema.meta.name not in inspect(connection).get_table_names():
             schema.metadata.create_all(connection)

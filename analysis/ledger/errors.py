@@ -1,4 +1,4 @@
-"""What can be wrong with the ledger's database, each reported in one line."""
+"""Errors of the ledger's database, each reported in one line."""
 
 import re
 import sqlite3
@@ -8,15 +8,15 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 
 
 class LedgerError(ValueError):
-    """The ledger cannot be used as asked: one line with the rule, `name=value` and what to do."""
+    """Ledger that cannot be used as asked; the message is one line with the rule, `name=value` and what to do."""
 
 
 class LedgerAway(LedgerError):
-    """The database does not answer now, and may in a while."""
+    """Database that does not answer now and may answer later."""
 
 
 def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerError:
-    """The one line for a database error; the password is hidden."""
+    """Returns the one-line error for an error of the database, with its password hidden."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
     where = mask_password(url)
@@ -51,7 +51,7 @@ PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/]*@|(?<=[?&])(password|passfile|ssl
 
 
 def mask_password(url: str | URL) -> str:
-    """The address with `***` for a password, wherever in it that stands: SQLAlchemy hides it before the `@` alone."""
+    """Returns an address with `***` for every password; SQLAlchemy hides only the one in front of the `@`."""
     text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
     if isinstance(url, URL) and url.get_backend_name() == "sqlite" and "%" not in str(url.database) and not url.query:
         text = f"sqlite:///{url.database}"  # as a person would write the path, and not with %C3%BC in it
@@ -59,4 +59,4 @@ def mask_password(url: str | URL) -> str:
 
 
 class LostClaim(RuntimeError):
-    """The run is no longer this attempt's: another owner took it over, or it was given back."""
+    """Claim that no longer holds its run: another owner took the run over, or it was released."""

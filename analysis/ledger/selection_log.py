@@ -1,4 +1,4 @@
-"""Every look at a test set by a selection: one table beside the runs."""
+"""Log of selections that looked at a test set, in a table of the ledger."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,27 +15,27 @@ class Look:
     """One selection whose checkpoint was scored on test sets."""
 
     space: str
-    """The sweep that was selected from."""
+    """Sweep from which the checkpoint was selected."""
     rule: str
     candidates: int
     signature: str
-    """The run whose checkpoint was scored."""
+    """Signature of the run whose checkpoint was scored."""
     suites: tuple[str, ...]
     values: Mapping[str, float]
-    """Column -> value."""
+    """Column -> score."""
     at: float = 0.0
     """Seconds since 1970 by the database's clock."""
 
 
 def add(connection: Connection, look: Look) -> None:
-    """Append a look."""
+    """Appends a selection's look at test sets to the log."""
     values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
     about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
     connection.execute(insert(schema.selections).values(**about, **values))
 
 
 def looks(connection: Connection, space: str) -> list[Look]:
-    """All looks of a sweep, oldest first; none in a ledger of before."""
+    """Returns all looks of a sweep at test sets, oldest first; empty for a ledger of an older version."""
     table = schema.selections
     if not inspect(connection).has_table(table.name):
         return []
@@ -50,10 +50,10 @@ def looks(connection: Connection, space: str) -> list[Look]:
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:
-    """Suite -> the look that scored this run on it."""
+    """Returns suite -> the look that scored a run on it."""
     return {suite: look for look in looks if look.signature == signature for suite in look.suites}
 
 
 def count(looks: Sequence[Look], suite: str) -> int:
-    """How many different runs of the sweep were scored on a suite."""
+    """Returns the number of different runs of a sweep that were scored on a suite."""
     return len({look.signature for look in looks if suite in look.suites})

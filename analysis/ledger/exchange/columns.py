@@ -1,6 +1,6 @@
-"""The columns that a ledger gives away, kind by kind, and what is wrong with a record that comes from elsewhere.
+"""Columns of each kind of record that a ledger exports, and the checks for records that come from elsewhere.
 
-A record is a JSON object: `kind`, its own columns, and lists of parts. Who held a run, and until when, stays behind.
+A record is a JSON object: `kind`, its own columns, and lists of parts. Owners and leases of runs are not exported.
 """
 
 import itertools
@@ -20,30 +20,30 @@ from cse_train.results import Json
 Record = dict[str, Any]
 
 LISTS = ("suites", "rows", "numbers")
-"""JSON columns that hold a list; the others hold an object."""
+"""JSON columns that hold a list; other JSON columns hold an object."""
 OBJECT_COLUMNS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("config", "identity"), (lambda value: not isinstance(value, dict | list), " of plain values")),
     **dict.fromkeys(("metrics", "values"), (lambda value: value is None or _is_number(value), " of numbers")),
 }
-"""JSON objects whose values follow a rule, with the rule in words."""
+"""JSON column -> test for each value of its object, and the rule in words for an error message."""
 SPEC_SHAPE: Mapping[str, type] = {
     **dict.fromkeys(("title", "space", "file", "profile"), str),
     **dict.fromkeys(("set", "blocked", "yaml", "profile_yaml", "inputs"), dict),
     "seeds": list,
 }
-"""What commands read of a sweep's description, where it is there."""
+"""Keys of a sweep's description that commands read -> the type of their values; each key may be absent."""
 MOST_INTEGER = 2**31 - 1
-"""PostgreSQL's largest Integer."""
+"""Largest value of an Integer column in PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of one table that a record has."""
+    """Columns of one table that a record holds."""
 
     table: Table
     names: Sequence[str]
     key: Sequence[str] = ()
-    """Columns by which records ascend; without any, their order says something of its own."""
+    """Columns by which records ascend; empty where the order of records carries meaning."""
     parts: Mapping[str, "Shape"] = field(default_factory=dict)
 
     @property
@@ -97,16 +97,16 @@ RECORD_KINDS: Mapping[str, Shape] = {
     "untrained": UNTRAINED_SHAPE,
     "pairs": PAIRS_SHAPE,
 }
-"""In the order in which records follow each other."""
+"""Kind of record -> its shape, in the order in which kinds follow each other in a bundle."""
 
 
 def place(record: Record) -> tuple[Any, ...]:
-    """Where a checked record stands among others: they ascend."""
+    """Returns the sort key of a checked record; records of a bundle ascend by it."""
     return list(RECORD_KINDS).index(record["kind"]), *RECORD_KINDS[record["kind"]].key_of(record)
 
 
 def problem(record: Any) -> str | None:
-    """What is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
+    """Returns what is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in RECORD_KINDS:
         return f"kind={_shorten(kind)} is none of {', '.join(RECORD_KINDS)}"
@@ -140,7 +140,7 @@ def _part_problems(rows: Any, shape: Shape) -> Iterator[str]:
 
 
 def _rule(column: Column[Any], value: Any) -> str | None:
-    """The rule that a column's value breaks."""
+    """Returns the rule that a column's value breaks; None for a valid value."""
     if value is None:
         return None if column.nullable else "is empty"
     if isinstance(column.type, JSON):
@@ -179,11 +179,11 @@ def _json_rule(name: str, value: Any) -> str | None:
 
 
 def _is_number(value: Any) -> bool:
-    """A number that a float can hold."""
+    """Returns whether a value is a number that fits into a float."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _shorten(value: Any) -> str:
-    """A value within a line."""
+    """Returns the repr of a value for a message, cut to 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

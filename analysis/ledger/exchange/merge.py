@@ -1,4 +1,4 @@
-"""Records into a ledger: runs merge by signature, in one transaction; two results of one run are never mixed."""
+"""Merges records into a ledger in one transaction. Runs merge by signature; two results of one run are never mixed."""
 
 import itertools
 import math
@@ -19,53 +19,53 @@ from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json
 
 RUNS_AT_ONCE = 200
-"""Records that are looked up at once."""
+"""Number of records that are looked up in one query."""
 SAME = ("method", "seed")
-"""What a signature stands for and a row says; settings may differ, such as the name of a corpus of one content."""
+"""Columns that two runs of one signature share. Settings may differ, such as the name of an equal corpus."""
 RESULT = ("examples", "best", "best_examples")
-"""What two finished runs of one signature have in common, beside their scores."""
+"""Columns, besides scores, that two finished runs of one signature share."""
 
 FOREIGN_METRICS = "metrics"
-"""What an attempt notes of another tool's run: every number that the tool has of it."""
+"""Key in an attempt's details for a run of another tool: every number that the tool recorded for the run."""
 
 Key = tuple[str, str]
-"""Suite and protocol's hash."""
+"""Suite, and hash of the protocol."""
 
 
 @dataclass(frozen=True)
 class RecordSource:
-    """Where records come from."""
+    """File or tool from which records are merged."""
 
     file: str
     hash: str
     sweep: str | None = None
-    """Of another tool's runs, their sweep: these may come with more settings and metrics than before, which then
-    replace theirs."""
+    """Sweep of another tool's runs, which may be imported again with more settings and metrics that replace the stored
+    ones; None for records of a bundle."""
 
 
 @dataclass
 class Merged:
-    """What an import changed."""
+    """Counts of what an import changed in a ledger."""
 
     added: int = 0
     replaced: int = 0
-    """Runs without a result here that the records have finished."""
+    """Runs without a result in the ledger that the records have finished."""
     there: int = 0
     renewed: int = 0
     """Runs of another tool that were here with the same result and other settings or metrics."""
     held: int = 0
-    """Runs that a driver trains here now: left to it."""
+    """Runs that a driver is training here; the import leaves them unchanged."""
     scores: int = 0
-    """New scores of runs that were here."""
+    """New scores of runs that were here before."""
     sweeps: int = 0
     other_sweeps: list[str] = field(default_factory=list)
-    """Sweeps that are here with another space, profile or settings; these stay, with the cells of both."""
+    """Sweeps that are here with another space, profile or settings; the stored description stays."""
     other_baselines: list[str] = field(default_factory=list)
-    """Columns whose rows without training differ from those here, which stay."""
+    """Columns whose baseline rows differ from the stored ones, which stay."""
 
 
 def merge(connection: Connection, records: Iterable[Record], source: RecordSource) -> Merged:
-    """Take over checked records, runs first. LedgerError where a run that is here has another result."""
+    """Merges checked records, runs first. Raises LedgerError where a run that is here has another result."""
     merged, conflicts = Merged(), Conflicts(source)
     for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
         while chunk := list(itertools.islice(of_kind, RUNS_AT_ONCE)):
@@ -79,18 +79,18 @@ def merge(connection: Connection, records: Iterable[Record], source: RecordSourc
 
 
 class Conflicts:
-    """Runs with two results; one line for all of them."""
+    """Runs with two different results, collected for one error message."""
 
     def __init__(self, source: RecordSource) -> None:
         self._source, self._lines = source, list[str]()
 
     def add(self, record: Record, name: str, here: object, there: object) -> None:
-        """One difference of a run."""
+        """Adds one difference between a record and the run of its signature."""
         run = f"signature={record['signature']} seed={record['seed']}"
         self._lines.append(f"{run} has {name}={here} here and {there} in {self._source.file}")
 
     def check(self) -> None:
-        """Raise LedgerError where there is any."""
+        """Raises LedgerError where conflicts were added."""
         if self._lines:
             more = f" (and {len(self._lines) - 1} more)" if len(self._lines) > 1 else ""
             raise LedgerError(
@@ -141,9 +141,10 @@ def _merge_runs(
 def _difference(
     row: RunRow, have: Mapping[Key, float | None], record: Record, source: RecordSource
 ) -> tuple[str, object, object] | None:
-    """The first field in which the run here contradicts the record: its settings, or its result where both have one.
+    """Returns name, stored value and imported value of the first field in which a run contradicts the record; None if
+    none.
 
-    Of another tool's run only the result is its own: its seed may be a number that we gave it.
+    Runs of another tool are compared by result only: their seed may be a number that the import chose.
     """
     same = SAME if source.sweep is None else ()
     names = (*same, *RESULT) if row.state == record["state"] == RunState.DONE else same
@@ -158,29 +159,29 @@ def _difference(
 
 
 def _say(record: Record) -> tuple[Any, ...]:
-    """Settings, seed and metrics of another tool's run."""
+    """Returns settings, seed and metrics of a record from another tool."""
     return record["config"], record["seed"], record["attempts"][-1]["details"].get(FOREIGN_METRICS)
 
 
 def _finite(value: Any) -> Any:
-    """As records have it: a number that is not finite is none."""
+    """Returns a value as records hold it: None for NaN and infinities."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _clear(connection: Connection, signature: str) -> None:
-    """Take away what is here of a run without a result."""
+    """Deletes all rows of a run that has no result."""
     for table in (imports, *(shape.table for shape in RUN_SHAPE.parts.values()), schema.runs):
         connection.execute(delete(table).where(table.c.signature == signature))
 
 
 def _unlink(connection: Connection, sweep: str, signature: str) -> None:
-    """Remove a run's cell from a sweep; the caller adds the new one."""
+    """Deletes a run's cell from a sweep; the caller adds the new one."""
     links = schema.sweep_runs
     connection.execute(delete(links).where(links.c.sweep == sweep, links.c.signature == signature))
 
 
 def _add(connection: Connection, records: Sequence[Record], source: RecordSource) -> None:
-    """New runs with their parts and the note of where they come from; their folders are not here."""
+    """Inserts new runs with their parts and origin, without a folder, since their files lie elsewhere."""
     owner = f"import:{source.hash[:12]}"
     rows = [{name: record[name] for name in RUN_SHAPE.names} for record in records]
     _insert(connection, schema.runs, [row | {"folder": None, "owner": owner, "lease_until": 0.0} for row in rows])
@@ -198,7 +199,7 @@ def _add(connection: Connection, records: Sequence[Record], source: RecordSource
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Json], *, add_only: bool = False) -> None:
-    """Insert rows; with `add_only` those whose key is there are left out."""
+    """Inserts rows; with `add_only`, rows whose key exists are left out."""
     if rows:
         wary = schema.insert_for(connection.dialect.name)(table).on_conflict_do_nothing()
         statement = wary if add_only else insert(table)
@@ -206,7 +207,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Json], *, add_o
 
 
 def _merge_sweeps(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
-    """A sweep that is here keeps its description, and gets the cells and looks that it lacks."""
+    """Inserts new sweeps. A sweep that exists keeps its description, and gets the cells and looks that it lacks."""
     here = queries.specs(connection)
     merged.sweeps += sum(record["id"] not in here for record in chunk)
     there = {record["id"]: SweepSpec(record["spec"]) for record in chunk if record["id"] in here}
@@ -227,7 +228,7 @@ def _merge_sweeps(connection: Connection, chunk: Sequence[Record], merged: Merge
 
 
 def _described(spec: SweepSpec) -> tuple[object, ...]:
-    """What makes a sweep another one; where its file lay and what was spent do not."""
+    """Returns the parts of a sweep's description that make it another sweep; its file's path does not count."""
     return spec.space, spec.yaml, spec.profile, spec.profile_yaml, spec.settings
 
 
@@ -246,7 +247,7 @@ def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Me
 
 
 def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
-    """A score that is here stays."""
+    """Inserts scores of untrained models; a score that exists stays."""
     shape = RECORD_KINDS["untrained"]
     entries = baselines.read_untrained_scores(connection)
     here = {shape.key_of(entry.row()): entry.value for entry in entries}
@@ -258,7 +259,7 @@ def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Me
 
 
 def _merge_pairs(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
-    """They are named by the hash of what they hold."""
+    """Inserts lists of ranks and grades. A list is named by its content's hash, so an existing one is equal."""
     _insert(
         connection,
         pairs,
@@ -268,4 +269,4 @@ def _merge_pairs(connection: Connection, chunk: Sequence[Record], merged: Merged
 
 
 MERGES = {"sweep": _merge_sweeps, "baselines": _merge_baselines, "untrained": _merge_untrained, "pairs": _merge_pairs}
-"""What takes over the records that follow the runs."""
+"""Record kind -> function that merges such records into a ledger, once all runs are merged."""

@@ -1,6 +1,6 @@
-"""What a record of well-formed columns may still say that no run can have done: a bundle is a stranger's.
+"""Refuses records whose columns are well formed but whose values no run can have, since bundles come from strangers.
 
-Rules hold for what this project writes: all shipped bundles pass. Runs that came from other tools have their scales.
+The rules hold for records that this project writes: all shipped bundles pass. Runs of other tools have other scales.
 """
 
 import re
@@ -16,26 +16,27 @@ Record = Mapping[str, Any]
 SIGNATURE_FORM = re.compile("[0-9A-Za-z]{1,64}")
 METHOD_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.@+ -]{0,63}")
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069/\\]|^\.{1,2}$")
-"""Of a name that may become a file's: control characters, changes of direction, parts of a path."""
+"""Characters and names refused in a name that may become a file's: control characters, changes of writing direction,
+and parts of a path."""
 DIGEST = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
 RECORD_TIMES = ("created", "updated", "at")
 LONGEST_S = 10 * 365 * 86_400.0
-"""Seconds of one run: ten years."""
+"""Longest duration of a run: ten years, in seconds."""
 CORRELATION_POINTS = 100.0
-"""Correlations and accuracies, times 100, lie between this and its negative."""
+"""Largest absolute value of a correlation or an accuracy, times 100."""
 MOST_VALUE = 1e6
-"""Of a metric that a plug-in made."""
+"""Largest absolute value of a metric that a plug-in computed."""
 LATEST = 4_102_444_800.0
-"""The year 2100."""
+"""Latest valid time: the year 2100, in seconds since 1970."""
 
 
 def contradiction(record: Record) -> str | None:
-    """What is wrong with a record whose columns are sound, as `name=value` and the rule; None for a sound one."""
+    """Returns what is wrong with a well-formed record, as `name=value` and the rule; None for a sound record."""
     return next(KIND_RULES[record["kind"]](record), None)
 
 
 def is_foreign(run: Record) -> bool:
-    """Whether another tool made it: its score has that tool's scale."""
+    """Returns whether a run was imported from another tool, whose scores have their own scale."""
     return "imported" in run["identity"]
 
 
@@ -72,7 +73,7 @@ def _run(run: Record) -> Iterator[str]:
 
 
 def _curve(run: Record) -> Iterator[str]:
-    """A curve's own order, and, of a finished run, that its last best is the run's."""
+    """Yields problems of a run's curve; for a finished run, also those of its best score against the curve."""
     curve = run["curve"]
     for point in curve:
         yield from (f"curve: {line}" for line in _amounts(point))
@@ -102,8 +103,8 @@ def _check_ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
 
 
 def _score(score: Record, foreign: bool = False) -> Iterator[str]:
-    """A score's size by its column: a bare name is a set's or a task's own number, `SET:METRIC` any other; another
-    tool's (`foreign`) may be any."""
+    """Yields problems of a score. Its bound depends on the column: a bare name is a set's or a task's own metric,
+    times 100; `SET:METRIC` is any other. Scores of another tool (`foreign`) have the widest bound."""
     yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
     plug_in = " " in str(score["protocol"].get("code_version", ""))
     most = (
@@ -143,7 +144,7 @@ def _baselines(rows: Record) -> Iterator[str]:
 
 
 def _pairs(pairs: Record) -> Iterator[str]:
-    """Grades are named by their own hash; ranks are whole numbers from 0."""
+    """Yields problems of a list of grades, whose name is their hash, or of a list of dense ranks."""
     yield from _unless(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
     if pairs["grades"] is None:
         if schema.digest(pairs["numbers"]) != pairs["hash"]:
@@ -153,7 +154,7 @@ def _pairs(pairs: Record) -> Iterator[str]:
 
 
 def _times(row: Record) -> Iterator[str]:
-    """Moments that a run can have been at; no clock is asked, since machines' clocks differ."""
+    """Yields problems of a row's times. No clock is asked, since clocks of machines differ."""
     for name in (name for name in RECORD_TIMES if name in row):
         if not 0 <= row[name] <= LATEST:
             yield f"{name}={row[name]:g} is no time in seconds since 1970"

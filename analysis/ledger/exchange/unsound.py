@@ -1,4 +1,4 @@
-"""Rows that no command can read, and imported runs that no bundle could bring today: found, and taken out."""
+"""Finds and deletes damaged rows that no command can read, and imported runs that no bundle could bring today."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TABLE_PARTS: Mapping[Table, str] = {
     **dict.fromkeys((imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
     schema.selections: "signature",
 }
-"""Tables with parts of a run, and the column that says of which."""
+"""Table with parts of a run -> the column that holds the run's signature."""
 ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
     schema.sweeps: intact_spec,
     schema.curves: intact_point,
@@ -33,16 +33,16 @@ ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
 
 @dataclass(frozen=True)
 class Unsound:
-    """One row to take out, a run's or a sweep's with what belongs to it."""
+    """One damaged row to delete; for a run or a sweep, all its parts are deleted with it."""
 
     table: str
     key: Json
     line: str
-    """What is wrong with it."""
+    """Message about what is wrong with the row."""
 
 
 def unsound(connection: Connection) -> list[Unsound]:
-    """All of them; a spoilt part of an imported run stands for the run."""
+    """Returns all damaged rows; a damaged part of an imported run stands for the whole run."""
     there = set(inspect(connection).get_table_names())
     rows = [row for table in ROW_CHECKS if table.name in there for row in _find_spoilt(connection, table)]
     spoilt = {row.key.get("signature") for row in rows}
@@ -51,7 +51,7 @@ def unsound(connection: Connection) -> list[Unsound]:
 
 
 def take_out(connection: Connection, row: Unsound) -> None:
-    """Delete it. A run that is linked to a sweep counts as one that nobody has started."""
+    """Deletes a damaged row with its parts. A run that is linked to a sweep counts as unclaimed afterwards."""
     there = set(inspect(connection).get_table_names())
     if row.table == schema.runs.name:
         for table, column in TABLE_PARTS.items():
@@ -76,7 +76,7 @@ def _find_spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
 
 
 def _find_contradiction(connection: Connection, signature: str) -> Iterator[Unsound]:
-    """An imported run as the bundle would have it: one that nobody trains has ended."""
+    """Yields an imported run that fails the checks of a bundle's records, or that counts as held by a driver."""
     records = run_records(connection, [signature])
     what = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
     if what:
