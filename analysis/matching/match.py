@@ -1,4 +1,4 @@
-"""Which runs of a ledger are runs of a space: by its cells' settings, and by the signature that today's code gives."""
+"""Finds the runs of a space in a ledger, by the settings of its cells and the signature that today's code gives."""
 
 import contextlib
 import itertools
@@ -25,44 +25,44 @@ SeedSign = Callable[[int], str]
 
 @dataclass(frozen=True)
 class MatchedRun:
-    """A run and the cell that it is a run of."""
+    """A run with the cell of the space that it belongs to."""
 
     cell: Cell
     key: Key
-    """The cell's row of the table: every axis, None for one that does not count there."""
+    """Row of the cell in the table: a value for every axis, None for an axis that does not count there."""
     run: RunRow
 
     @property
     def planned(self) -> tuple[Key, str, int]:
-        """(row key, signature, seed), as tables ask for their runs."""
+        """Row key, signature and seed of the run, as tables ask for their runs."""
         return self.key, self.run.signature, self.run.seed
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One (cell, seed) and how it stands."""
+    """State and best score of one (cell, seed)."""
 
     cell: Cell
     seed: int
     state: RunState
-    """`failed` where its number is not finite."""
+    """State of the run; `failed` where its score is not finite."""
     value: float | None = None
-    """Best dev score so far."""
+    """Best dev score so far; None if there is none."""
     examples: int | None = None
-    """Training examples behind `value`."""
+    """Training examples at the run's end or last report."""
     live: bool = False
-    """Held right now by a driver that is alive."""
+    """True if a live driver holds the run."""
 
     @property
     def final(self) -> bool:
-        """Whether this run will not change any more by itself."""
+        """True if the run will not change any more by itself."""
         return self.state.is_final
 
 
 def make_observation(
     cell: Cell, seed: int, state: RunState, value: float | None, examples: int | None = None, live: bool = False
 ) -> Observation:
-    """An observation; NaN and infinite scores are failures."""
+    """Returns an observation; a NaN or infinite score makes it a failure."""
     finite = value is not None and math.isfinite(value)
     if state.has_result and not finite:
         return Observation(cell, seed, RunState.FAILED, live=live)
@@ -72,10 +72,12 @@ def make_observation(
 def match(
     resolved: ResolvedSpace, rows: Iterable[RunRow], seeds: Sequence[int] | None = None, *, any_inputs: bool = False
 ) -> list[MatchedRun]:
-    """The runs of a space's cells, in any state, one per (cell, seed); those by another VERSION or other rules are not.
+    """Returns the runs of a space's cells in any state, one per (cell, seed); runs by other VERSIONs or rules do not
+    count.
 
-    A setting that names an input is compared by content where that is at hand, so that files may have moved. All are
-    on one data set, the newest (`one_data_set`), and on what paths hold now; `any_inputs` keeps those on others too.
+    A setting that names an input is compared by content where that is available, so that files may have moved. All runs
+    are on one data set, the newest (`one_data_set`), and on the content of absolute paths now; `any_inputs` returns
+    runs on other data too.
     """
     matcher = RunMatcher(resolved)
     wanted = (row for row in rows if seeds is None or row.seed in seeds)
@@ -91,9 +93,10 @@ def match_on(
     paths: DataPaths | None = None,
     data_hash: str | None = None,
 ) -> tuple[list[MatchedRun], list[str]]:
-    """`match` on the inputs at hand (`paths`), or on the data of which a hash begins so; a line on runs left aside.
+    """Returns the runs of a space's cells on given inputs, and a line on runs that were left out.
 
-    What of the inputs is not at hand is taken to be the newest. ConfigError where no run has the hash.
+    The inputs are those in `paths`, or those with a hash that begins with `data_hash`. An input in neither is taken to
+    be the newest. Raises ConfigError where no run has the hash.
     """
     every = match(resolved, rows, seeds, any_inputs=True)
     wanted, at_hand = (every, {}) if data_hash else _keep_behind_paths(resolved, every)
@@ -112,7 +115,8 @@ def _choose_data_set(
 
 
 def _keep_behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
-    """The runs on what the paths of their cells hold, as far as something is there; and what the last of these hold."""
+    """Returns the runs whose inputs equal what the paths of their cells hold now, as far as files exist, and the
+    hashes for the last run that was left out."""
     at_hand = InputsAtHand(resolved)
     others = [m for m in matches if not at_hand.behind_paths(m.cell).items() <= m.run.identity.items()]
     aside = {id(m) for m in others}
@@ -120,7 +124,7 @@ def _keep_behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -
 
 
 def _keep_at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
-    """The runs whose inputs are those at hand, as far as there are any."""
+    """Returns the runs whose inputs equal the available ones, as far as any are available."""
     given: dict[str, Identity] = {}
     for matched in matches:
         if matched.cell.id not in given:
@@ -129,7 +133,7 @@ def _keep_at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[Match
 
 
 def hash_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
-    """Absolute path that cells name -> content hashes of what it holds now, without those where nothing is."""
+    """Returns absolute path that cells name -> content hashes of what it holds now; missing files are left out."""
     at_hand, held = InputsAtHand(resolved), defaultdict[str, Identity](dict)
     seen = set[tuple[str, Scalar]]()
     for cell in some_cells(resolved):
@@ -142,7 +146,7 @@ def hash_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
 
 
 class InputsAtHand:
-    """What the inputs of cells hold on this machine now, or held when their sweep was recorded; looked at once."""
+    """Content hashes of the inputs of cells, of files as they are now or as recorded with the sweep; cached."""
 
     def __init__(self, resolved: ResolvedSpace) -> None:
         self._paths = DataPaths(files=resolved.files)
@@ -151,20 +155,20 @@ class InputsAtHand:
         self._behind_paths: dict[str, Identity] = {}
 
     def of(self, cell: Cell) -> Identity:
-        """Input -> content hash, of those that are at hand without any `--data`."""
+        """Returns input -> content hash, for the inputs of a cell that are available without any `--data`."""
         if cell.id not in self._known:
             self._known[cell.id] = self._read_recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
         return self._known[cell.id]
 
     def _read_recorded(self, cell: Cell) -> Identity:
-        """Of what is not here any more."""
+        """Returns input -> content hash as recorded with the sweep, for files that may be gone."""
         paths = {key: self._held.get(str(value), {}) for key, value in cell.flat.items()} if self._held else {}
         return {
             part: digest for key, held in paths.items() for part, digest in held.items() if find_setting(part) == key
         }
 
     def behind_paths(self, cell: Cell) -> Identity:
-        """The same of inputs that the cell names by absolute paths: these stand for their content, whatever it was."""
+        """Returns input -> content hash, for inputs that a cell names by absolute paths, whose content may change."""
         if cell.id not in self._behind_paths:
             paths = {key for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
             hashes = self.of(cell) if paths else {}
@@ -172,18 +176,18 @@ class InputsAtHand:
         return self._behind_paths[cell.id]
 
     def fit(self, cell: Cell, row: RunRow) -> bool:
-        """Whether the cell names the row's inputs as the row does, or holds the same under other names."""
+        """Returns whether a cell names the inputs of a row as the row does, or has equal content under other names."""
         names = [(part, name) for part in row.identity if (name := find_setting(part)) is not None]
         renamed = [part for part, name in names if cell.flat.get(name) != row.config.get(name)]
         return all(self.of(cell).get(part) == row.identity[part] for part in renamed)
 
 
 class RunMatcher:
-    """Recognises the runs of a space row by row; a row that was looked at once is not computed again."""
+    """Finds the cells of a space for rows of a ledger, with a cache by signature."""
 
     def __init__(self, resolved: ResolvedSpace, sign: Sign | None = None, *, any_code: bool = False) -> None:
-        """`sign(run)`: the signature with the inputs at hand; without it a run on any inputs is a run of the space, and
-        with `any_code` one by any VERSION and rules too."""
+        """Takes `sign(run)`, which returns the signature with the available inputs. Without it, a run on any inputs
+        belongs to the space, and with `any_code` also a run by any VERSION and rules."""
         self._any_code = any_code
         self._resolved, self._sign, self._at_hand = resolved, sign, InputsAtHand(resolved)
         self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
@@ -193,19 +197,19 @@ class RunMatcher:
         self._row_keys: dict[str, Key] = {}
 
     def cells(self, row: RunRow) -> Sequence[Cell]:
-        """The cells whose run has the row's signature; several where a profile lets them run alike."""
+        """Returns the cells whose run has the row's signature; several where a profile makes cells equal."""
         if row.signature not in self._cells:
             self._cells[row.signature] = self._find_by_signature(row) if self._sign else self._find_alike(row)
         return self._cells[row.signature]
 
     def row_key(self, cell: Cell) -> Key:
-        """The key of the cell's row of the table (`full_key`)."""
+        """Returns the key of the table's row for a cell (`full_key`)."""
         if cell.id not in self._row_keys:
             self._row_keys[cell.id] = full_key(self._resolved, cell.key)
         return self._row_keys[cell.id]
 
     def observations(self, rows: Iterable[RunRow]) -> list[Observation]:
-        """The rows that are runs of this space, in the rows' order."""
+        """Returns an observation for each row that is a run of the space, in the rows' order."""
         return [
             make_observation(cell, row.seed, row.state, row.best, row.examples, row.live)
             for row in rows
@@ -213,7 +217,7 @@ class RunMatcher:
         ]
 
     def _find_by_signature(self, row: RunRow) -> Sequence[Cell]:
-        """With the inputs at hand: names stand for their content, so that a corpus may have moved."""
+        """Returns the cell whose signature with the available inputs is the row's; files may have moved."""
         assert self._sign is not None
         for cell in self._find_by_axes(row) if row.method in self._methods else ():
             with contextlib.suppress(ConfigError):
@@ -222,7 +226,7 @@ class RunMatcher:
         return []
 
     def _find_alike(self, row: RunRow) -> Sequence[Cell]:
-        """With the row's own inputs: the cells that have its settings."""
+        """Returns the cells that have a row's settings, with signatures from the row's own inputs."""
         by = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
         if by not in self._alike_in:
             fitting = [cell for cell in self._find_by_settings(row) if self._at_hand.fit(cell, row)]
@@ -232,7 +236,7 @@ class RunMatcher:
         return cells if self._any_code or sign(int(row.config.get(SEED) or 0)) == row.signature else []
 
     def _find_by_settings(self, row: RunRow) -> Sequence[Cell]:
-        """The cells that differ from the row in the names of its inputs at most."""
+        """Returns the cells that differ from a row at most in the names of its inputs."""
         inputs = _names(row)
         settings = _settings(row.config, inputs)
         if not self._finite:
@@ -245,7 +249,7 @@ class RunMatcher:
         return self._by_settings[inputs].get(settings, [])
 
     def _find_by_axes(self, row: RunRow) -> Iterator[Cell]:
-        """The cell of the row's settings, then those at which an axis names its inputs otherwise."""
+        """Yields the cell of a row's settings, then the cells where an axis names the row's inputs otherwise."""
         key, seen = self._resolved.key_of(complete({"method": row.method, **row.config})), set()
         inputs = [axis for axis in self._resolved.axes if axis in key and axis in _names(row)]
         values = [self._resolved.axes[axis].arguments for axis in inputs]
@@ -257,11 +261,11 @@ class RunMatcher:
 
 
 def _names(row: RunRow) -> frozenset[str]:
-    """The settings that name the row's inputs."""
+    """Returns the settings that name the inputs of a row."""
     return frozenset(name for part in row.identity if (name := find_setting(part)) is not None)
 
 
 def _settings(flat: Mapping[str, Scalar], without: Collection[str] = ()) -> str:
-    """The settings that count but the seed and those of `without`, as one string."""
+    """Returns the effective settings as one string, without the seed and those in `without`."""
     kept = {key: value for key, value in effective(flat).items() if key != SEED and key not in without}
     return json.dumps(kept, sort_keys=True)

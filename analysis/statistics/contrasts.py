@@ -1,8 +1,8 @@
-"""Rows against one reference row on common seeds: differences, their variances, simultaneous intervals.
+"""Contrasts of rows with one reference row on common seeds: differences, variances, simultaneous intervals.
 
-score = row + seed + residual. What a seed does to both rows leaves their difference, so only differences within a seed
-are looked at. Shape suffixes: T tables, R rows, C contrasts (all rows but the reference), S seeds. One table is T = 1;
-a simulation passes thousands.
+The model is score = row + seed + residual. A seed's effect on both rows cancels in their difference, so only
+differences within a seed are used. Shape suffixes: T tables, R rows, C contrasts (all rows but the reference), S seeds.
+One table is T = 1; a simulation passes thousands.
 """
 
 import functools
@@ -16,47 +16,47 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 APART = 0.9
-"""A contrast that varies more than this quantile of F, against the others, borrows nothing."""
+"""Quantile of the F distribution above which a contrast is too noisy, against the others, to share their variance."""
 FLOOR = 0.01
-"""Of the table's variance: where two rows agree on every seed, the log of 0 must not hide the others' spread."""
+"""Lower bound of a contrast's variance as a share of the table's, so that log(0) of two equal rows hides no spread."""
 PRIORS = np.geomspace(0.1, 1e4, 400)
-"""Degrees of freedom among which the table's is looked for."""
+"""Grid of degrees of freedom on which the prior's is looked up."""
 
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Each row's difference from the reference, arrays [T, C]."""
+    """Differences of all rows from a reference row, with their variances; arrays [T, C]."""
 
     difference: Array
-    """NaN where the two rows have no seed in common."""
+    """Mean difference over common seeds; NaN where two rows have none in common."""
     variance: Array
-    """Of the difference within one seed; NaN where no seeds tell."""
+    """Variance of a difference within one seed; NaN where no seeds tell it."""
     freedom: Array
     """Degrees of freedom of `variance`."""
     seeds: NDArray[np.int64]
-    """In common with the reference."""
+    """Number of seeds that a row and the reference have in common."""
 
     def half(self, level: float) -> Array:
-        """Half the interval that misses the truth with probability `level`, for each contrast by itself."""
+        """Returns half the width of each contrast's own interval, which misses the truth with probability `level`."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return student(level, self.freedom) * np.sqrt(self.variance / self.seeds)
 
 
 def student(level: float, freedom: Array | float) -> Array:
-    """Student's two-sided quantile."""
+    """Returns Student's two-sided quantile."""
     return np.asarray(scipy.special.stdtrit(freedom, 1 - level / 2))
 
 
 def contrasts(values_TRS: Array, reference: int) -> Contrasts:
-    """All rows against row `reference`; NaN marks a seed that a row lacks.
+    """Compares all rows with row `reference`; NaN marks a seed that a row lacks.
 
-    Each contrast's variance over seeds is shrunk towards their mean over the table, as in the moderated t of Smyth
+    Each contrast's variance over seeds is shrunk towards the mean of all over the table, as in the moderated t of Smyth
     (2004, Statistical Applications in Genetics and Molecular Biology 3(1), eq. 3). Three limits keep the family error
     where variances are unequal and seeds too few to show it (`python -m benchmarks.verdicts`). The prior is worth no
     more than what the mean knows beyond the contrast itself: differences from one row share its noise, and where that
     noise is most of the mean, the mean knows no more than the contrast does. It is worth no more than the contrast's
-    own seeds. And a contrast that is far noisier than the others keeps its own variance. Without anything to borrow it
-    is Student's paired t.
+    own seeds. And a contrast that is far noisier than the others keeps its own variance. Without anything to borrow the
+    result is Student's paired t.
     """
     difference_TCS = np.delete(values_TRS, reference, axis=1) - values_TRS[:, reference, None]
     has_TCS = np.isfinite(difference_TCS)
@@ -75,7 +75,7 @@ def contrasts(values_TRS: Array, reference: int) -> Contrasts:
 
 
 def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
-    """Degrees of freedom that the table's variance is worth as a prior, [T].
+    """Returns the degrees of freedom that the table's variance is worth as a prior, [T].
 
     Large where the contrasts' variances differ no more than their own degrees of freedom explain, as limma's fitFDist
     has it (Smyth 2004, section 6.2): the variance of log variances is trigamma(own / 2) + trigamma(prior / 2).
@@ -93,15 +93,16 @@ def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
 
 @functools.cache
 def _spreads() -> Array:
-    """Variance of the log of a chi-square over its degrees of freedom, for each of PRIORS."""
+    """Returns the variance of the log of a chi-square over its degrees of freedom, for each of PRIORS."""
     return np.asarray(scipy.special.polygamma(1, PRIORS / 2))
 
 
 def _of_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
-    """Mean variance of the contrasts over the table and its degrees of freedom (Satterthwaite), each [T].
+    """Returns the mean variance of contrasts over each table and its degrees of freedom (Satterthwaite), each [T].
 
-    By the rows and seeds that give the most degrees of freedom without a gap. The seeds' means over those rows hold the
-    reference's noise, with S - 1 degrees of freedom; what is left holds that of the other rows, with (C - 1)(S - 1).
+    Only the rows and seeds count that give the most degrees of freedom without a gap. The seeds' means over those rows
+    hold the reference's noise, with S - 1 degrees of freedom; the residuals hold that of the other rows, with (C - 1)(S
+    - 1).
     """
     rows_TC, seeds_TS = _without_gaps(has_TCS)
     within_TCS = rows_TC[:, :, None] & seeds_TS[:, None]
@@ -117,7 +118,7 @@ def _of_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
 
 
 def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
-    """Rows [T, C] and seeds [T, S] without a missing value: of each row's seeds, those that leave most to learn."""
+    """Returns rows [T, C] and seeds [T, S] without a missing value that give the most degrees of freedom."""
     best_T = np.full(len(has_TCS), -1)
     rows_TC, seeds_TS = np.zeros(has_TCS.shape[:2], bool), np.zeros(has_TCS[:, 0].shape, bool)
     for row in range(has_TCS.shape[1]):
@@ -131,7 +132,7 @@ def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
 
 
 def _apart(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
-    """Contrasts whose variance is too far above the others' mean."""
+    """Returns a mask of contrasts whose variance is too far above the mean of the others."""
     weighted_TC = own_TC * freedom_TC
     others_TC = _over(
         weighted_TC.sum(axis=1, keepdims=True) - weighted_TC, freedom_TC.sum(axis=1, keepdims=True) - freedom_TC
@@ -143,12 +144,12 @@ def _apart(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
 
 
 def _centred(values_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
-    """Means over the marked seeds [T, C], and deviations from them, 0 elsewhere."""
+    """Returns means over the marked seeds [T, C], and deviations from them, 0 elsewhere."""
     mean_TC = _over(np.where(has_TCS, values_TCS, 0.0).sum(axis=2), has_TCS.sum(axis=2))
     return mean_TC, np.where(has_TCS, values_TCS - mean_TC[:, :, None], 0.0)
 
 
 def _over(above: Array, below: Array | NDArray[np.int64]) -> Array:
-    """The quotient; 0 where there is nothing below the line."""
+    """Returns a quotient, with 0 where the divisor is not positive."""
     some: Mask = np.greater(below, 0)
     return np.divide(above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=some)

@@ -1,4 +1,4 @@
-"""One row's difference from a reference row over seeds, at the look that decides it."""
+"""Difference of a row from a reference row over seeds, at the interim analysis ("look") that decides it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from analysis.statistics.collapse import comparable
 from analysis.statistics.contrasts import Array, contrasts, student
 
 EQUAL_VARIANCE = 1e-18
-"""A variance below this, in points, is rounding; where the reference does not vary either, no seed tells anything."""
+"""Variance, in points squared, below which differences are rounding errors."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference from the reference at one look."""
+    """Difference of a row from the reference row at one look, with its intervals."""
 
     value: float
     half: float
-    """Of the interval that decides on a direction."""
+    """Half the width of the interval that decides on a direction."""
     tie_half: float
-    """Of the one that decides on a tie."""
+    """Half the width of the interval that decides on a tie."""
     variance: float
-    """Within a seed."""
+    """Variance of the difference within a seed."""
     weight: float
     """Degrees of freedom for each seed but one."""
     seeds: str
-    """In words."""
+    """Number of seeds in words, for a message."""
     count: int
     level: float
-    """How often the interval that decides on a direction may miss; that of a tie twice as often."""
+    """Error rate of the interval that decides on a direction; the interval of a tie has twice that rate."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -46,23 +46,24 @@ class Difference:
 
     @property
     def sign(self) -> int:
-        """Of a difference whose interval excludes 0."""
+        """Sign of a difference whose interval excludes 0, else 0."""
         return 0 if abs(self.value) <= self.half else 1 if self.value > 0 else -1
 
     def within(self, margin: float) -> bool:
-        """Whether it is surely smaller than the margin; never for a margin of 0, which no tie has."""
+        """Returns whether the difference is surely smaller than the margin; never for a margin of 0."""
         return abs(self.value) + self.tie_half < margin
 
 
 def differences(
     values_RS: Array, reference: int, *, point: float, level: float, margin: float, looks: Sequence[int] | None = None
 ) -> dict[int, Difference]:
-    """Row -> its difference at the look that decides it, else at the last one; rows without a spread have none.
+    """Returns row -> difference at the look that decides it, else at the last look; rows without a spread are left
+    out.
 
-    `values_RS` [rows, seeds]: NaN where a row lacks a seed. `point`: a point in their units; `margin` too is in these,
-    0 where nothing can be a tie.
-    `level` is that of one row's interval at one look. `looks`: numbers of seeds; those beyond the seeds there are count
-    as not looked at yet, and without any there is one look at all seeds.
+    `values_RS` [rows, seeds] holds NaN where a row lacks a seed. `point` is a point in the values' units; `margin` is
+    in the same units, 0 where nothing can be a tie. `level` is the error rate of one row's interval at one look.
+    `looks` holds numbers of seeds; those above the number of seeds have not come yet. Without any there is one look at
+    all seeds.
     """
     made: dict[int, Difference] = {}
     for look in [look for look in looks or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
@@ -96,9 +97,11 @@ def _at_look(values_RS: Array, reference: int, point: float, level: float) -> di
 
 
 def _without_common_seeds(row_S: Array, reference_S: Array, level: float) -> Difference | None:
-    """Welch's difference of means, for rows whose seeds differ; None where one has fewer than two or all are equal.
+    """Returns Welch's difference of means, for rows without common seeds; None if one has fewer than two or none
+    vary.
 
-    With the fewer seeds' degrees of freedom (Hsu 1938): Satterthwaite's miss up to 11% at 3 seeds and corrected levels.
+    Its degrees of freedom are those of the row with fewer seeds (Hsu 1938): Satterthwaite's miss up to 11% at 3 seeds
+    and corrected levels.
     """
     mine, theirs = row_S[np.isfinite(row_S)], reference_S[np.isfinite(reference_S)]
     fewest = min(len(mine), len(theirs))

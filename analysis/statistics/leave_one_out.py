@@ -1,4 +1,4 @@
-"""Leave-one-out ablation as data: what each component's absence costs, with an interval."""
+"""Leave-one-out ablation: the score that each component's absence costs, with an interval."""
 
 import math
 from collections.abc import Mapping
@@ -8,27 +8,27 @@ from statistics import fmean
 from analysis.statistics.basics import Spread, mean_and_sd, t_interval, welch
 
 Seeds = Mapping[int, float]
-"""Seed -> value."""
+"""Seed -> score."""
 
 
 @dataclass(frozen=True)
 class Without:
-    """The configuration without one component, against the full one."""
+    """Configuration without one component, compared with the full one."""
 
     label: str
     n: int
     mean: float | None
     sd: float | None
     difference: float | None = None
-    """Mean without minus mean with the component; where paired, the mean over the common seeds."""
+    """Mean without the component minus mean with it; where paired, the mean over common seeds."""
     interval: tuple[float, float] | None = None
-    """Student's interval of the difference; None where too few seeds tell."""
+    """Student's interval of the difference; None with too few seeds."""
     by: str = ""
-    """`paired, 3 seeds`, or `Welch, 2 and 3 seeds`: where the interval comes from."""
+    """Test behind the interval: `paired, 3 seeds`, or `Welch, 2 and 3 seeds`; empty without an interval."""
 
 
 def leave_one_out(full: Seeds, without: Mapping[str, Seeds]) -> list[Without]:
-    """One line per component, the greatest loss first, those without a value last.
+    """Returns one line per component, the greatest loss first, those without a value last.
 
     Runs of one seed share data order and dropout, so where two seeds or more are common the differences are taken seed
     by seed; else, with two values on each side, by Welch.

@@ -1,4 +1,4 @@
-"""What a cell of a search is expected to score, by all runs of all cells: a Gaussian process over the axes.
+"""Expected score of a search's cells from all runs of all cells: a Gaussian process over the axes.
 
 A search runs most cells once, and the best of many single runs is best partly by luck. Cells that lie close together
 score alike, so neighbours say what of a high score is the cell's own. Stopped runs count with the best that they had
@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 BROKEN = 2.0
-"""Median absolute deviations below the median at which a score is cut."""
+"""Median absolute deviations below the median at which a low score is cut off."""
 FITTED_POINTS = 200
-"""Runs, drawn at random, whose scores decide the kernel: the time of a fit grows with their third power."""
+"""Number of runs, drawn at random, that the kernel is fitted to: the time of a fit grows with their third power."""
 DOUBT = 0.5
-"""Deviations of the expected score that its lower bound lies below it."""
+"""Standard deviations from the expected score down to its lower bound."""
 
 
 def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float]) -> Array:
-    """[N] lower bounds of the expected scores of the runs' cells, from the runs' cell keys and scores [N].
+    """Returns lower bounds of the expected scores of the runs' cells, [N], from the runs' cell keys and scores [N].
 
     Matern 5/2 with a length for each axis and the seeds' noise, by maximum likelihood. Numbers count by their rank
-    among an axis' values, everything else by whether it is the same. Without an axis or a score that varies, the scores
-    themselves.
+    among an axis' values, everything else by equality. Without an axis or a score that varies, returns the scores.
     """
     from sklearn.exceptions import ConvergenceWarning  # slow to import
     from sklearn.gaussian_process import GaussianProcessRegressor
@@ -50,13 +49,14 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
 
 
 def raise_broken(values_N: Array) -> Array:
-    """The scores with broken ones raised to where the rest ends."""
+    """Returns scores with broken ones raised to the lower end of the others."""
     middle = np.median(values_N)
     return np.asarray(np.maximum(values_N, middle - BROKEN * np.median(np.abs(values_N - middle))))
 
 
 def coordinates(cells: Sequence[Mapping[str, object]]) -> Array:
-    """[N, D] from 0 to 1: a column for each numeric axis that varies, one for each value of any other."""
+    """Returns the inputs of the Gaussian process, [N, D] from 0 to 1: a column for each numeric axis that varies, and
+    one for each value of any other axis."""
     columns = []
     for axis in dict.fromkeys(key for cell in cells for key in cell):
         values = [cell.get(axis) for cell in cells]

@@ -1,4 +1,4 @@
-"""A table as data: means over seeds beside published values. Rendered elsewhere (`render`, `plots`)."""
+"""Builds a table as data: means over seeds next to published values. `render` and `figures` print it."""
 
 import json
 import math
@@ -28,20 +28,20 @@ from analysis.tables.untrained import UntrainedModel, comparable, field_text
 from cse_train.results import Protocol
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
-"""Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
+"""Protocol fields in which the columns of one table may differ; all other fields must agree over the whole table."""
 RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
-"""Suite fields' values, up to a comma, that are choices of the scorer and not of the suite: all columns share one."""
+"""Suite field -> values (up to a comma) that are choices of the scorer and not of the suite: all columns share one."""
 OWN_FIELD = "pooler"
-"""The protocol field that is a method's own: in a table of several methods each has its test-time representation."""
+"""Protocol field that belongs to a method: in a table of several methods each has its own test-time representation."""
 IDLE = "never beat their first evaluation or their encoder without training"
-"""What is said of idle runs: nothing that was trained shows in their score."""
+"""Message about runs without signal: nothing that was trained shows in their score."""
 UNTRAINED_CLS = "untrained [CLS]"
-"""How the row without training begins that figures draw as their line of reference."""
+"""Prefix of the baseline's label whose value figures draw as a reference line."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: its axis values and an entry for every column."""
+    """One row of a table: its axis values and an entry for every column."""
 
     key: Key
     entries: dict[str, Entry]
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A row without training: column -> value; a column may be absent."""
+    """Row of scores without training: column -> value; a column may be absent."""
 
     label: str
     values: dict[str, float]
@@ -57,7 +57,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Table:
-    """What is printed: the spec, its rows, rows without training, the protocol that all numbers share, and remarks."""
+    """A table to print: its spec, its rows, baseline rows, the protocol that all numbers share, and remarks."""
 
     spec: TableSpec
     rows: list[Row]
@@ -65,26 +65,25 @@ class Table:
     protocol: Mapping[str, object]
     notes: list[str]
     untrained: dict[str, UntrainedModel] = field(default_factory=dict)
-    """Label of a row of the paper -> our scores of its model, which is not trained; a row without one is the paper's
-    alone."""
+    """Label of a row of the paper -> our scores of its model, which is not trained here."""
     no_signal: str = ""
-    """Why no row of it may be told from another; empty where rows may."""
+    """Reason why no row may be told from another; empty where rows may."""
 
     differing: Sequence[SettingDifference] = ()
-    """In what rows differ beside the axes."""
+    """Settings other than the axes in which rows differ."""
     apart: str = ""
-    """The same in a line, where it is not the table's own rows that differ."""
+    """Line on settings in which runs differ that are not the table's own rows; empty for none."""
     _scales: dict[str, MetricScale] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Of each column that was asked for: every row asks, and reading all rows for each is quadratic."""
+    """Cache of each column's scale: every row asks for it, and reading all rows each time would be quadratic."""
 
     @property
     def named(self) -> list[str]:
-        """The axes that name its rows."""
+        """Axes that name the table's rows."""
         keys = self.spec.rows if self.spec.rows else [row.key for row in self.rows]
         return choose_axes(keys, self.spec.axes, searched=self.spec.searched)
 
     def scale(self, column: str) -> MetricScale:
-        """What a column's numbers mean."""
+        """Returns the scale of a column's numbers: the declared one, else a guess by its published values."""
         if column not in self._scales:
             printed = [row.entries[column].published for row in self.rows]
             scale = self.spec.scales.get(column)
@@ -93,23 +92,23 @@ class Table:
         return self._scales[column]
 
     def digits(self, column: str) -> int:
-        """Decimals that count in a column."""
+        """Returns the number of decimals that count in a column."""
         return self.scale(column).digits(value for row in self.rows for value in row.entries[column].values)
 
     def best(self, column: str) -> Literal["max", "min", "none"]:
-        """Which mean of a column is the best one."""
+        """Returns which mean of a column is the best one."""
         better = self.scale(column).better
         return self.spec.best or ("none" if better is None else "max" if better == "higher" else "min")
 
     def starting_point(self, column: str) -> float | None:
-        """A column's value of the untrained encoder's [CLS], with which training starts; None where none is stored."""
+        """Returns a column's value of the untrained encoder's [CLS], from which training starts; None if not stored."""
         starts = (
             row.values[column] for row in self.baselines if row.label.startswith(UNTRAINED_CLS) and column in row.values
         )
         return next(starts, None)
 
     def seed_spread(self, column: str) -> Spread | None:
-        """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
+        """Returns the standard deviation between seeds, pooled over a column's entries; None without repeated seeds."""
         entries = (row.entries[column] for row in self.rows)
         return pool_spreads(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
 
@@ -123,12 +122,12 @@ def aggregate(
     models: Sequence[UntrainedModel] = (),
     idle: Set[str] = frozenset(),
 ) -> Table:
-    """The table of `results`; `models` are the paper's other rows with our scores.
+    """Builds the table of `results`; `models` are the paper's other rows with our scores.
 
-    `idle`: signatures of runs that never beat their first evaluation or their encoder without training. A published
-    table of which half the runs are idle is without signal, and so is one whose entries all lie within the median seed
-    sd of `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different
-    protocols, one seed has two values, or `train.precision` came to several things.
+    `idle` holds signatures of runs without signal: they never beat their first evaluation or their encoder without
+    training. A published table of which half the runs are idle is without signal, and so is one whose entries all lie
+    within the median seed sd of `untrained` (column -> value of the untrained encoder). Raises TableError where scores
+    have different protocols, one seed has two values, or `train.precision` came to several things.
     """
     require_one_precision(results, spec.id)
     values = _values(spec, results)
@@ -151,7 +150,7 @@ def aggregate(
 
 Identity = tuple[Any, ...]
 Values = Mapping[tuple[Identity, str], Mapping[int, RunValue]]
-"""(row identity, column) -> seed -> a run's finite value."""
+"""(row identity, column) -> seed -> result with a finite value."""
 
 
 def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
@@ -187,7 +186,7 @@ def _row(
 
 
 def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
-    """What the table lacks: runs that are not done, by state, and done runs without a score."""
+    """Returns remarks on what the table lacks: runs that are not done, by state, and done runs without a score."""
     stated = [result for result in results if result.state]
     runs = {result.signature or number: result.state for number, result in enumerate(stated)}
     states = Counter(runs.values())
@@ -208,7 +207,7 @@ def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
 def _protocol(
     spec: TableSpec, results: Sequence[RunValue], by_column: Mapping[str, Sequence[Protocol]]
 ) -> dict[str, object]:
-    """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
+    """Returns the protocol fields that all scores share, over those of the spec. Raises TableError for conflicts."""
     fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol.facts}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
     for name in sorted(fields - varied - {OWN_FIELD}):
@@ -225,7 +224,7 @@ def _protocol(
 
 
 def _protocols(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, list[Protocol]]:
-    """Column -> the distinct protocols of its scores."""
+    """Returns column -> the distinct protocols of its scores."""
     distinct = {(result.column, id(result.protocol)): result.protocol for result in results}
     by_column = defaultdict(list)
     for (column, _), protocol in distinct.items():
@@ -235,7 +234,11 @@ def _protocols(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, list[P
 
 
 def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, Sequence[Protocol]]) -> None:
-    """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
+    """Raises TableError unless one protocol field agrees within each column and, unless it is the suite's, between
+    columns.
+
+    Values in RIVALS must agree between columns too.
+    """
     whole = [protocol for protocols in by_column.values() for protocol in protocols]
     groups: dict[str, Sequence[Protocol]] = {"the table": whole}
     if name in SUITE_FIELDS:
@@ -252,7 +255,7 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, Sequence[Pr
 
 
 def _mostly_idle(spec: TableSpec, results: Sequence[RunValue], idle: Set[str]) -> str:
-    """How many of a published table's runs are idle, where these are half of them or more; else empty.
+    """Returns a message where half or more of a published table's runs are without signal, else an empty text.
 
     Most cells of a search may be bad without a word on its best ones.
     """
@@ -262,7 +265,7 @@ def _mostly_idle(spec: TableSpec, results: Sequence[RunValue], idle: Set[str]) -
 
 
 def _flat(table: Table, untrained: Mapping[str, float]) -> str:
-    """Said where no entry leaves the untrained encoder by more than seeds do; empty without seeds to tell."""
+    """Returns a message where no entry leaves the untrained encoder by more than seeds do, else an empty text."""
     judged = {column: untrained[column] for column in table.spec.columns if column in untrained}
     if not judged or not all(_is_flat(table, column, value) for column, value in judged.items()):
         return ""
@@ -271,7 +274,7 @@ def _flat(table: Table, untrained: Mapping[str, float]) -> str:
 
 
 def _is_flat(table: Table, column: str, untrained: float) -> bool:
-    """By the entries' median sd: the pooled one lets a few entries with collapsed seeds hide what all others show."""
+    """Returns whether all means lie within the entries' median sd of a value; collapsed seeds widen a pooled sd."""
     entries = [row.entries[column] for row in table.rows]
     sds = [entry.sd for entry in entries if entry.sd is not None]
     means = [entry.mean for entry in entries if entry.mean is not None]

@@ -1,4 +1,4 @@
-"""Runs of one cell that differ in their inputs or their code: told apart wherever runs are listed or averaged."""
+"""Tells apart runs of one cell that differ in their inputs or their code, wherever runs are listed or averaged."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,18 +6,19 @@ from collections.abc import Iterable
 from cse_train.results import Settings
 
 DATA_DIGITS = 8
-"""Hexadecimal digits shown of a content hash."""
+"""Number of hexadecimal digits of a content hash in messages."""
 LENGTH = "examples"
-"""The input that follows from the corpus."""
+"""Input that follows from the corpus: the number of its examples."""
 
 Run = tuple[str, Settings, int, Settings]
-"""Signature, cell, seed, identity."""
+"""Signature, cell, seed and identity of a run."""
 
 
 def tell_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Signature -> {input: beginning of its hash}, of the inputs in which runs of one cell differ somewhere; else {}.
+    """Returns signature -> {input: beginning of its hash}, for inputs in which runs of one cell differ; {} where none
+    do.
 
-    Where cell, seed and inputs are all alike the code was another one; `run` is then the beginning of the signature.
+    Runs with equal cell, seed and inputs differ in their code; `run` is then the beginning of the signature.
     """
     rows = list(runs)
     # Equal cells are mostly one object, and so are equal inputs: each is looked into once.

@@ -1,4 +1,4 @@
-"""Each row against the reference row: is our difference the paper's way, the other way, none, or still open?"""
+"""Compares each row with the reference row: our difference has the paper's direction, the other, none, or is open."""
 
 import itertools
 import math
@@ -23,18 +23,18 @@ SEED_NOISE = 2.0
 
 @dataclass(frozen=True)
 class Terms:
-    """What verdicts are given on, declared before the runs. TableError for a margin of 0 and for too many looks."""
+    """Terms of verdicts, declared before the runs. Raises TableError for a margin of 0 and for too many looks."""
 
     margin: float = TIE_MARGIN
-    """Points."""
+    """Largest difference of a tie, in points."""
     looks: Sequence[int] | None = None
-    """Numbers of seeds at which the table is looked at; None for one look at all seeds."""
+    """Numbers of seeds at which the table is analysed; None for one look at all seeds."""
     seconds: float | None = None
-    """What a run takes."""
+    """Duration of one run; None if unknown."""
     each: bool = False
-    """Whether every contrast has the 5% for itself, as in a table of two rows; else they share it."""
+    """True if every contrast has the whole error rate for itself, as in a table of two rows; else all share it."""
     family: float = FAMILY
-    """How often anything at all may be wrong."""
+    """Family-wise error rate: how often anything at all may be wrong."""
 
     def __post_init__(self) -> None:
         if not 0 < self.family < 0.5:
@@ -50,26 +50,27 @@ class Terms:
             raise TableError(f"{line}; give 2 or more first, such as {','.join(map(str, LOOKS))}")
 
     def declared(self) -> dict[str, object]:
-        """What a sweep keeps of them, so that every page of it judges alike; empty for the usual ones."""
+        """Returns the terms that a sweep stores, so that all its pages judge alike; empty for the default ones."""
         margin: dict[str, object] = {} if self.margin == TIE_MARGIN else {"margin": self.margin}
         return margin if self.looks is None else margin | {"looks": list(self.looks)}
 
     def share(self, contrasts: int, columns: int) -> float:
-        """The level of one contrast at one look."""
+        """Returns the level of one contrast at one look."""
         return level(1, 1, self.looks, self.family) if self.each else level(contrasts, columns, self.looks, self.family)
 
 
 def read_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
-    """The terms of a sweep, by what is kept of it. TableError as `Terms`."""
+    """Returns the terms stored with a sweep. Raises TableError as `Terms` does."""
     return Terms(margin=TIE_MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
 
 
 def directions(
     column: Column, reference: int | None, *, terms: Terms, columns: int = 1, no_signal: str = ""
 ) -> dict[int, Verdict]:
-    """Row -> verdict for every published value; `columns`: columns of the table that share its error.
+    """Returns row -> verdict for every published value of a column.
 
-    `no_signal`: why the table has none, so that no row has a word of its own.
+    `columns` counts the columns of the table that share its error. `no_signal` is the reason why the table has none;
+    then every compared row has the verdict "no signal".
     """
     verdicts = {}
     for index, entry in enumerate(column.entries):
@@ -94,7 +95,7 @@ def directions(
 
 
 def lacking_signal(rows: Mapping[str, Entry], word: str) -> str:
-    """Why these two, by name, cannot have this word: where training fails in one, they may differ, and are no tie."""
+    """Returns the reason why two rows cannot have a word: without signal in one they may differ, but are no tie."""
     without = [f"{len(row.idle)} of {row.n} runs of {name}" for name, row in rows.items() if not row.has_signal]
     return f"{' and '.join(without)} {IDLE}" if len(without) == 2 or (without and word == "tie") else ""
 
@@ -102,7 +103,7 @@ def lacking_signal(rows: Mapping[str, Entry], word: str) -> str:
 def _differences(
     column: Column, reference: int, rows: Sequence[int], terms: Terms, share: float
 ) -> dict[int, Difference]:
-    """Row -> its difference at the look that decides it, else at the last one; rows without a spread have none."""
+    """Returns row -> difference at the look that decides it, else at the last; rows without a spread are left out."""
     scored, values = align_by_seed(column.entries)
     made = differences(
         values,
@@ -118,7 +119,7 @@ def _differences(
 def _verdict(
     column: Column, index: int, reference: int, ours: Difference | None, terms: Terms, share: float, no_signal: str
 ) -> Verdict:
-    """The word for one row, and why."""
+    """Returns the verdict on one row, with the reason."""
     entry, base = column.entries[index], column.entries[reference]
     rows = {"this row": entry, "the row of reference": base}
     assert entry.mean is not None and base.mean is not None and entry.published is not None
@@ -154,7 +155,7 @@ def _verdict(
 def _word(
     ours: Difference, theirs: float, needed: int | None, margin: float, share: float
 ) -> tuple[Word, str, int | None]:
-    """The word, the clause that explains it, and the seeds that an open row lacks."""
+    """Returns the verdict's word, the clause that explains it, and the seeds that an undecided row lacks."""
     if ours.sign and theirs:
         return ("same direction" if (ours.sign > 0) == (theirs > 0) else "opposite direction"), "", None
     if ours.within(margin):
@@ -178,7 +179,7 @@ def _tell_more(more: int | None) -> str:
 
 
 def _faint(difference: float, column: Column, needs: str = "") -> str:
-    """Notes on a published difference: what it would need, and that a change of seed could make it."""
+    """Returns notes on a published difference: the seeds that it would need, and whether seeds could cause it."""
     if not difference:
         return " (equal in the paper)"
     limit = SEED_NOISE * column.point

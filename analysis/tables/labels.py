@@ -1,4 +1,4 @@
-"""Names of rows for figures and lists: short, and different for different rows."""
+"""Labels of rows for figures and lists: short, and different for different rows."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -11,9 +11,9 @@ MINUTE, HOUR = 60, 3600
 
 
 def label(key: Key, axes: Sequence[str] | None = None, seed: int | None = None) -> str:
-    """A row, or one of its runs, in a reader's words: `dup_rate=0.32 momentum=off seed 1`; `all` for no words.
+    """Returns the label of a row, or of one of its runs: `dup_rate=0.32 momentum=off seed 1`; `all` for no axes.
 
-    `axes`: those to name, by default all of the key.
+    `axes` are those to name, by default all of the key.
     """
     names = key if axes is None else axes
     words = [f"{short(axis)}={axis_text(key.get(axis))}" for axis in names]
@@ -21,20 +21,20 @@ def label(key: Key, axes: Sequence[str] | None = None, seed: int | None = None) 
 
 
 def short(axis: str) -> str:
-    """An axis as people call it: `dup_rate` of `method.dup_rate`."""
+    """Returns the last part of an axis' name: `dup_rate` of `method.dup_rate`."""
     return axis.rpartition(".")[2]
 
 
 def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
-    """The axes with more than one value."""
+    """Returns the axes with more than one value."""
     return [axes[place] for place in _find_varying(_rows(keys, axes))]
 
 
 def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
-    """The axes that name the keys: as many as tell them apart; of two that say the same the first stays.
+    """Returns the axes that name the keys: as few as tell them apart. Of two axes that vary together the first stays.
 
-    `searched`: a sampler drew the keys. One drawn rate tells all cells apart by chance, so there every axis with two
-    values stays.
+    `searched` says that a sampler drew the keys. One drawn rate tells all cells apart by chance, so then every axis
+    with two values stays.
     """
     rows = _rows(keys, axes)
     kept = _find_varying(rows)
@@ -46,7 +46,7 @@ def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> l
 
 
 def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[SettingDifference]:
-    """The settings but `axes` in which rows, each a key and its settings, differ; those that all of them have first."""
+    """Returns the settings other than `axes` in which rows, each a key and its settings, differ; common ones first."""
     named = set(axes)
     made = []
     for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in named):
@@ -64,13 +64,13 @@ def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[Sett
 
 
 SETTINGS_NAMED = 6
-"""Settings that are named in a line; the rest is counted."""
+"""Number of settings that a line names; others are counted."""
 ROWS_SHOWN = 3
-"""Rows that are named beside a value."""
+"""Number of rows that a line names for each value."""
 
 
 def differing_line(differences: Sequence[SettingDifference], names: Callable[[Key], str], what: str = "Rows") -> str:
-    """`Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where they differ in the axes alone.
+    """Returns `Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where only the axes differ.
 
     Options that some methods have, always at one value, are counted: they tell the methods apart and nothing else.
     """
@@ -88,47 +88,47 @@ Row = tuple[Any, ...]
 
 
 def _rows(keys: Keys, axes: Sequence[str]) -> set[Row]:
-    """The different keys, each as its values of the axes: a hundred thousand runs have far fewer."""
+    """Returns the different keys, each as its values of the axes: a hundred thousand runs have far fewer."""
     return {tuple(plain(key.get(axis)) for axis in axes) for key in keys}
 
 
 def _find_varying(rows: Set[Row]) -> list[int]:
-    """The places at which rows differ."""
+    """Returns the positions at which rows differ."""
     return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 
 
 def shorten(text: str, most: int = 48) -> str:
-    """Text that fits beside a figure; the middle of a longer one is left out."""
+    """Returns a text cut to `most` characters, for figures; the middle of a longer one is left out."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 
 def some(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """Returns the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
 
 
 def number_of(count: int, noun: str) -> str:
-    """`1 run`, `3 runs`."""
+    """Returns a count with its noun: `1 run`, `3 runs`."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def duration(seconds: float) -> str:
-    """Seconds of runs in the largest unit that they fill."""
+    """Returns seconds as text in the largest unit that they fill."""
     if seconds < MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
 
 
 def setting_text(value: object) -> str:
-    """A setting's value as a space's YAML has it: null is no `off`, the encoder's own dropout for one."""
+    """Returns a setting's value as YAML writes it: null is not `off`, for one the encoder's own dropout."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return axis_text(value)
 
 
 def axis_text(value: object) -> str:
-    """An axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without a needless tail."""
+    """Returns an axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without trailing zeros."""
     if value is None:
         return "off"
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
-"""Is the paper's order of the rows supported? Kendall's tau over seeds, and pairs of rows over sentence pairs.
+"""Tests the paper's order of rows: Kendall's tau over seeds, and differences of pairs of rows over sentence pairs.
 
-Two sources of chance, told apart: tau's interval says what other seeds would do, the pairwise differences what other
-sentences would do to these very runs. Beside them: whether seeds agree on any order.
+Two sources of chance are kept separate: tau's interval says what other seeds would do, the pairwise differences what
+other sentences would do to these very runs. A third test asks whether seeds agree on any order.
 """
 
 import itertools
@@ -23,7 +23,7 @@ Word = Literal["ordering supported", "not supported", "undecided", "no signal"]
 ORDER_LEVEL = 0.05
 TAU_DRAWS = 4000
 ALL_ORDERS = 7
-"""Rows up to which chance is asked by every order of them; beyond, by `TAU_DRAWS` random ones."""
+"""Number of rows up to which chance is computed from every order of them; beyond, from `TAU_DRAWS` random ones."""
 PAIR_DRAWS = 1000
 ROWS_NEEDED = 3
 ROUNDING = 1e-9
@@ -32,7 +32,7 @@ QUANTILES = (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
 
 @dataclass(frozen=True)
 class PairDifference:
-    """Two rows' difference in Spearman's correlation (points) on one set, seeds averaged."""
+    """Difference of two rows in Spearman's correlation (points) on one set, seeds averaged."""
 
     left: int
     right: int
@@ -40,7 +40,7 @@ class PairDifference:
     interval: tuple[float, float]
     p: float
     corrected: float
-    """Holm's correction over all pairs of the column."""
+    """P value with Holm's correction over all pairs of the column."""
 
     @property
     def differs(self) -> bool:
@@ -49,26 +49,26 @@ class PairDifference:
 
 @dataclass(frozen=True)
 class Ordering:
-    """What is said of one column's order."""
+    """Result of the test of one column's order of rows."""
 
     column: str
     rows: int
-    """Rows with a value of ours and of the paper."""
+    """Number of rows with a value of ours and of the paper."""
     tau: float | None
     interval: Interval | None
     word: Word
     reason: str
     pairs: tuple[PairDifference, ...] = ()
     lacking: tuple[str, ...] = ()
-    """Why rows have no part in `pairs`."""
+    """Reasons why rows have no part in `pairs`."""
     agreement: Concordance | None = None
-    """Of the seeds, over all rows of ours; None where they are too few."""
+    """Agreement of the seeds over all rows of ours; None with too few seeds."""
     p: float | None = None
-    """How often rows in random order are as far from no order as ours are."""
+    """Share of random orders of rows that are as far from no order as ours are."""
 
 
 def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int = 0) -> list[Ordering]:
-    """One entry for every column that the paper prints, each from a generator of its own with this seed."""
+    """Returns the result for every column that the paper prints, each from its own generator with this seed."""
     return [
         _ordering(table, column, cosines.get(column), np.random.default_rng(seed))
         for column in table.spec.columns
@@ -114,14 +114,14 @@ def _tau(
 
 
 def _percent(chance: float) -> str:
-    """Two digits of it: `40%`, `0.025%`, `100%`."""
+    """Returns a probability as a percentage of two digits: `40%`, `0.025%`, `100%`."""
     return f"{float(f'{100 * chance:.2g}'):g}%"
 
 
 def measure_chance(
     means: np.ndarray, printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator
 ) -> float:
-    """How often rows in random order are as far from no order, on either side, as `means` [rows] are."""
+    """Returns the share of random orders of rows whose |tau| reaches that of `means` [rows]."""
     rows = len(means)
     if rows <= ALL_ORDERS:
         orders = np.array(list(itertools.permutations(range(rows))))
@@ -140,7 +140,7 @@ def tau_interval(
     draws: int = TAU_DRAWS,
     signal: np.ndarray | None = None,
 ) -> tuple[float, float] | None:
-    """Percentile interval of tau-b over resampled seeds; None where no row has two seeds."""
+    """Returns the percentile interval of tau-b over resampled seeds; None if no row has two seeds."""
     means = resample_means(ours, generator, draws)
     if means is None:
         return None
@@ -149,10 +149,10 @@ def tau_interval(
 
 
 def resample_means(values: Sequence[Sequence[float]], generator: np.random.Generator, draws: int) -> np.ndarray | None:
-    """Each row's mean over resampled seeds, float64 [draws, rows].
+    """Returns each row's mean over resampled seeds, float64 [draws, rows].
 
     Deviations are widened by sqrt(n / (n - 1)), without which three seeds would look a fifth too sure; a row of one
-    seed draws among the deviations of all others. None where no row has two seeds.
+    seed draws among the deviations of all others. None if no row has two seeds.
     """
     samples = [np.asarray(row, dtype=float) for row in values]
     deviations = [(row - row.mean()) * math.sqrt(len(row) / (len(row) - 1)) for row in samples if len(row) > 1]
@@ -167,9 +167,10 @@ def resample_means(values: Sequence[Sequence[float]], generator: np.random.Gener
 
 
 def tau_b(ours: np.ndarray, printed: np.ndarray, signal: np.ndarray | None = None) -> np.ndarray:
-    """Kendall's tau-b of every line of `ours` [draws, rows] with `printed` [rows]; 0 for a line of equal values.
+    """Returns Kendall's tau-b of every line of `ours` [draws, rows] with `printed` [rows]; 0 for a line of equal
+    values.
 
-    `signal` [rows] or [draws, rows]: rows without it are equal among themselves.
+    `signal` is [rows] or [draws, rows]; rows without signal count as equal to each other.
     """
     left, right = np.triu_indices(len(printed), 1)
     signs, paper = np.sign(ours[:, left] - ours[:, right]), np.sign(printed[left] - printed[right])
@@ -182,7 +183,8 @@ def tau_b(ours: np.ndarray, printed: np.ndarray, signal: np.ndarray | None = Non
 def pair_differences(
     kept: ColumnCosines, generator: np.random.Generator, draws: int | None = None
 ) -> tuple[PairDifference, ...]:
-    """Every pair of rows with cosines: paired bootstrap over sentence pairs, p values corrected by Holm over all.
+    """Compares every pair of rows with cosines by a paired bootstrap over sentence pairs, with Holm's correction over
+    all.
 
     The default number of draws grows with the number of pairs, so that the smallest p value survives the correction.
     """
@@ -205,7 +207,7 @@ def pair_differences(
 
 
 def order_entries(entries: Sequence[Entry], generator: np.random.Generator) -> Concordance | None:
-    """Of all rows with values, on the seeds that they have in common; None where those are too few to say."""
+    """Returns the agreement of seeds over all rows with values, on their common seeds; None if those are too few."""
     scored = [dict(zip(entry.seeds, entry.values, strict=True)) for entry in entries if entry.values]
     common = sorted(set.intersection(*map(set, scored))) if scored else []
     return concordance(np.array([[row[seed] for row in scored] for seed in common]), generator)

@@ -1,4 +1,4 @@
-"""The cosines of single sentence pairs that runs have kept: read back, checked against the ledger, put into rows."""
+"""Reads the stored cosines of sentence pairs, checks them against the ledger, and sorts them into rows."""
 
 import errno
 import functools
@@ -17,19 +17,19 @@ from analysis.tables.spec import Key, TableError, identify
 from cse_train.evaluate.correlation import find_unranked, round_cosines, spearman
 
 LARGEST_FILE = 10**9
-"""Bytes of a file that is read: some sixty million pairs."""
+"""Largest file in bytes that is read: some sixty million pairs."""
 
 
 @dataclass(frozen=True)
 class ColumnCosines:
-    """What is kept of one column."""
+    """Stored cosines of one column of a table."""
 
     gold: np.ndarray
-    """float64 [pairs]: the grades."""
+    """Grades of the sentence pairs, float64 [pairs]."""
     rows: Mapping[int, Sequence[np.ndarray]]
     """Row index -> the cosines [pairs] of each of its seeds; rows without any are absent."""
     problems: tuple[str, ...] = ()
-    """One line for each reason why a row or a seed is absent."""
+    """Reasons why a row or a seed is absent, one line each."""
 
     @functools.cached_property
     def means(self) -> dict[int, float]:
@@ -39,9 +39,9 @@ class ColumnCosines:
 
 
 def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines as they are ranked, and grades, float64 [pairs] each, of one score.
+    """Returns the rounded cosines, as they are ranked, and the grades of one score, float64 [pairs] each.
 
-    TableError for a file that is gone, changed or no npz.
+    Raises TableError for a file that is gone, changed or no npz.
     """
     path = Path(score.cosines_file or "")
     again = "score the run again (cse eval)"
@@ -65,7 +65,10 @@ Ranked = Mapping[str, tuple[Sequence[int], Sequence[float]]]
 
 
 def read_ranked(score: ScoreRow, imported: Ranked) -> tuple[np.ndarray, np.ndarray]:
-    """`read_cosines` for what looks at the cosines' order alone: where the file is not here, imported ranks do."""
+    """Returns cosines or their ranks, and the grades of one score. Imported ranks replace a file that is not here.
+
+    Use it where only the cosines' order matters. Raises TableError.
+    """
     try:
         return read_cosines(score)
     except TableError:
@@ -76,7 +79,7 @@ def read_ranked(score: ScoreRow, imported: Ranked) -> tuple[np.ndarray, np.ndarr
 
 
 def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Key], suite: str) -> ColumnCosines | None:
-    """The newest kept cosines of a suite for rows with these keys; None where no run has any.
+    """Returns the newest stored cosines of a suite for rows with these keys; None if no run has any.
 
     Seeds whose grades differ from the first one's (another set under one name) are left out, with a line that says so.
     """

@@ -1,4 +1,4 @@
-"""Models that a paper prints and nobody trains here, scored as they are: one value a column, without seeds."""
+"""Scores of models that a paper prints and nobody trains here: one value per column, without seeds."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,9 +8,9 @@ from analysis.ledger import UntrainedScore
 from cse_train.results import Protocol
 
 ABSENT = {"case": "as is", "rule": ""}
-"""What scores were made with that were stored before these fields existed."""
+"""Protocol field -> its value for scores that were stored before the field existed."""
 TOLD_APART = "pooler"
-"""The protocol field that belongs to the model, and may differ from that of the trained rows."""
+"""Protocol field that belongs to the model, and may differ from the trained rows'."""
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class UntrainedModel:
     """One row of the paper with our scores of the same model."""
 
     label: str
-    """The row's."""
+    """Label of the paper's row."""
     model: str
-    """What was scored, in a person's words."""
+    """Name of the model that was scored, in a person's words."""
     values: Mapping[str, float]
-    """Column -> ours; a column may be absent."""
+    """Column -> our score; a column may be absent."""
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
-    """Column -> how it was scored."""
+    """Column -> protocol of the score."""
 
     def protocol(self) -> dict[str, object]:
-        """The fields that all columns share."""
+        """Returns the protocol fields that all columns share."""
         each = list(self.protocols.values())
         return {
             name: value
@@ -39,9 +39,9 @@ class UntrainedModel:
 def collect_scores(
     label: str, model: tuple[str, str], columns: Mapping[str, str], scores: Iterable[UntrainedScore]
 ) -> UntrainedModel:
-    """A row's scores out of the ledger's; the newest of each column counts.
+    """Returns a row's scores from those of a ledger; the newest of each column counts.
 
-    `model`: name and pooler; `columns`: column -> the name under which the ledger keeps it.
+    `model` is name and pooler; `columns` is column -> the suite under which the ledger stores its scores.
     """
     newest = {score.suite: score for score in scores if (score.model, score.pooler) == model}
     chosen = {column: newest[suite] for column, suite in columns.items() if suite in newest}
@@ -57,9 +57,9 @@ def collect_scores(
 def comparable(
     models: Sequence[UntrainedModel], trained: Mapping[str, Sequence[Protocol]]
 ) -> tuple[list[UntrainedModel], list[str]]:
-    """The models with the values that stand under the protocol of the trained rows, and a line on each other value.
+    """Returns the models with the values under the protocol of the trained rows, and a line on each other value.
 
-    `trained`: column -> the protocols of its trained rows.
+    `trained` is column -> the protocols of its trained rows.
     """
     kept, lines = [], []
     for model in models:
@@ -89,5 +89,5 @@ def _list_unlike_fields(protocol: Protocol, trained: Sequence[Protocol]) -> list
 
 
 def field_text(protocol: Protocol, name: str) -> str:
-    """A field as JSON."""
+    """Returns a protocol field as JSON."""
     return json.dumps(protocol.facts.get(name, ABSENT.get(name)))

@@ -1,4 +1,4 @@
-"""Does our table say what the paper's says? For every published value a word, its interval and a reason.
+"""Compares our table with the paper's: a word, an interval and a reason for every published value.
 
 At the paper's own scale values are compared; at another scale only the direction of each row from a reference row.
 """
@@ -14,19 +14,20 @@ from analysis.tables.labels import number_of
 from analysis.tables.spec import identify
 
 SHARP = 1.0
-"""Points: a wider half interval of our mean is too blunt for `reproduced`."""
+"""Widest half interval of our mean, in points, for the verdict `reproduced`."""
 
 VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
-"""How often an interval of a mean or of one further seed may miss."""
+"""Error rate of an interval of a mean or of one further seed."""
 
 Verdicts = Mapping[tuple[int, str], Verdict]
 """(row index, column) -> verdict; values that the paper does not print have none."""
 
 
 def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verdicts:
-    """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting.
+    """Returns a verdict for every published value of a table.
 
-    There a value is compared with a value, which needs no signal.
+    `same_scale` says that our runs are the paper's, setting by setting. Then values are compared, which needs no
+    signal.
     """
     verdicts: dict[tuple[int, str], Verdict] = {}
     terms = terms or Terms()
@@ -43,7 +44,11 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
 
 
 def reference_row(table: Table, column: str) -> int | None:
-    """The row that others are compared with: the paper's default, else the first with both numbers; None for none."""
+    """Returns the index of the row that others are compared with: the paper's default, else the first with both
+    numbers.
+
+    None if there is no such row.
+    """
     entries = [row.entries[column] for row in table.rows]
     both = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
     if table.spec.default is None:
@@ -76,5 +81,5 @@ def _level(column: Column, entry: Entry) -> Verdict:
 
 
 def _holds(interval: Interval, published: float, rounding: float) -> bool:
-    """Whether some number that is printed as `published` lies in the interval."""
+    """Returns whether some number that is printed as `published` lies in the interval."""
     return interval[0] - rounding <= published <= interval[1] + rounding
