@@ -1,4 +1,4 @@
-"""Rows without training: the untrained encoder, bags of words, and models of a paper that nobody trains; as scored."""
+"""Scores without training: the untrained encoder, bags of words, and models of a paper that nobody trains here."""
 
 import math
 from collections.abc import Mapping, Sequence, Set
@@ -17,7 +17,7 @@ from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.signature import encoder_hash
 
 SAME_ROW = 1e-5
-"""Relative difference up to which two values are one: of 65, less than a tenth of what is printed."""
+"""Relative difference up to which two values are equal: of 65, less than a tenth of the last printed digit."""
 NOT_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
 MADE_BY = "`cse table` with --data computes what can be"
 NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
@@ -37,9 +37,9 @@ START = {
     "first_last": "first_last",
     "first_last_layer1": "first_last_layer1",
 }
-"""Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
+"""Pooler -> the baseline that its training starts from; every [CLS] pooler starts from the bare [CLS]."""
 BASELINE_SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
-"""What of a run's settings its baselines depend on."""
+"""Settings of a run on which its baselines depend."""
 
 Settings = Mapping[str, Scalar]
 
@@ -49,10 +49,10 @@ NOTHING: Mapping[str, Set[str]] = MappingProxyType({})
 def read_stored(
     setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, data: Mapping[str, Set[str]] = NOTHING
 ) -> list[Json]:
-    """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns.
+    """Returns stored baseline rows `{"name", "cells": {column: value}}` for these encoders and columns.
 
-    `data`: column -> content hashes of the set on which the table's numbers were made; rows on another are left out,
-    but not those of early ledgers, which do not say.
+    `data` is column -> content hashes of the set on which the table's numbers were made; rows on another set are left
+    out, except those of early ledgers, which do not record it.
     """
     entries = {
         entry.key: entry
@@ -70,7 +70,7 @@ def read_stored(
 
 
 def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float]:
-    """The rows of an encoder: of a path, those of what it holds, whatever path that had when they were computed."""
+    """Returns the baseline rows of a key. An encoder at a path is found by its content, whatever its path was."""
     suite, encoder, corpus, length = key
     digest = encoder_hash(encoder) if encoder.startswith("/") else None
     alike = [entry for entry in entries.values() if entry.key == (suite, entry.encoder, corpus, length)]
@@ -81,7 +81,7 @@ def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float
 
 
 def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]) -> list[Json]:
-    """One row where all setups agree; else one for each, which names what tells the setups apart."""
+    """Returns one row where all setups agree, else one for each setup, named by the settings that differ."""
     if all(_agree(cells, parts[0][1]) for _, cells in parts):
         return [{"name": name, "cells": parts[0][1]}]
     differing = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
@@ -89,13 +89,13 @@ def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups:
 
 
 def _agree(cells: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Whether two rows are one that two machines may have scored: where cosines nearly tie, rounding orders a pair."""
+    """Returns whether two rows are equal up to SAME_ROW: rounding may order pairs of nearly equal cosines either way."""
     alike = (math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items() if column in first)
     return cells.keys() == first.keys() and all(alike)
 
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
-    """What of the runs' settings baselines depend on, each once; runs without an encoder of ours have none."""
+    """Returns the settings on which baselines depend, each combination once; runs without an encoder have none."""
     ours = [
         {name: setup[name] for name in BASELINE_SETTINGS} for setup in setups if setup.keys() >= {*BASELINE_SETTINGS}
     ]
@@ -103,17 +103,17 @@ def distinct(setups: Sequence[Settings]) -> list[Settings]:
 
 
 def key_of(setup: Settings, column: str) -> Key:
-    """Where the ledger keeps a column's rows for an encoder, a corpus and a length."""
+    """Returns the ledger's key of a column's baseline rows for an encoder, a corpus and a length."""
     encoder, corpus, length = (str(setup[name]) for name in BASELINE_SETTINGS)
     return column, encoder, corpus, int(length)
 
 
 @dataclass(frozen=True)
 class Idle:
-    """Finished runs whose score shows nothing that was trained."""
+    """Finished runs whose score shows no signal of training."""
 
     done: int
-    """Finished runs, these and the others."""
+    """Number of all finished runs, with and without signal."""
     below: Mapping[str, str]
     """Signature -> dev set and score of the encoder without training, which the run does not reach."""
     early: Sequence[str]
@@ -124,7 +124,7 @@ class Idle:
         return frozenset([*self.below, *self.early])
 
     def lines(self) -> list[str]:
-        """How many there are of each kind; none for none."""
+        """Returns a line on each kind of runs without signal; none where there are none."""
         lines = []
         if self.below:
             starts = ", ".join(dict.fromkeys(self.below.values()))
@@ -138,7 +138,7 @@ NO_IDLE = Idle(0, {}, ())
 
 
 def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
-    """Of these runs; one without a stored score of its encoder is judged by its curve alone."""
+    """Finds the runs without signal; a run without a stored score of its encoder is judged by its curve alone."""
     done = [run for run in runs if run.state == RunState.DONE and run.best is not None]
     entries = {entry.key: entry for entry in ledger.baselines()} if done else {}
     starts = {
@@ -156,8 +156,11 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
 
 
 def _start(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]) -> float | None:
-    """What the run's encoder scored on a set under its pooler before training; None where that is not stored, or on
-    another version of the set than `data` (empty: any), and for another tool's run, scored by its own protocol."""
+    """Returns the score of a run's encoder on a set, under its pooler, before training; None if it is not stored.
+
+    None too for a score on a version of the set other than `data` (empty: any), and for an imported run, which has its
+    own protocol.
+    """
     if IMPORTED in run.identity or not {DEV, "method.pooler", *BASELINE_SETTINGS} <= run.config.keys():
         return None
     entry = entries.get(key_of(run.config, column))
@@ -168,15 +171,17 @@ def _start(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]
 
 
 def name_change(column: str) -> str:
-    """The column of a set's scores less those before training."""
+    """Returns the name of the column with a set's scores minus those before training."""
     return f"{column} - untrained"
 
 
 def find_changes(
     values: Sequence[RunValue], runs: Sequence[RunRow], forgotten: Sequence[str], ledger: Ledger
 ) -> tuple[list[RunValue], list[str]]:
-    """What each run scored in these columns, less what its encoder scored there before training; and a line for each
-    column of which the ledger lacks the latter for some run."""
+    """Returns each run's scores in the forgotten columns minus its encoder's scores there before training.
+
+    The second value has a line for each column where the ledger lacks the latter for some run.
+    """
     entries = {entry.key: entry for entry in ledger.baselines()}
     by_signature = {run.signature: run for run in runs}
     changes, lacking = [], []
@@ -193,7 +198,7 @@ def find_changes(
 
 
 def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -> list[UntrainedModel]:
-    """The rows with a model that is scored as it is; one without a score has no values."""
+    """Returns the paper's rows with a model that is scored without training; a model without a score has no values."""
     models = {label: model for label, model in resolved.evaluated().items() if model}
     scores = ledger.untrained_scores() if ledger and models else []
     columns = {column: spec.scores.get(column, column) for column in spec.columns}
@@ -201,9 +206,9 @@ def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -
 
 
 def list_unscored(resolved: ResolvedSpace, models: Sequence[UntrainedModel], reasons: Mapping[str, str]) -> list[str]:
-    """A line for each reason why a row's model has no score in a column that a suite of ours gives.
+    """Returns a line for each reason why a row's model has no score in a column that has a suite.
 
-    `reasons`: label -> why, as far as the caller has tried to score it.
+    `reasons` is label -> reason, for models that the caller has tried to score.
     """
     paper = resolved.space.paper
     if paper is None:

@@ -1,4 +1,4 @@
-"""`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
+"""Builds the table of `cse table`: a space's results from the ledger, finished or not, next to the published values."""
 
 import math
 import shlex
@@ -32,7 +32,7 @@ from search_spaces.paper import Paper
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NOTHING_SAID: Mapping[str, MetricScale] = MappingProxyType({})
 SEED_SETTINGS = ("train.seed", "seed")
-"""The second is that of runs from other tools."""
+"""Settings that name a run's seed; runs of other tools use the second."""
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
 
@@ -45,9 +45,9 @@ def build(
     data_hash: str | None = None,
     unevaluated: Mapping[str, str] = NOTHING,
 ) -> Table:
-    """The table as data, of runs on one data set (`match_on`); a note counts those on others.
+    """Builds a space's table from runs on one data set (`match_on`); a note counts runs on other data.
 
-    `unevaluated` as `build_planned` takes it.
+    `unevaluated` is passed on to `build_planned`.
     """
     rows = ledger.runs() if ledger else []
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
@@ -71,11 +71,12 @@ def build_planned(
     scales: Mapping[str, MetricScale] = NOTHING_SAID,
     published: bool = False,
 ) -> Table:
-    """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before.
+    """Builds a space's table from the planned runs (cell key, signature, seed); `runs` holds them where they were read
+    before.
 
-    `unevaluated`: label of a row of the paper -> why its model could not be scored. `scales`: column -> what its
-    numbers mean, where no suite of ours says it. `published`: for readers who do not hold the ledger, to whom a command
-    that fills it says nothing.
+    `unevaluated` is label of a row of the paper -> why its model could not be scored. `scales` is column -> scale, for
+    columns without a suite of this project. `published` is for readers without the ledger, to whom commands that fill
+    it say nothing.
     """
     spec = spec_of(resolved)
     if ledger and runs is None:
@@ -102,7 +103,7 @@ def build_planned(
 
 
 def _say_what_scores_them(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:
-    """A line on runs without a score that came without files, as those of a bundle do: nothing can be scored there."""
+    """Returns a line on runs without a score whose files are not here, such as a bundle's; empty for none."""
     ours = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
     bare = {run.signature for run in ours if run.folder is None}
     lacking = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & bare
@@ -112,7 +113,7 @@ def _say_what_scores_them(space: str, lines: Sequence[RunValue], runs: Sequence[
 
 
 def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:
-    """Column -> content hashes of the sets behind its numbers; a column without any is left out."""
+    """Returns column -> content hashes of the sets behind its numbers; a column without any is left out."""
     hashes: dict[str, set[str]] = {}
     for run in runs:
         if "dev" in run.identity:
@@ -124,13 +125,13 @@ def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set
 
 
 def prompts_of(runs: Sequence[RunRow]) -> dict[str, str]:
-    """What stands in front of the texts of these runs, for the line under the table; nothing where nothing does."""
+    """Returns the prompts before the texts of these runs, for the line under the table; empty where no run has one."""
     texts = dict.fromkeys(str(run.identity.get(PROMPT, "")) for run in runs)
     return {PROMPT: " or ".join(text or "none" for text in texts)} if any(texts) else {}
 
 
 def spec_of(resolved: ResolvedSpace) -> TableSpec:
-    """What the space says of its table, for `analysis`."""
+    """Returns the specification of a space's table."""
     space, paper = resolved.space, resolved.space.paper
     rows: list[Key] = (
         [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.rows()]
@@ -157,13 +158,13 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
 
 
 def scale_of(column: str, values: Iterable[float]) -> MetricScale:
-    """What the numbers of a stored column mean: as its suite says, else as its metric's name and these values say."""
+    """Returns the scale of a stored column: its suite's, else a guess by the metric's name and its values."""
     width = span(column)
     return MetricScale(sense(column), read_span(metric_of(column), values) if width is None else width)
 
 
 def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricScale]:
-    """Column -> what its numbers mean; those that the paper alone prints are left out."""
+    """Returns column -> scale; columns that only the paper prints are left out."""
     values: dict[str, list[float]] = {}
     for result in results:
         if math.isfinite(result.value):
@@ -177,7 +178,7 @@ def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricS
 
 
 def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
-    """In what the table's rows differ beside its axes, by the runs that a whole row has."""
+    """Returns the settings other than the axes in which the table's rows differ, by the runs that a whole row has."""
     by_signature = {run.signature: run for run in runs}
     first: dict[int, tuple[Key, RunRow]] = {}  # seeds of a row bring one and the same key
     for key, signature, _ in sorted(planned, key=lambda run: PART in run[0]):
@@ -191,14 +192,14 @@ def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence
 
 
 def list_notes(paper: Paper | None) -> list[str]:
-    """What the block says in words: its notes, and the finding of a figure."""
+    """Returns the text of a space's `paper:` block: its notes, and the finding of a figure."""
     if paper is None:
         return []
     return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
 
 
 def list_apart(resolved: ResolvedSpace) -> list[str]:
-    """Which columns stand on runs of their own, and with what settings."""
+    """Returns a line for each column whose runs have settings of their own."""
     shown = {
         suite: ", ".join(setting(key, value) for key, value in given.items())
         for suite, given in resolved.space.set_for.items()
@@ -208,20 +209,20 @@ def list_apart(resolved: ResolvedSpace) -> list[str]:
 
 
 def tell_run(resolved: ResolvedSpace) -> list[str]:
-    """What a run is, beside its settings: at the profile's scale, or of a loop of its own."""
+    """Returns a line on what a run is: its scale under the profile, or a loop of its own."""
     return [resolved.own_loop.NOTE] if resolved.own_loop else [tell_scale(resolved)]
 
 
 def tell_scale(resolved: ResolvedSpace) -> str:
-    """What the profile let run in place of the table's values, and which of them it leaves out; empty for nothing."""
+    """Returns a line on the substitutions that the profile makes for the table's values; empty for none."""
     shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
     return f"At profile {resolved.profile.name}: {', '.join(shown)}." if shown else ""
 
 
 def columns_of(resolved: ResolvedSpace) -> list[str]:
-    """The paper's columns and what the space evaluates beside them, or else the dev set alone.
+    """Returns the paper's columns and those that the space evaluates too, else the dev set alone.
 
-    Beside a paper's columns a group of suites shows its average alone. The score of a loop of its own stands first.
+    Next to a paper's columns a group of suites shows its average alone. The score of a loop of its own comes first.
     """
     paper, suites, loop = resolved.space.paper, resolved.space.evaluate, resolved.own_loop
     printed = list(paper.columns) if paper else []
@@ -233,7 +234,7 @@ def columns_of(resolved: ResolvedSpace) -> list[str]:
 
 
 def scale(resolved: ResolvedSpace) -> dict[str, object]:
-    """The scale that all cells share, for the line under the table."""
+    """Returns the settings of scale that all cells share, for the line under the table."""
     flats = setups(resolved)
     if resolved.own_loop:
         return {}
@@ -247,18 +248,18 @@ def scale(resolved: ResolvedSpace) -> dict[str, object]:
 
 
 def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
-    """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
+    """Returns column -> the untrained encoder's value under the cells' pooler; None for several poolers or no value."""
     poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
     label = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
     return next((dict(row.values) for row in rows if row.label == label), None)
 
 
 CELLS_NAMED = 20
-"""Cells without all seeds that are named; those beyond are counted."""
+"""Number of cells with missing seeds that are named; further ones are counted."""
 
 
 def list_unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
-    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
+    """Returns lines on what a table lacks: rows with fewer seeds than requested, and cells without an input."""
     keys = [{axis: value for axis, value in row.key.items() if value is not None} for row in table.rows]
     seen = [max(entry.n for entry in row.entries.values()) for row in table.rows]
     short = dict(zip(map(cell_name, keys), seen, strict=True))

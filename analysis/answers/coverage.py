@@ -1,4 +1,4 @@
-"""Which published numbers a sweep can be compared with: every printed value of a table, and why it has none of ours."""
+"""Lists every printed value of a paper's table, and why a sweep has no value to compare with it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +19,9 @@ TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE = 
     "reference",
 )
 STATES = (TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE)
-"""In the order of the columns of a listing."""
+"""States of a printed value, in the order of the columns of a listing."""
 COUNTED_WORDS = (TRAINED, WITHOUT_TRAINING)
-"""Values that stand beside one of ours."""
+"""States of values that have a value of ours next to them."""
 NOT_OURS = "none of our methods trains it"
 NO_SUITE = "no suite of the table scores the column"
 
@@ -35,12 +35,12 @@ class PrintedValue:
 
     table: str
     row: str
-    """The row's label, or its axis values."""
+    """Label of the row, or its axis values."""
     column: str
     state: str
-    """One of STATES."""
+    """State of the value, one of STATES."""
     reason: str = ""
-    """Why it stands beside no value of ours; empty for one that is compared."""
+    """Reason why there is no value of ours; empty for a value that is compared."""
 
 
 def list_printed(
@@ -49,10 +49,10 @@ def list_printed(
     unscorable: Mapping[str, str] = NOTHING,
     unevaluated: Mapping[str, str] = NOTHING,
 ) -> Iterator[PrintedValue]:
-    """Every number that the space's paper prints.
+    """Yields every number that the space's paper prints.
 
-    `lacking`: a cell that lacks an input, by its label, and what it lacks; `unscorable`: the same of a suite, and
-    `unevaluated` of a row whose model is scored without training.
+    `lacking` is label of a cell -> the input that it lacks; `unscorable` is suite -> the input that it lacks;
+    `unevaluated` is label of a row whose model is scored without training -> the input that it lacks.
     """
     space = resolved.space
     if space.paper is None:
@@ -81,13 +81,13 @@ def list_printed(
 
 
 def count_states(values: Iterable[PrintedValue]) -> dict[str, int]:
-    """How many values are in each of STATES, and `published` in all."""
+    """Returns the number of values in each of STATES, and of all as `published`."""
     states = Counter(value.state for value in values)
     return {"published": states.total(), **{state: states[state] for state in STATES}}
 
 
 def group_by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[PrintedValue]]:
-    """The values that stand beside none of ours, by (state, reason), in the order of STATES."""
+    """Returns the values without one of ours, by (state, reason), in the order of STATES."""
     groups: dict[tuple[str, str], list[PrintedValue]] = {}
     for value in sorted(values, key=lambda value: STATES.index(value.state)):
         if value.state not in COUNTED_WORDS:
@@ -96,7 +96,7 @@ def group_by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], lis
 
 
 def _label(resolved: ResolvedSpace, key: Key) -> str | None:
-    """What the row's cell is called; None where the profile leaves it out."""
+    """Returns the label of a row's cell; None if the profile leaves the cell out."""
     if resolved.size() is None:
         return cell_name(key) if resolved.contains(key) else None
     wanted = full_key(resolved, key)
@@ -105,7 +105,7 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
 
 
 def _find_state(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
-    """The state of a value that could be ours, and why it is not; `state` is that of one which is."""
+    """Returns the state of a value that could be ours, with the reason if it is not; else `state` and no reason."""
     if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
     if unscored:

@@ -1,4 +1,4 @@
-"""`cse explain`: the runs behind one cell of a table, where they came from, and the command that repeats them."""
+"""Explains one cell of a table for `cse explain`: its runs, their origin, and the command that repeats them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from search_spaces.paper import Paper
 
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
-    """The `cse run` that trains this cell alone, with these seeds where they count from 0."""
+    """Returns the `cse run` that trains one cell alone; `seeds` are given where they count from 0."""
     profile = resolved.profile.name if resolved.profile.name != resolved.space.profile else None
     counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
@@ -35,7 +35,7 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
 def run_command(
     space: str, profile: str | None, settings: Settings, seeds: Sequence[int] | None, more: Sequence[str]
 ) -> str:
-    """A `cse run` as it is typed, with the words `more` at its end."""
+    """Returns a `cse run` command line that ends with the words `more`."""
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
     words += [word for key, value in settings.items() for word in ("--set", setting(key, value))]
     words += ["--seeds", str(len(seeds))] if seeds else []
@@ -44,36 +44,36 @@ def run_command(
 
 @dataclass(frozen=True)
 class Explained:
-    """One cell with all that is known of it."""
+    """One cell of a table with all that is known of its runs."""
 
     space: str
-    """The space's ID, or the sweep of imported runs."""
+    """ID of the space, or the sweep of imported runs."""
     title: str
     profile: str
-    """Empty for imported runs."""
+    """Name of the profile; empty for imported runs."""
     key: Key
     label: str | None
     argument: str
-    """The cell as `--cell` takes it."""
+    """Cell in the form that `--cell` takes."""
     runs: Sequence[SeedRun]
     missing: tuple[int, ...]
-    """Seeds that are asked for and have no run."""
+    """Requested seeds that have no run."""
     columns: Sequence[str]
     protocols: Mapping[str, Sequence[Protocol]]
     """Column -> the distinct protocols of its scores."""
     published: Json
-    """The paper's row, `{"cells": ...}`, or empty."""
+    """Row of the paper, `{"cells": ...}`, or empty."""
     scales: Mapping[str, MetricScale]
-    """Column -> what its numbers mean."""
+    """Column -> scale of its numbers."""
     paper: Paper | None
     origins: Origins
     command: str
-    """What repeats these runs; empty for imported ones."""
+    """Command that repeats the runs; empty for imported ones."""
     notes: Sequence[str] = ()
-    """On runs of the table that are on other data, or were made by others."""
+    """Lines on runs of the table that are on other data, or were made by others."""
 
     def entry(self, column: str) -> Entry:
-        """The column's number with its seeds."""
+        """Returns the entry of a column: its mean with its seeds."""
         values = {run.run.seed: value for run in self.runs if (value := run.values[column]) is not None}
         dev = {run.run.seed: run.dev[column] for run in self.runs}
         kept = {seed: value for seed, value in dev.items() if value is not None}
@@ -81,7 +81,7 @@ class Explained:
 
 
 def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
-    """Every cell of the space; of an endless space, those that have run."""
+    """Returns every cell of the space; for an infinite space, the cells that have run."""
     if resolved.size() is not None:
         return resolved.cells()
     return list({matched.cell.id: matched.cell for matched in match(resolved, rows)}.values())
@@ -95,7 +95,7 @@ def explain_cell(
     seeds: Sequence[int],
     data_hash: str | None = None,
 ) -> Explained:
-    """All that the ledger, the space and the paper say of a cell."""
+    """Returns all that the ledger, the space and the paper hold on a cell."""
     key, spec = full_key(resolved, drop_part(cell.key)), spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
     chosen, notes = match_on(resolved, rows, data_hash=data_hash)
@@ -125,7 +125,7 @@ def explain_cell(
 
 
 def explain_imported(cell: ImportedCell, sweep: SweepRow, ledger: Ledger) -> Explained:
-    """All that the ledger says of a cell of another tool's runs, and the paper where they stand in its table."""
+    """Returns all that the ledger holds on a cell of imported runs, and the row of a paper's table, if it is in one."""
     resolved = space_of_sweep(sweep) if sweep.spec.file else None
     metric = metric_of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
     scored = sorted({score.suite for score in ledger.scores([run.signature for run in cell.runs])})
@@ -157,13 +157,13 @@ def explain_imported(cell: ImportedCell, sweep: SweepRow, ledger: Ledger) -> Exp
 def scales_of_columns(
     columns: Sequence[str], runs: Sequence[SeedRun], names: Mapping[str, str]
 ) -> dict[str, MetricScale]:
-    """Column -> what its numbers mean; `names`: column -> stored suite."""
+    """Returns column -> scale of its numbers; `names` is column -> stored suite."""
     values = {column: [value for run in runs if (value := run.values[column]) is not None] for column in columns}
     return {column: scale_of(names.get(column, column), values[column]) for column in columns}
 
 
 def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list[str]:
-    """The columns of its row that stand on the cell's runs."""
+    """Returns the columns of a cell's row that use the cell's runs."""
     apart = {suite for suite in resolved.space.evaluate if suite not in resolved.suites_of(cell.key)}
     return [
         column
@@ -173,7 +173,7 @@ def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list
 
 
 def narrow(resolved: ResolvedSpace, cell: Cell) -> Settings:
-    """Settings under which the space holds this cell alone, as it runs: substitutions and defaults spelled out."""
+    """Returns settings under which the space holds one cell alone as it runs, substitutions and defaults included."""
     flat = cell.run(0).flat()
     listed = bool(resolved.space.cells)
     axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]

@@ -1,4 +1,4 @@
-"""What a model's name means: finished runs of one cell, or a folder that is no run of the ledger."""
+"""Resolves a model's name: finished runs of one cell, or a folder that is no run of the ledger."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,61 +27,61 @@ from search_spaces.cell_names import choose
 from search_spaces.cells import ResolvedSpace, sweep_name
 
 NAME_DIGITS = 12
-"""Hexadecimal digits shown of a signature."""
+"""Number of hexadecimal digits of a signature in messages."""
 SETTINGS_SHOWN = 8
-"""Settings that are named."""
+"""Number of settings that a message names."""
 FindFolder = Callable[[str], Path | None]
-"""Where the files lie of a model that is no run and no folder here; None for a name that means none."""
+"""Returns the folder of a model that is neither a run nor a folder here; None for a name that means no model."""
 
 
 @dataclass(frozen=True)
 class ModelScore:
-    """A column of a model that was scored for this comparison."""
+    """Score of a model in one column, computed for this comparison."""
 
     value: float
     protocol: Protocol
     cosines: np.ndarray | None = None
-    """float64 [pairs], of graded sets alone."""
+    """Cosines of graded sentence pairs, float64 [pairs]; None for other sets."""
     gold: np.ndarray | None = None
     queries: np.ndarray | None = None
-    """float64 [queries], times 100, of retrieval sets of one's own alone."""
+    """Scores per query times 100, float64 [queries], for a user's own retrieval sets; None for other sets."""
     weights: str = ""
-    """Hash of the model's."""
+    """Hash of the model's weights."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a name on the command line means: finished runs of one cell, or a folder that is no run of the ledger."""
+    """Model that a name on the command line means: finished runs of one cell, or folders outside the ledger."""
 
     name: str
     label: str
     runs: Sequence[RunRow] = ()
     folders: tuple[Path, ...] = ()
-    """Of models that are no runs of the ledger; of several each is one seed of one training."""
+    """Folders of a model that is no run of the ledger; each of several is one seed of one training."""
     notes: Sequence[str] = ()
-    """Which of its runs are not compared."""
+    """Lines on runs of the model that are not compared."""
     axes: Sequence[str] = ()
-    """Of the space that names its cell: in these a comparison is meant to differ."""
+    """Axes of the space that names the model's cell; a comparison is meant to differ in them."""
     scores: Sequence[Mapping[str, ModelScore]] = ()
-    """Of each folder: column -> score."""
+    """Column -> score, for each folder."""
     pooler: str | None = None
-    """By which a folder is read, where its name says it."""
+    """Pooler with which a folder is loaded, where the model's name gives one."""
     max_length: int | None = None
-    """Tokens kept of a text, where its name says it."""
+    """Number of tokens kept of a text, where the model's name gives one."""
 
     @property
     def folder(self) -> Path | None:
-        """The first; None for runs of the ledger."""
+        """First folder of the model; None for runs of the ledger."""
         return self.folders[0] if self.folders else None
 
     def scored(self, column: str) -> list[ModelScore]:
-        """Each folder's score; empty where one has none."""
+        """Returns each folder's score in a column; empty where one has none."""
         scores = [each[column] for each in self.scores if column in each]
         return scores if len(scores) == len(self.folders) else []
 
     @property
     def names(self) -> list[str]:
-        """The signatures of its runs by their seeds; of folders that were scored the hashes of their weights."""
+        """Signatures of the model's runs by their seeds; for scored folders, hashes of their weights."""
         runs = [run.signature for run in sorted(self.runs, key=lambda run: run.seed)]
         return runs or [next(iter(scores.values())).weights for scores in self.scores]
 
@@ -91,7 +91,7 @@ class Model:
 
     @property
     def dev(self) -> str | None:
-        """The dev set by which its runs were picked."""
+        """Dev set by which checkpoints of the model's runs were picked; None for folders."""
         return str(self.runs[0].config.get(DEV)) if self.runs else None
 
 
@@ -103,11 +103,11 @@ def model_of(
     data_hash: str | None = None,
     find_folder: FindFolder = lambda _: None,
 ) -> Model:
-    """A run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of these with commas, or a model's folder, or
-    several of one training.
+    """Returns the model that a name means: a run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of them
+    with commas, one model's folder, or the folders of several seeds.
 
-    Of a space or a sweep with one cell the cell may be left out; `find_folder` is asked for a name that is nothing
-    else. ConfigError for a name that means nothing, runs of several cells or two of one seed, and where no run is done.
+    A space or a sweep with one cell needs no cell; `find_folder` is called for a name that is nothing else. Raises
+    ConfigError for an unknown name, for runs of several cells or two of one seed, and where no run is done.
     """
     parts = [part.strip() for part in name.split(",")]
     several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
@@ -156,7 +156,7 @@ def _single(
 
 
 def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
-    """The space or sweep that a name begins with, and the cell behind a colon, empty for none."""
+    """Returns the space or sweep that a name begins with, and the cell after a colon, empty for none."""
     shipped = {space.lower() for space in catalog()}
     ends = [len(name), *(place for place, letter in enumerate(name) if letter == ":")]
     for end in ends:
@@ -178,7 +178,7 @@ def _read_imported(name: str, sweep: SweepRow, cell_words: str, ledger: Ledger) 
 
 
 def separate_numbered(left: Model, right: Model) -> Model:
-    """The right model, without a seed in common with the left one where an import numbered either's seeds."""
+    """Returns the right model with seeds that the left one does not have, where an import numbered either's seeds."""
     if not any(is_numbered(run) for run in (*left.runs, *right.runs)):
         return right
     return replace(right, runs=[replace(run, seed=NUMBERED_FROM + run.seed) for run in right.runs])
@@ -203,7 +203,7 @@ def _read_cell(
 
 
 def _require_one_model(model: Model) -> None:
-    """ConfigError for runs that differ in more than their seeds, and for two of one seed."""
+    """Raises ConfigError for runs that differ in more than their seeds, and for two runs of one seed."""
     differing = differing_settings(model.runs)
     if differing:
         line = f"several models: model={model.name} has runs that differ in {', '.join(differing)}"
@@ -215,7 +215,7 @@ def _require_one_model(model: Model) -> None:
 
 
 def differing_settings(runs: Sequence[RunRow]) -> list[str]:
-    """Settings but the seed, and inputs by their content, in which runs differ."""
+    """Returns the settings other than the seed, and the inputs by content, in which runs differ."""
     facts = [
         {**effective({"method": run.method, **run.config}), **{f"{k} (content)": v for k, v in run.identity.items()}}
         for run in runs
@@ -225,7 +225,7 @@ def differing_settings(runs: Sequence[RunRow]) -> list[str]:
 
 
 def require_two(left: Model, right: Model) -> None:
-    """ConfigError where both names mean the same model, or share a run."""
+    """Raises ConfigError where both names mean the same model, or share a run."""
     shared = {run.signature for run in left.runs} & {run.signature for run in right.runs}
     both = [str(folder) for folder in left.folders if folder in right.folders]
     if shared or both:
@@ -234,10 +234,10 @@ def require_two(left: Model, right: Model) -> None:
 
 
 def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
-    """The settings in which the two sides differ beside what is asked; none where one is a folder.
+    """Returns the settings in which two models differ beyond those that the comparison is about; none for folders.
 
-    Asked are the axes of the spaces that name the cells; of runs that are named by themselves the method or, where that
-    is the same, a single setting in which they differ.
+    A comparison is about the axes of the spaces that name the cells. For runs that are named by themselves it is about
+    the method or, where both have one method, a single setting in which they differ.
     """
     if not (left.runs and right.runs):
         return []
@@ -254,7 +254,7 @@ def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
 
 
 def differences(left: Model, right: Model) -> Iterator[str]:
-    """In which inputs and settings the two sides differ beside the seeds."""
+    """Yields the inputs and settings in which two models differ, without the seeds."""
     if not (left.runs and right.runs):
         return
     first, second = left.runs[0], right.runs[0]

@@ -1,4 +1,4 @@
-"""At which scale a table's runs are, in words, and in what they are not the paper's."""
+"""Describes the scale of a table's runs, and the settings in which they are not the paper's."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,18 +8,18 @@ from search_spaces.cell_names import setting
 from search_spaces.cells import ENCODER, PAPER_PROFILE, Cell, ResolvedSpace, resolve, setups
 
 Unlike = Mapping[str, tuple[Sequence[Scalar], Sequence[Scalar]]]
-"""Setting -> values of the runs, and those of the paper in their place."""
+"""Setting -> values of the runs, and the paper's values in their place."""
 EXAMPLES, EVALUATIONS, CORPUS = "train.examples", "train.evaluations", "train.corpus"
 LAYERS = re.compile(r"(?<![a-z0-9])l-?(\d+)(?=[-_])", re.IGNORECASE)
-"""As names have it: `words-l2-h128`, `google/bert_uncased_L-4_H-512_A-8`."""
+"""Pattern of the number of layers in an encoder's name: `words-l2-h128`, `google/bert_uncased_L-4_H-512_A-8`."""
 OTHERS_NAMED = 8
-"""Settings that a line names without their values."""
+"""Number of settings that a line names without their values."""
 
 
 def unlike_paper(resolved: ResolvedSpace) -> Unlike:
-    """In what some cell's run is not the one of profile `paper`; empty at the paper's own scale.
+    """Returns the settings in which some cell's run is not the one of profile `paper`; empty at the paper's own scale.
 
-    The text behind `corpus: file` and an encoder behind a path are not compared: a name stands for itself.
+    The text behind `corpus: file` and an encoder behind a path are not compared by content, only by name.
     """
     plain = resolved.profile.name == PAPER_PROFILE and not resolved.overrides
     if plain or resolved.size() is None:
@@ -42,7 +42,7 @@ def _compare(cell: Cell, twin: Cell) -> list[tuple[str, Scalar, Scalar]]:
 
 
 def tell_unlike(unlike: Unlike) -> str:
-    """`2-layer encoder instead of bert-base-uncased, 12,800 examples instead of 1,000,000; other adamw, precision`."""
+    """Returns a line such as `2-layer encoder instead of bert-base-uncased, 12,800 examples instead of 1,000,000`."""
     replaced, others = [], []
     for name, (ours, theirs) in unlike.items():
         if name in (ENCODER, EXAMPLES) and len(ours) == len(theirs) == 1:
@@ -64,7 +64,7 @@ def _number_text(value: Scalar) -> str:
 
 
 def name_scale(resolved: ResolvedSpace) -> str:
-    """As people say it: `small, 4 layers, 25,600 sentences`, and whatever else was given."""
+    """Returns the scale in words: `small, 4 layers, 25,600 sentences`, and the other overridden settings."""
     flats = setups(resolved)
     values = {name: list(dict.fromkeys(flat[name] for flat in flats)) for name in (ENCODER, EXAMPLES, CORPUS)}
     words, given = [resolved.profile.name], dict(resolved.overrides)
@@ -81,7 +81,7 @@ def name_scale(resolved: ResolvedSpace) -> str:
 
 
 def _name_encoder(encoder: str, of_profile: str) -> str:
-    """Its layers, where nothing else tells it from the profile's own; else its name."""
+    """Returns the encoder's number of layers, if nothing else differs from the profile's own; else its name."""
     layers = LAYERS.search(encoder)
     alike = LAYERS.sub("", encoder) == LAYERS.sub("", of_profile)
     return f"{layers[1]} layer{'s' * (layers[1] != '1')}" if layers and alike else encoder

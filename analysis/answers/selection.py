@@ -1,4 +1,4 @@
-"""Which cell of a sweep wins, by which rule, what the choice among so many is worth, and its scores on test sets."""
+"""Selects the best cell of a sweep, estimates the luck in the choice, and holds its scores on test sets."""
 
 import itertools
 import json
@@ -22,21 +22,21 @@ from cse_train.fields import ConfigError, Settings
 
 SELECTION_RULE = "highest mean dev score over seeds"
 SURFACE_RULE = "highest lower bound of the expected score"
-"""By `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
+"""Rule of `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
 LEAST_CELLS, MOST_CELLS = 6, 4000
-"""Finished cells, and runs, of a search that is ranked by that rule."""
+"""Least number of finished cells, and largest number of runs, of a search that is ranked by SURFACE_RULE."""
 
 
 @dataclass(frozen=True)
 class CellRuns:
-    """A cell with its finished runs."""
+    """One cell of a sweep with its finished runs."""
 
     cell: Settings
     runs: tuple[RunRow, ...]
     apart: Mapping[str, str] = field(default_factory=dict)
-    """Input -> hash, and the method's VERSION, where the sweep has runs of one cell that differ in them."""
+    """Input -> hash, and the method's VERSION, where runs of one cell of the sweep differ in them."""
     lower_bound: float | None = None
-    """Of its expected score; None where cells are ranked by their means."""
+    """Lower bound of the cell's expected score; None if cells are ranked by their means."""
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -49,7 +49,7 @@ class CellRuns:
 
     @property
     def rank(self) -> float:
-        """What the cells are ranked by."""
+        """Number by which cells are ranked: the lower bound, else the mean."""
         return self.mean if self.lower_bound is None else self.lower_bound
 
     @property
@@ -58,7 +58,7 @@ class CellRuns:
 
     @property
     def best_run(self) -> RunRow:
-        """The run with the highest dev score: of the picked cell the one whose checkpoint is used."""
+        """Run with the highest dev score; in the picked cell its checkpoint is used."""
         return max(self.runs, key=lambda run: run.best or 0.0)
 
     @property
@@ -67,7 +67,7 @@ class CellRuns:
 
 
 def require_finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """As `rank_cells`. ConfigError for a sweep without a finished run."""
+    """Returns the ranked cells of a sweep (`rank_cells`). Raises ConfigError for a sweep without a finished run."""
     cells = rank_cells(ledger, sweep)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep} has no done run; let cse run go on"])
@@ -75,10 +75,11 @@ def require_finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 
 def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """Cells with finished runs, the best first: of a search by the lower bound of the expected score, else by the mean.
+    """Returns cells with finished runs, the best first: a search's by the lower bound of the expected score, else by
+    the mean.
 
-    Runs of a cell on other data, or by another VERSION of its method, are a row of their own; where there are such,
-    means rank. Raises TableError where `train.precision` came to several things.
+    Runs of a cell on other data, or by another VERSION of its method, are a row of their own; then means decide. Raises
+    TableError where one `train.precision` came to several.
     """
     finished_runs = [run for run in ledger.runs(sweep=sweep, states=[RunState.DONE]) if run.best is not None]
     done = {run.signature: run for run in add_versions(finished_runs)}
@@ -99,7 +100,7 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 
 def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
-    """Cell and best dev score of each run that a scheduler stopped."""
+    """Returns cell and best dev score of each run that a scheduler stopped."""
     best = {
         run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED]) if run.best is not None
     }
@@ -107,7 +108,7 @@ def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
 
 
 def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
-    """The rows, each with the bound of its first run, which is that of all of its runs."""
+    """Returns the rows with the lower bound of their first run, which equals that of their other runs."""
     seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
     bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
     firsts = itertools.accumulate((len(row.scores) for row in rows[:-1]), initial=0)
@@ -115,7 +116,7 @@ def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) 
 
 
 def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
-    """The cells; of imported runs, which have every setting of theirs, what varies."""
+    """Returns the cells; imported ones, which list every setting of their tool, are cut to the settings that vary."""
     if not imported:
         return cells
     axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
@@ -123,7 +124,7 @@ def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settin
 
 
 def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:
-    """In what the cells differ beside their axes."""
+    """Returns the settings other than their axes in which cells differ."""
     axes = {axis for cell in cells for axis in cell.cell}
     rows = [(cell.cell, complete({"method": cell.runs[0].method, **cell.runs[0].config})) for cell in cells]
     return differing(
@@ -133,19 +134,19 @@ def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """The picked run on test sets."""
+    """Scores of the picked run on test sets."""
 
     values: Mapping[str, float]
-    """Column -> value."""
+    """Column -> score."""
     scored: tuple[str, ...]
     """Suites that were scored just now; the others were stored."""
     look: int
-    """How many different runs of this sweep have been scored on one of these suites, this one included."""
+    """Number of different runs of the sweep that have been scored on one of these suites, the picked one included."""
     sweep: str
 
     @property
     def warning(self) -> str:
-        """Empty for the first selection that looks."""
+        """Warning that earlier selections looked at the test sets; empty for the first one."""
         if self.look < 2:
             return ""
         return (
@@ -158,7 +159,7 @@ class HeldOutScores:
         return {"values": values, "scored": list(self.scored), "look": self.look}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Returns the scores as lines for people."""
         how = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
         none = "no score, its cosines are all equal"
         values = (f"  {name} {none if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())

@@ -1,4 +1,4 @@
-"""`cse report`: a space or a sweep as one HTML page with figures, out of the ledger."""
+"""Reads a space or a sweep from the ledger for `cse report`, the HTML page with figures."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ def read_space(
     url: str | None,
     data_hash: str | None = None,
 ) -> tuple[Study, Table]:
-    """A space's study: the runs that answer its cells, all on one data set, and the cells that no run answers."""
+    """Returns a space's study and table: the runs of its cells, all on one data set, and the cells without a run."""
     matches, notes = match_on(resolved, ledger.runs(), seeds, data_hash=data_hash)
     planned = [matched.planned for matched in matches]
     made = _add_notes(build.build_planned(resolved, ledger, planned, published=True), notes)
@@ -57,7 +57,7 @@ def read_space(
 
 
 def _list_unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequence[int]) -> list[Planned]:
-    """(cell, seed) without a run, for a space whose cells are all run; they have no signature yet."""
+    """Returns each (cell, seed) without a run, for a space whose cells are all run; the signature is empty."""
     if resolved.size() is None or resolved.space.sampled:
         return []
     have = {(repr(sorted(key.items())), seed) for key, _, seed in planned}
@@ -68,9 +68,10 @@ def _list_unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds:
 def read_sweep(
     sweep: SweepRow, ledger: Ledger, url: str | None, data_hash: str | None = None
 ) -> tuple[ResolvedSpace | None, Study, Table]:
-    """A sweep's study: the runs linked to it, under its space's table where the file is still there.
+    """Returns a sweep's space, study and table: the linked runs, in the space's table where its file still fits.
 
-    Of several data sets and VERSIONs the newest counts, or those of which a hash begins so; a note counts the others.
+    Of several data sets and VERSIONs the newest counts, or those with a hash that begins with `data_hash`; a note
+    counts the others.
     """
     runs = add_versions(ledger.runs(sweep=sweep.id))
     data = one_data_set(runs, runs, data_hash)
@@ -105,7 +106,7 @@ def read_sweep(
 def compare_with_paper(
     resolved: ResolvedSpace | None, study: Study, made: Table, ledger: Ledger
 ) -> tuple[Verdicts, list[Ordering]]:
-    """Verdicts and orders of a table that has published values; nothing for any other."""
+    """Returns verdicts and orders of a table that has published values; empty for any other."""
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
@@ -115,7 +116,7 @@ def compare_with_paper(
 def read_judged(
     sweep: SweepRow, ledger: Ledger, url: str | None, data_hash: str | None = None
 ) -> tuple[Table, Verdicts | None]:
-    """A sweep's table; with verdicts where it is a paper's table at the paper's own scale, made by others."""
+    """Returns a sweep's table, with verdicts where the sweep has a paper's table with published values."""
     resolved, study, made = read_sweep(sweep, ledger, url, data_hash)
     if resolved is None or not made.spec.published:
         return made, None
@@ -124,16 +125,16 @@ def read_judged(
 
 
 def _judge(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> tuple[Verdicts, float | None]:
-    """The verdicts, and the seconds of a run."""
+    """Returns the verdicts, and the mean seconds of a run."""
     cost = sum_cost(study)
     terms = read_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
     return judge(made, same_scale=not unlike_paper(resolved), terms=terms), terms.seconds
 
 
 def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, object]:
-    """The verdicts of a sweep's table in one line, its undecided rows, and the command that adds seeds to it.
+    """Returns the headline of a sweep's table, its undecided rows, and the command that adds seeds, as plain values.
 
-    Empty where the table has no published values. Plain values, for programs.
+    Empty where the table has no published values.
     """
     resolved, study, made = read_sweep(sweep, ledger, url)
     if resolved is None or not made.spec.published:
@@ -153,7 +154,7 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, ob
 
 
 def _spell_more_seeds(space: Path, sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
-    """What trains more seeds of a table that has `seeds`; empty where its declared looks have all been taken."""
+    """Returns the command that trains more seeds of a table that has `seeds`; empty after the last declared look."""
     spec, terms = sweep.spec, read_terms(sweep.spec)
     if terms.looks and seeds >= terms.looks[-1]:
         return ""
@@ -165,7 +166,7 @@ def _spell_more_seeds(space: Path, sweep: SweepRow, seeds: int, wanted: int, url
 
 
 def spell_terms(terms: Terms) -> list[str]:
-    """The words of a command line that declare these terms; none for the usual ones."""
+    """Returns the command-line options that declare terms of verdicts; none for the default ones."""
     looks = ["--until", "decided", "--max-seeds", str(terms.looks[-1])] if terms.looks else []
     return [*looks, *(("--margin", f"{terms.margin:g}") if terms.margin != Terms().margin else ())]
 
@@ -175,7 +176,7 @@ def _add_notes(made: Table, notes: Sequence[str]) -> Table:
 
 
 def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: Sequence[Planned]) -> Table:
-    """A table of what was scored, for a sweep whose space is not known any more."""
+    """Returns a table of all scores, for a sweep whose space is not known any more."""
     suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
     imported = sweep.spec.imported is not None
     columns = [BEST_COLUMN, *suites] if imported else suites or [BEST_COLUMN]
@@ -193,6 +194,6 @@ def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: 
 
 
 def _command(space: str, profile: str | None, overrides: Settings, seeds: Sequence[int] | None, url: str | None) -> str:
-    """The command line that runs what is missing and prints the table."""
+    """Returns the command line that runs what is missing and prints the table."""
     more = ("--ledger", mask_password(url)) if url else ()
     return run_command(space, profile, dict(sorted(overrides.items())), seeds, more)

@@ -10,23 +10,23 @@ from analysis.study.study import Study
 from analysis.tables.results import DEV
 
 CURVES_SHOWN = 8
-"""Cells in one figure; more lines cannot be told apart."""
+"""Largest number of cells in one figure, whose lines a reader can tell apart."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """One cell's curve: at each number of examples that all its seeds reached, mean and sd over them."""
+    """Curve of one cell: mean and sd over its seeds, at each number of examples that all seeds reached."""
 
     label: str
     seeds: int
     examples: tuple[int, ...]
     means: tuple[float, ...]
     sds: tuple[float, ...]
-    """0 for a single seed."""
+    """Standard deviation over seeds at each point; 0 for a single seed."""
 
 
 def learning_bands(study: Study, shown: int = CURVES_SHOWN) -> list[Band]:
-    """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
+    """Returns bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
     ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
     bands = [
         band(
@@ -39,7 +39,7 @@ def learning_bands(study: Study, shown: int = CURVES_SHOWN) -> list[Band]:
 
 
 def band(label: str, curves: Sequence[Mapping[int, float]]) -> Band:
-    """The band of one cell's curves (examples -> value, one mapping per seed)."""
+    """Returns the band of one cell's curves (examples -> value, one mapping per seed)."""
     at: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for examples, value in curve.items():

@@ -1,4 +1,4 @@
-"""How many seeds each row of a table will have had when it is decided: an expectation, for a plan's cost."""
+"""Expected number of seeds of each row of a table when it is decided, for a plan's cost."""
 
 import statistics
 from collections.abc import Sequence
@@ -12,14 +12,15 @@ from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
 
 SEED_DEVIATION = 1.0
-"""Points by which a row's difference from the reference moves between seeds, where no seeds of ours tell: seeds of a
-point each that rows share by half."""
+"""Assumed deviation between seeds, in points, of a row's difference from the reference, where no seeds of ours tell
+it: seeds of a point each, half of which rows share."""
 
 
 def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
-    """Row -> seeds, by simulation of the looks at every published column, and whether our own seeds were asked.
+    """Returns row -> expected seeds, by simulation of the looks at every published column, and whether our seeds were
+    used.
 
-    A row gets what its slowest column needs. A column where a row lacks two seeds of ours goes by the paper's.
+    A row gets what its slowest column needs. A column where a row lacks two seeds of ours uses the paper's values.
     """
     assert terms.looks is not None
     seeds, ours = [float(terms.looks[0])] * len(table.rows), False
@@ -47,7 +48,7 @@ def _are_printed(table: Table, column: str) -> list[bool]:
 
 
 def _deviation(entries: Sequence[Entry], reference: int) -> float | None:
-    """How far differences from the reference move between common seeds; None unless every row has two."""
+    """Returns the deviation of differences from the reference between common seeds; None unless every row has two."""
     base = dict(zip(entries[reference].seeds, entries[reference].values, strict=True))
     variances = []
     for entry in (entry for place, entry in enumerate(entries) if place != reference):

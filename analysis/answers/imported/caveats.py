@@ -1,15 +1,15 @@
-"""What is said under numbers that others' code gave: by whom, with what settings, under what licence."""
+"""Notes under numbers that others' code gave: whose code, with what settings, under what licence."""
 
 from collections.abc import Iterable
 
 from analysis.ledger import Ledger, SweepRow
 
 SOURCE_FACTS = ("source", "about", "licence")
-"""What each imported run keeps of its source: tool and file, whose code with what settings, the file's licence."""
+"""Details of an imported run on its source: tool and file, whose code with what settings, the file's licence."""
 
 
 def list_caveats(sweep: SweepRow, ledger: Ledger, signatures: Iterable[str] | None = None) -> list[str]:
-    """A line for each source of the sweep's runs, or of those that are named."""
+    """Returns a line for each source of the sweep's runs, or of the given signatures."""
     wanted = [link.signature for link in ledger.cells(sweep.id)] if signatures is None else list(signatures)
     attempts = ledger.provenance(wanted)
     facts = (attempts[name][-1].details for name in wanted if attempts.get(name))

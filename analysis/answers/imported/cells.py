@@ -1,4 +1,4 @@
-"""The cells of a sweep whose runs another tool made: what they are called, and which one a person means."""
+"""Cells of a sweep whose runs another tool made: their names, and the choice of one by name."""
 
 import contextlib
 import itertools
@@ -17,35 +17,35 @@ from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces.cell_names import setting, shell_words
 
 NUMBERED_FROM = 1_000_000
-"""Added to the seeds of a second model where an import numbered them: equal numbers are no common seed."""
+"""Offset added to a second model's seeds where an import numbered them, as equal numbers are no common seed."""
 SEED_NAMES = ("train.seed", "seed")
 CELLS_SHOWN = 8
 
 
 @dataclass(frozen=True)
 class ImportedCell:
-    """A configuration with its finished runs."""
+    """Configuration of another tool with its finished runs."""
 
     key: Key
-    """Of a paper's table the row's; else the settings in which the sweep's cells differ."""
+    """Key of the paper's row in a paper's table; else the settings in which the sweep's cells differ."""
     runs: tuple[RunRow, ...]
-    """By seed."""
+    """Finished runs of the cell, by seed."""
     label: str = ""
-    """Of a paper's table, what the space calls the row."""
+    """Label of the row in a paper's table; empty for others."""
 
     @property
     def argument(self) -> str:
-        """As `--cell` takes it."""
+        """Cell in the form that `--cell` takes."""
         return self.label or ",".join(itertools.starmap(setting, self.key.items())) or "all"
 
 
 def is_numbered(run: RunRow) -> bool:
-    """Whether the run's seed is the number that an import gave it, since its tool says none."""
+    """Returns whether a run's seed is a number that the import assigned, since its tool records none."""
     return IMPORTED in run.identity and not any(name in run.config for name in SEED_NAMES)
 
 
 def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
-    """The cells with finished runs, in the order of their first runs' signatures."""
+    """Returns the cells with finished runs, in the order of their first runs' signatures."""
     done = {run.signature: run for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE])}
     by_cell: dict[str, tuple[Mapping[str, Scalar], list[RunRow]]] = {}
     for link in ledger.cells(sweep.id):
@@ -71,7 +71,8 @@ def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
 
 
 def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: str) -> ImportedCell:
-    """The cell that a label, or `name=value` pairs with commas, mean; ConfigError for none and for several.
+    """Returns the cell that a label, or `name=value` pairs with commas, mean. Raises ConfigError for none and for
+    several.
 
     A setting may be named by its last part. `before` is what a person writes before a cell.
     """
@@ -105,7 +106,7 @@ def _list_first(cells: Sequence[ImportedCell], before: str) -> str:
 
 
 def plain_name(label: str) -> str:
-    """Letters and digits alone, small: `SimCSE-BERT base` and `simcse-bert-base` are one name."""
+    """Returns letters and digits in lower case: `SimCSE-BERT base` and `simcse-bert-base` are one name."""
     return "".join(letter for letter in label.lower() if letter.isalnum())
 
 

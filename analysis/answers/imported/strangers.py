@@ -1,4 +1,4 @@
-"""The records of a bundle whose runs are what their signatures say, as far as that can be computed here."""
+"""Checks that runs of a stranger's bundle have the signatures of their settings, where that can be computed here."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from search_spaces.identity.signature import possible_signatures
 
 
 def check_records(bundle: Bundle) -> Iterator[Record]:
-    """Each record, in order. BundleError as `Bundle.records`, and for a run whose settings have another signature."""
+    """Yields each record of a bundle. Raises BundleError for a damaged record, and for a run with a wrong signature."""
     for record in bundle.records():
         if record["kind"] == "run" and not _has_its_signature(record):
             what = f"signature={record['signature']} is not that of its config and identity"
@@ -21,9 +21,10 @@ def check_records(bundle: Bundle) -> Iterator[Record]:
 
 
 def _has_its_signature(run: Record) -> bool:
-    """Also true where nobody can tell: another tool's run, a method that is not here, a version that is newer.
+    """Returns whether a run has the signature of its settings; True too where that cannot be computed here.
 
-    Runs of before 0.2.0 say no version, and their signatures were made otherwise.
+    That is so for another tool's run, an unknown method or a newer version. Runs before 0.2.0 record no version, and
+    their signatures were made otherwise.
     """
     if IMPORTED in run["identity"]:
         return True
