@@ -1,4 +1,4 @@
-"""Figures of a study's axes: their share of the differences, and the score over each one's values."""
+"""Figures of a study's axes: their shares of the variation, and the score over the values of each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,15 +24,16 @@ from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import Key, plain
 
 ACROSS = 3
-"""Panels beside each other."""
+"""Largest number of panels in one row."""
 WORD_LENGTHS, LETTERS = 12, 30
-"""Characters of a line of a value that is a word; of all words that stand beside each other in a panel."""
+"""Characters per line of a value that is a word, and characters of all words side by side above which they turn
+upright."""
 MOST_SERIES, WORDS_OF_A_ROW = 4, 34
-"""Rows beside one axis that have colours of their own; characters of a line of their names."""
+"""Number of rows on one axis that have colours of their own, and characters per line of their names."""
 
 
 def importance_plot(effects: Importance) -> Figure:
-    """A bar per axis, largest on top, marked where seeds alone reach once in twenty times; seeds and rest below."""
+    """Draws a bar per axis, largest on top, marked at what seeds alone reach once in twenty times; seeds below."""
     axes_shares = sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
     names = [axis.axis for axis in axes_shares]
     shares = [axis.share for axis in axes_shares]
@@ -57,11 +58,12 @@ def importance_plot(effects: Importance) -> Figure:
 
 
 def effects_plot(keys: Sequence[Key], scores: Sequence[float], axes: Sequence[str], metric: str) -> Figure:
-    """One panel per axis: every run as a ring; of an axis with few values also the means of its rows with intervals.
+    """Draws one panel per axis: every run as a ring; for an axis with few values also means of its rows with
+    intervals.
 
     Rows that differ in more than the panel's axis have means of their own, in colours that a legend names; where they
     are too many for that, a mean over all of them is drawn only if each value has equally many runs of each. Numbers
-    stand at their value, far ones on a log axis; the best run is a diamond in each panel.
+    are placed at their value, wide ranges on a log axis; the best run is a diamond in each panel.
     """
     down, across = -(-len(axes) // ACROSS), min(ACROSS, len(axes))
     size = (7.0 if across > 1 else 4.5, 2.6 * down)
@@ -79,7 +81,7 @@ def effects_plot(keys: Sequence[Key], scores: Sequence[float], axes: Sequence[st
 
 
 def _other_settings(keys: Sequence[Key], axis: str) -> list[str]:
-    """For each run what else names its row: the axes that vary among runs with one value of `axis`."""
+    """Returns for each run the label of its row's other axes, those that vary among runs with one value of `axis`."""
     values = [plain(key.get(axis)) for key in keys]
     others = [
         name
@@ -127,7 +129,7 @@ def _effect(panel: Axes, values: Sequence[Any], others: Sequence[str], scores: S
 
 
 def _series(values: Sequence[Any], others: Sequence[str], scores: Sequence[float]) -> dict[str, dict[Any, list[float]]]:
-    """Name -> value of the axis -> scores whose mean is one mark; a nameless series for means over all rows.
+    """Returns name -> value of the axis -> scores whose mean is one mark; the series over all rows has an empty name.
 
     Empty where rows are too many for colours and a mean over them would compare unlike runs.
     """

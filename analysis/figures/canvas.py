@@ -1,4 +1,4 @@
-"""What all figures share: the canvas, colours and shapes that stay apart without colour, and files written aside."""
+"""Canvas, colours, marker shapes and file output of all figures; shapes differ too, for readers without colour."""
 
 import base64
 import io
@@ -16,23 +16,23 @@ from cse_train.files import replace_file
 
 OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
 SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
-"""Okabe and Ito's, ours first."""
+"""Okabe and Ito's palette, safe for colour-blind readers, with our colour first."""
 MARKER_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
-"""One beside each colour: what a colour says, its shape says too."""
+"""Marker shapes, one for each colour, so that no series is told by colour alone."""
 MANY_POINTS = 500
-"""Marks above which a figure keeps them as pixels: ten thousand circles are a slow picture."""
+"""Number of marks above which a figure rasterises them, since thousands of vector circles draw slowly."""
 DECADES = 20.0
-"""Numbers on a log axis: the largest is at least this many times the smallest."""
+"""Smallest ratio of the largest to the smallest number on a log axis."""
 UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-"""No date in a file: equal figures are equal bytes."""
+"""Metadata that removes the date from a file, so that equal figures are equal bytes."""
 TITLE_CHARACTERS = 88
-"""Characters of a line of a title over the whole width."""
+"""Characters per line of a title over the whole width."""
 
 
 def canvas(
     title: str = "", *, down: int = 1, across: int = 1, size: tuple[float, float] = (7.0, 4.4), **shared: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels, row by row; `shared` are the words of `subplots`."""
+    """Returns a figure and its panels, row by row; `shared` holds keyword arguments of `subplots`."""
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(down, across, squeeze=False, **shared)
     if title:
@@ -45,14 +45,14 @@ def canvas(
 
 
 def log_scaled(values: list[float]) -> bool:
-    """Whether numbers belong on a log axis: they reach far, and most of them lie in the lowest quarter."""
+    """Returns whether numbers belong on a log axis: they reach far, and most of them lie in the lowest quarter."""
     if not values or min(values) <= 0 or max(values) / min(values) < DECADES:
         return False
     return statistics.median(values) < (min(values) + max(values)) / 4
 
 
 def thin_ticks(figure: Figure) -> None:
-    """Hides every tick's label that would run into the label before it."""
+    """Hides every tick label that would overlap the label before it."""
     figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -70,8 +70,7 @@ def thin_ticks(figure: Figure) -> None:
 
 
 def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -> None:
-    """A text beside the axes for each (height, text, colour), with a line to its height; texts keep clear of each
-    other, whatever their heights."""
+    """Writes a text next to the axes for each (height, text, colour), with a line to its height, without overlaps."""
     figure.draw_without_rendering()
     inches = axes.get_window_extent().height / figure.dpi
     low, high = axes.get_ylim()
@@ -95,9 +94,9 @@ def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -
 
 
 def encode_figure(figure: Figure, form: str, *, clear: bool = False) -> bytes:
-    """The figure as a file's content: png, pdf or svg; letters are outlines, so no font is looked for.
+    """Returns a figure as a file's content: png, pdf or svg. Letters are outlines, so that no font is needed.
 
-    `clear`: without a ground of its own, for a page that has one.
+    `clear` leaves the background transparent.
     """
     FigureCanvasAgg(figure)
     text = io.BytesIO()
@@ -107,11 +106,11 @@ def encode_figure(figure: Figure, form: str, *, clear: bool = False) -> bytes:
 
 
 def data_uri(figure: Figure) -> str:
-    """The figure as the address of an image that needs no file: a page may hold many without clashing names."""
+    """Returns a figure as a data URI of an SVG image; a page may hold many without clashing element IDs."""
     return "data:image/svg+xml;base64," + base64.b64encode(encode_figure(figure, "svg", clear=True)).decode()
 
 
 def save(figure: Figure, to: Path) -> Path:
-    """Draws aside and renames, so that no reader ever finds half a picture; the suffix names the format (png)."""
+    """Writes a figure to a temporary file and renames it, so that no reader finds half; the suffix is the format."""
     replace_file(to, lambda aside: aside.write_bytes(encode_figure(figure, to.suffix.lstrip(".") or "png")))
     return to

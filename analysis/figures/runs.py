@@ -1,4 +1,4 @@
-"""Figures of the runs over training examples: learning curves, and what the spent examples bought."""
+"""Figures of runs over training examples: learning curves, and the best score by examples spent."""
 
 from collections.abc import Sequence
 
@@ -21,16 +21,18 @@ from analysis.study.budget import SpentBudget
 from analysis.study.learning_curves import Band
 
 RUN_NAME_CHARACTERS = 38
-"""Characters of a line of a curve's name."""
+"""Characters per line of a curve's name."""
 FEW_POINTS = 4
-"""Curves whose bands can be seen beside each other; those of more are faint."""
+"""Number of curves up to which their bands are drawn clearly; bands of more are faint."""
 MARKED_POINTS = 6
-"""Shapes along a curve."""
+"""Number of marker shapes along a curve."""
 
 
 def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
-    """Mean over seeds by training examples, one line per cell, with a band of one standard deviation; each line has a
-    shape of its own and its name at its end."""
+    """Draws the mean over seeds by training examples, one line per cell, with a band of one standard deviation.
+
+    Each line has a marker shape of its own, and its name at its end.
+    """
     names = [
         wrap_words(f"{name} (n\u00a0{band.seeds})", RUN_NAME_CHARACTERS)
         for name, band in zip(distinct([band.label for band in bands]), bands, strict=True)
@@ -57,7 +59,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
 
 
 def budget_plot(budget: SpentBudget, metric: str) -> Figure:
-    """Best cell so far over the examples spent, every cell as a ring, and the expected best of a random order."""
+    """Draws the best cell so far over the examples spent, every cell as a ring, and a random order's expected best."""
     figure, (axes,) = canvas(size=(7.0, 3.8))
     spent = list(budget.spent)
     axes.scatter(

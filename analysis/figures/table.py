@@ -1,6 +1,6 @@
-"""The figure of a table: one column over its rows, the mean of the seeds with its interval, the paper's values beside.
+"""Figure of a table: one column over its rows, means over seeds with intervals, and the paper's values.
 
-Rows of words are a list from top to bottom; rows that one number tells apart stand at that number.
+Rows named by words are a list from top to bottom; rows that differ in one number are placed at that number.
 """
 
 import math
@@ -20,18 +20,19 @@ from analysis.tables.labels import axis_text, label, short
 from analysis.tables.spec import plain
 
 TABLE_NAME_CHARACTERS = 42
-"""Characters of a line of a row's name."""
+"""Characters per line of a row's name."""
 OWN = 3
-"""Seeds from which a row's interval is made of its own spread; with fewer, of the column's."""
+"""Least number of seeds with which a row's interval uses its own spread; with fewer, the column's."""
 FAR_AWAY = 1.5
-"""The line of reference is drawn where it widens the scale by at most this many times what the rows take."""
+"""Largest widening of the scale, in ranges of the rows, for which the reference line is drawn."""
 ABOUT_OURS, ABOUT_PAPER = "ours: ● mean, 95% interval; ○ a seed", "the paper's: □, other levels, the same span"
 
 
 def axis_plot(table: Table, column: str | None = None) -> Figure:
-    """One column of a table over its rows; the published values in a panel of their own with a scale of equal span.
+    """Draws one column of a table over its rows; published values have a panel of their own with a scale of equal
+    span.
 
-    Levels differ between scales of training, the shape of the two panels compares. The one line of reference is the
+    Levels differ between scales of training, so only the shapes of the two panels compare. The reference line is the
     untrained encoder's [CLS].
     """
     chosen = column or table.spec.columns[0]
@@ -45,7 +46,7 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
 
 
 def _sort_rows(table: Table, column: str) -> list[Row]:
-    """The table's order; of a search, whose order says nothing, the best first."""
+    """Returns the rows in the table's order; a search's rows, whose order says nothing, with the best first."""
     if not table.spec.searched:
         return list(table.rows)
     sign = 1.0 if table.best(column) == "min" else -1.0
@@ -53,7 +54,7 @@ def _sort_rows(table: Table, column: str) -> list[Row]:
 
 
 def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
-    """The one axis' values where all are numbers; None else."""
+    """Returns the values of the only axis if all are numbers, else None."""
     values = [plain(row.key[axis]) for row in rows for axis in table.named] if len(table.named) == 1 else []
     numeric = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return numeric if len(numeric) == len(rows) and len(rows) > 1 else None
@@ -120,7 +121,7 @@ def _explain_marks(axes: Axes, text: str, narrow: bool) -> None:
 
 
 def half_interval(table: Table, column: str, entry: Entry) -> float:
-    """Half of the 95% interval of an entry's mean; 0 where no seeds tell."""
+    """Returns half of the 95% interval of an entry's mean; 0 where no seeds tell it."""
     spread = Spread(entry.sd, entry.n - 1) if entry.sd and entry.n >= OWN else table.seed_spread(column)
     return spread.t() * spread.sd / math.sqrt(entry.n) if spread is not None and entry.n else 0.0
 
@@ -155,7 +156,7 @@ def _draw_paper(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[f
 
 
 def _turn(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:
-    """(place, value) pairs as x and y."""
+    """Returns (position, value) pairs as x and y; `upright` puts values on y."""
     places, values = [place for place, _ in points], [value for _, value in points]
     return (places, values) if upright else (values, places)
 
@@ -169,5 +170,5 @@ def _match_spans(panels: Sequence[Axes], axis: str) -> None:
 
 
 def draw(table: Table, path: Path) -> None:
-    """The table's plot as a file, in the format of its ending."""
+    """Writes the table's plot to a file, in the format of its suffix."""
     save(axis_plot(table), path)

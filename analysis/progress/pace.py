@@ -1,4 +1,4 @@
-"""How long a sweep still takes, from the newest starts and ends in its history."""
+"""Estimates the remaining time of a sweep from the newest starts and ends in its history."""
 
 import statistics
 from collections import defaultdict
@@ -14,7 +14,10 @@ from analysis.run_state import FINAL, RunState
 def seconds_left(
     connection: Connection, sweep: str, rows: Sequence[ProgressRow], num_samples: int | None, now: float
 ) -> float | None:
-    """Examples to come x seconds an example of the newest runs, shared by the runs that run at once."""
+    """Returns examples to come times seconds per example of the newest runs, divided by the number of concurrent runs.
+
+    None if no run is training or no pace is known.
+    """
     costs = _seconds_an_example(rows, progress_rows.recent(connection, sweep), now)
     at_once = sum(row.state == RunState.RUNNING for row in rows)
     totals = [row.total for row in rows if row.total]
@@ -33,7 +36,7 @@ def seconds_left(
 def _seconds_an_example(
     rows: Sequence[ProgressRow], recent: Mapping[str, Sequence[tuple[str, float]]], now: float
 ) -> dict[str, float]:
-    """Method -> wall seconds that one training example takes a run, evaluation included."""
+    """Returns method -> wall seconds of one run per training example, evaluation included."""
     seconds: defaultdict[str, float] = defaultdict(float)
     examples: defaultdict[str, int] = defaultdict(int)
     for row in rows:

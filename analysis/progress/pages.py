@@ -1,4 +1,4 @@
-"""A page of a sweep's runs: those that a filter lets through, in an order, one by one or folded into cells."""
+"""Pages of a sweep's runs: filtered, sorted, one by one or grouped by cell."""
 
 import math
 import re
@@ -14,18 +14,18 @@ from analysis.tables.labels import axis_text, label, short, varying
 from cse_train.results import Json
 
 PAGE_ROWS = 100
-"""Runs, or cells, of a page."""
+"""Number of runs, or cells, on a page."""
 PLOTTED = 2000
-"""Cells of a figure, the best half and as many spread over the others."""
+"""Largest number of cells in a figure: half are the best, half are spread over the others."""
 MEMBERS_SHOWN = 30
-"""Runs of a cell that its line names."""
+"""Number of runs that the line of a cell names."""
 BY_INTEREST: Sequence[Standing] = (
     *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
     UNCLAIMED,
 )
-"""The order in which runs stand unless another is asked for."""
+"""Default order of runs by state."""
 OF_A_RUN = ("seed", "state", "best", "share", "examples", "method")
-"""Columns beside the axes."""
+"""Columns of a run in addition to the axes."""
 TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
 ORDERED: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
@@ -37,34 +37,34 @@ Line = TypeVar("Line")
 
 
 class FilterError(ValueError):
-    """A filter that names no column, in one line."""
+    """Filter that names an unknown column or no number; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What somebody asks to see."""
+    """Sort order, filter, grouping and offset of a requested page."""
 
     sort: str = ""
-    """A column or an axis; empty: those that run, then those that failed, then the best."""
+    """Column or axis to sort by; empty for running runs, then failed ones, then the best."""
     down: bool = False
     words: str = ""
-    """Terms that must all hold: `dup_rate>=0.2`, `state=failed`, `reason` or label that contains a word."""
+    """Filter terms that must all hold: `dup_rate>=0.2`, `state=failed`, or a word in the label or reason."""
     folded: bool = False
-    """One line a cell, its seeds folded."""
+    """True for one line per cell, which stands for all its seeds."""
     offset: int = 0
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Every run of a sweep, and what its cells differ in."""
+    """Every run of a sweep with its label."""
 
     rows: Sequence[ProgressRow]
     names: Mapping[str, str]
-    """Signature -> label."""
+    """Signature -> label of the run."""
 
     @cached_property
     def axes(self) -> Sequence[str]:
-        """Those with more than one value."""
+        """Axes with more than one value."""
         cells = cells_of(self.rows)
         return varying(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)))
 
@@ -73,7 +73,7 @@ class Listing:
 
 
 def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
-    """The runs or cells from `offset` on, and how many there are. FilterError for a column that is none."""
+    """Returns the runs or cells from `offset` on, and their number. Raises FilterError for an unknown column."""
     chosen = filter_rows(listing, wanted.words)
     column = _column(listing, wanted.sort) if wanted.sort else ""
     if wanted.folded:
@@ -89,14 +89,14 @@ def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
 
 
 def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], object]) -> dict[str, object]:
-    """The page on which line `offset` stands, the last one where there are fewer."""
+    """Returns the page that holds line `offset`, or the last page."""
     start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
     page = [shown(line) for line in lines[start : start + PAGE_ROWS]]
     return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}
 
 
 def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
-    """The rows for which every term holds. FilterError."""
+    """Returns the rows for which every term of a filter holds. Raises FilterError."""
     tests = [_test(listing, word) for word in words.split()]
     return [row for row in listing.rows if all(test(row) for test in tests)]
 
@@ -191,7 +191,7 @@ def _value_of_cell(column: str, line: Json) -> Any:
 
 
 def _sort_lines(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bool) -> list[Line]:
-    """By a column: numbers, then words, then lines that have nothing there, whichever way is up."""
+    """Returns lines sorted by a column: numbers, then words; lines without a value come last in either direction."""
     have = [line for line in lines if value(line) is not None]
     keyed = sorted(have, key=lambda line: _place(value(line)), reverse=down)
     return [*keyed, *(line for line in lines if value(line) is None)]
@@ -203,14 +203,14 @@ def _place(value: Any) -> tuple[int, float, str]:
 
 
 def prominence(row: ProgressRow) -> tuple[int, float]:
-    """Those that run, then those that ended badly, then the best."""
+    """Returns the default sort key: running runs first, then those that ended badly, then the best."""
     return BY_INTEREST.index(row.state), -(row.best or 0.0)
 
 
 def figure(listing: Listing) -> dict[str, object]:
-    """Every axis, and the mean score of each cell that has one: what slices and parallel coordinates are drawn of.
+    """Returns every axis, and the mean score of each cell that has one, as data for slices and parallel coordinates.
 
-    A value on an axis is a number, or its place among the axis's `words`; None where a cell has none.
+    A value on an axis is a number, or its index among the axis's `words`; None if a cell has none.
     """
     cells = [line for line in _cells(listing, listing.rows) if line["best"] is not None]
     cells.sort(key=lambda line: -line["best"])
@@ -224,7 +224,7 @@ def figure(listing: Listing) -> dict[str, object]:
 
 
 LOG_FROM = 10.0
-"""An axis whose positive values span more than this ratio is drawn on a log scale."""
+"""Ratio of an axis's largest to its smallest positive value above which it is drawn on a log scale."""
 
 
 def _axis(axis: str, values: Sequence[Any]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What the best of some seeds by dev is worth, in words and as plain data."""
+"""Describes the worth of the best of some seeds by dev, in words and as plain data."""
 
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Entry
@@ -6,11 +6,11 @@ from analysis.tables.labels import label
 from analysis.tables.spec import Json, MetricScale
 
 SEEDS_FOR_LINE = 5
-"""A row with fewer seeds has its best of them in JSON and `cse explain` alone."""
+"""Least number of seeds of a row with a line; rows with fewer appear only in JSON and `cse explain`."""
 
 
 def best_of_dict(entry: Entry, scale: MetricScale) -> Json:
-    """For programs; empty where the entry has too few seeds, or no dev scores."""
+    """Returns the best of some seeds as plain data; empty where the entry has too few seeds, or no dev scores."""
     best_of = entry.best_of
     if not best_of:
         return {}
@@ -24,9 +24,10 @@ def best_of_dict(entry: Entry, scale: MetricScale) -> Json:
 
 
 def describe_best_of(entry: Entry, scale: MetricScale) -> str:
-    """`best of 1, 3, 5 seeds by dev: 75.11 ± 0.12, ...; the published 76.25 takes the best of 20`; empty for none.
+    """Returns `best of 1, 3, 5 seeds by dev: 75.11 ± 0.12, ...; the published 76.25 takes the best of 20`; empty for
+    none.
 
-    Behind ± stands the standard error; a published value may also lie beyond the best of all seeds.
+    The number after ± is the standard error; a published value may also lie beyond the best of all seeds.
     """
     best_of, digits = entry.best_of, scale.digits(entry.values)
     if not best_of:
@@ -37,7 +38,7 @@ def describe_best_of(entry: Entry, scale: MetricScale) -> str:
 
 
 def describe_ranges(entry: Entry, scale: MetricScale) -> str:
-    """Between which 95% of the picks lie; empty where the seeds are too few to tell."""
+    """Returns the ranges that hold 95% of the picks; empty where the seeds are too few to tell."""
     digits = scale.digits(entry.values)
     ranges = [(best.seeds, best.spread) for best in entry.best_of if best.spread]
     shown = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]
@@ -45,7 +46,7 @@ def describe_ranges(entry: Entry, scale: MetricScale) -> str:
 
 
 def best_of_lines(table: Table) -> list[str]:
-    """A line for each column and row that has seeds enough and dev scores."""
+    """Returns a line for each column and row that has enough seeds and dev scores."""
     return [
         f"{column} of {label(row.key, table.named)}: {line}"
         for column in table.spec.columns

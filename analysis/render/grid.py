@@ -1,4 +1,4 @@
-"""A table's entries, marked up as a format writes them: the main part, the rows without training, the lines below."""
+"""Entries of a table in a format's markup: the main part, the baseline rows, and the lines below."""
 
 import itertools
 import re
@@ -13,23 +13,23 @@ from analysis.tables.labels import axis_text, differing_line, label
 from analysis.tables.spec import SettingDifference, TableSpec, identify
 
 NO_AXES = "model"
-"""Heads the names of a table whose rows are all the paper's."""
+"""Header of the names in a table whose rows are all the paper's."""
 ONE_CELL = "cell"
-"""Heads the name of the one row of a table without axes, such as the seeds of one imported configuration."""
+"""Header of the name in a table without axes, such as the seeds of one imported configuration."""
 REFERENCE_PREFIX = "paper: "
-"""Stands before the name of a row that has no numbers of ours."""
+"""Prefix of the name of a row that has no numbers of ours."""
 UNTRAINED_PREFIX = "without training: "
-"""Stands before the name of a row of the paper whose model is scored as it is."""
+"""Prefix of the name of a row of the paper whose model is scored without training."""
 NO_SEEDS_TEXT = "-"
-"""In place of the number of seeds."""
+"""Text in place of the number of seeds for a row without seeds."""
 SIC = " sic"
-"""Stands behind a printed number that cannot be right."""
+"""Suffix of a printed number that cannot be right."""
 SHA256 = re.compile(r"\A([0-9a-f]{12})[0-9a-f]{52}\Z")
-"""Its first digits stand below a table; JSON keeps them all."""
+"""Pattern of a hash whose first digits are printed below a table; JSON has all digits."""
 
 
 def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and body of the main part, every entry marked up; rows that are not trained come last."""
+    """Returns header and body of the main part, every entry marked up; rows that are not trained come last."""
     spec = table.spec
     header = [*map(markup.escape, spec.axes or [ONE_CELL if table.rows else NO_AXES]), "n"]
     texts = [[axis_text(row.key[axis]) for axis in spec.axes] or [label(row.key)] for row in table.rows]
@@ -51,23 +51,23 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
 
 
 def reference_name(table: Table, label: str) -> str:
-    """What a row that is not trained is called."""
+    """Returns the name of a row that is not trained, with its prefix."""
     return (UNTRAINED_PREFIX if label in table.untrained else REFERENCE_PREFIX) + label
 
 
 def list_untrained_values(table: Table, column: str) -> list[float | None]:
-    """Our score of each row that is not trained; None for one of the paper alone."""
+    """Returns our score of each row that is not trained; None for a row with the paper's values alone."""
     models = (table.untrained.get(row["label"]) for row in table.spec.references)
     return [None if model is None else model.values.get(column) for model in models]
 
 
 def text_columns(table: Table) -> int:
-    """Columns that say what a row is: the axes, or the name alone where nothing varies."""
+    """Returns the number of columns that name a row: the axes, or one where nothing varies."""
     return max(1, len(table.spec.axes))
 
 
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
+    """Returns header and entries of one result: ours and, where the paper prints any, its value and the difference."""
     entries = [row.entries[column] for row in table.rows]
     printed, name = _list_printed(table, column), markup.escape(column)
     # Decimals that the paper printed, at most four.
@@ -92,24 +92,24 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
 
 
 def difference(ours: float | None, published: float | None) -> float | None:
-    """Ours minus the published value."""
+    """Returns our value minus the published one; None if one is missing."""
     return None if ours is None or published is None else ours - published
 
 
 def _list_printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
-    """The paper's value in every row, its own rows last, and whether it is a misprint."""
+    """Returns the paper's value in every row, its untrained rows last, each with whether it is a misprint."""
     wrong = misprints(table.spec)
     ours = [(row.entries[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
     return ours + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
 def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
-    """Identity of a published row -> {column: what its other numbers give}, of rows with a misprint."""
+    """Returns identity of a published row with a misprint -> {column: value by the row's other numbers}."""
     return {identify(row["key"]): row["recomputed"] for row in spec.published if row.get("recomputed")}
 
 
 def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
-    """The best and the second best mean of a column as printed, each where seeds tell it apart from the next.
+    """Returns the best and the second best mean of a column as printed, each if seeds tell it apart from the next.
 
     A single seed and a tie in print tell nothing.
     """
@@ -124,7 +124,7 @@ def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
 
 
 def _number(entry: Entry, ranks: Sequence[str], places: int, markup: Markup) -> str:
-    """Mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
+    """Returns mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
     if entry.mean is None:
         return markup.none
     place = dict(zip(ranks, (markup.bold, markup.underline), strict=False))
@@ -138,7 +138,7 @@ def _format(value: float | None, decimals: int, markup: Markup, sign: str = "") 
 
 
 def remark_lines(table: Table) -> list[str]:
-    """Lines under a table: source, protocol, notes."""
+    """Returns the lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
     protocol = _describe_protocol(table.protocol)
@@ -153,7 +153,7 @@ def _describe_protocol(facts: Mapping[str, object]) -> str:
 
 
 def _remark_on_paper(table: Table) -> list[str]:
-    """Lines on the rows that are not trained, with the protocol of those that are scored; one for each misprint."""
+    """Returns lines on the rows that are not trained, with the protocol of scored ones, and on each misprint."""
     spec = table.spec
     rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
     wrong = [
@@ -174,7 +174,7 @@ def _remark_on_paper(table: Table) -> list[str]:
 
 
 def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and body of the rows without training, every entry marked up."""
+    """Returns header and body of the baseline rows, every entry marked up."""
     places = {column: table.digits(column) for column in table.spec.columns}
     body = [
         [
@@ -187,7 +187,7 @@ def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[st
 
 
 def list_differences(table: Table) -> list[SettingDifference]:
-    """In what the rows that the table shows differ beside its axes."""
+    """Returns the settings other than the axes in which the table's rows differ."""
     rows = {identify(row.key) for row in table.rows}
     kept = []
     for setting in table.differing:
@@ -198,7 +198,7 @@ def list_differences(table: Table) -> list[SettingDifference]:
 
 
 def difference_line(table: Table) -> str:
-    """In what rows differ beside the axes, in one line; empty where they do not."""
+    """Returns a line on the settings other than the axes in which rows differ; empty where none do."""
     if table.apart:
         return table.apart
     axes = table.named
@@ -207,5 +207,5 @@ def difference_line(table: Table) -> str:
 
 
 def title(table: Table) -> str:
-    """The table's name and what it shows."""
+    """Returns the table's name and what it shows."""
     return " · ".join(part for part in (table.spec.id, table.spec.title) if part)

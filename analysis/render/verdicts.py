@@ -1,4 +1,4 @@
-"""A table's verdicts and the order of its rows as lines of text."""
+"""Renders a table's verdicts and the order of its rows as lines of text."""
 
 import math
 from collections import Counter
@@ -12,16 +12,16 @@ from analysis.tables.ordering import ORDER_LEVEL, Ordering, PairDifference
 from analysis.tables.verdict import Verdicts
 
 LACKING_SHOWN = 2
-"""Reasons that are given in full why rows are not compared by sentence pairs."""
+"""Number of reasons given in full why rows are not compared by sentence pairs."""
 PAIRS_SHOWN = 8
-"""Pairs of rows that are named in a line."""
+"""Number of pairs of rows that a line names."""
 
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: float | None = None) -> str:
-    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds would settle
-    them, 40 min); not the paper's scale`; empty where nothing was judged. `seconds`: what a run takes.
+    """Returns a sentence such as `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds would settle them,
+    40 min); not the paper's scale`; empty where nothing was judged.
 
-    A table without signal says so behind its counts.
+    `seconds` is the duration of a run. A table without signal says so after its counts.
     """
     counts = Counter(verdict.word for verdict in verdicts.values() if verdict.word != "reference")
     places = {word: place for place, word in enumerate(GLYPHS)}
@@ -34,7 +34,8 @@ def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: flo
 
 
 def _price(verdicts: Verdicts, seconds: float | None) -> str:
-    """What decides the undecided values for which that can be told: their rows' seeds, and as many of the reference's.
+    """Returns the cost of deciding undecided values, where known: seeds of their rows, and as many of the reference
+    row.
 
     A row's seeds count in all its columns.
     """
@@ -53,7 +54,7 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
 
 
 def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
-    """The table with, among its notes, the verdicts of each column counted and the word for each column's order."""
+    """Returns the table with each column's counts of verdicts, and the word for its order, among its notes."""
     columns: dict[str, Counter[str]] = {}
     for (_, column), verdict in (verdicts or {}).items():
         columns.setdefault(column, Counter())[verdict.word] += 1
@@ -67,13 +68,13 @@ def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orde
 
 
 def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
-    """What is said of each column's order, a line each."""
+    """Returns lines on the order of rows in each column."""
     names = [label(row.key) for row in table.rows]
     return [f"{order.column}: {line}" for order in ordering for line in order_said(order, names)]
 
 
 def order_said(order: Ordering, names: Sequence[str]) -> list[str]:
-    """Of one column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
+    """Returns lines on one column's order: the word and why, agreement of seeds, pairs that differ, missing inputs."""
     return [_order(order), *_agreement(order), *_pairs(order, names)]
 
 
@@ -91,7 +92,10 @@ def _agreement(order: Ordering) -> list[str]:
 
 
 def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
-    """Those that differ, or where these are many and more than the others, the others; a table's JSON has all."""
+    """Returns a line on the pairs of rows that differ or, where those are many and the majority, on the other pairs.
+
+    JSON has all pairs.
+    """
     differing = [pair for pair in order.pairs if pair.differs]
     alike = [pair for pair in order.pairs if not pair.differs]
     said = f"{len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"

@@ -1,4 +1,4 @@
-"""CSV with full numbers, without verdicts and order."""
+"""CSV format with full numbers, without verdicts and order."""
 
 import csv
 import io
@@ -14,11 +14,11 @@ from analysis.tables.verdict import Verdicts
 from cse_train.reading import plain_text
 
 FORMULA = ("=", "+", "-", "@")
-"""With these a formula begins."""
+"""Characters with which a spreadsheet's formula begins."""
 
 
 def cell(text: str) -> str:
-    """A foreign text as an entry that a spreadsheet shows: behind an apostrophe where it would be a formula."""
+    """Returns a foreign text as a spreadsheet's entry: after an apostrophe where it would be a formula."""
     text = "\n".join(map(plain_text, text.split("\n")))
     return f"'{text}" if text.lstrip().startswith(FORMULA) and not _is_number(text) else text
 
@@ -32,8 +32,10 @@ def _is_number(text: str) -> bool:
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
-    """One line per row in full numbers, and what it has of the settings in which rows differ beside the axes; rows
-    without training follow, named in the column `row`."""
+    """Returns one line per row in full numbers, with the settings in which rows differ beyond the axes.
+
+    Rows without training follow, named in the column `row`.
+    """
     spec, names = table.spec, ("n", "mean", "sd", "published", "delta")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""JSON in the shape of a space's `paper:` block, numbers in full; verdicts and order have keys of their own."""
+"""JSON format in the shape of a space's `paper:` block, numbers in full; verdicts and order have keys of their own."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from analysis.tables.spec import Json, identify
 from analysis.tables.verdict import Verdicts
 
 PAIR = ("difference", "interval", "p", "corrected", "differs")
-"""Numbers on two rows."""
+"""Fields of a pair of rows that are numbers."""
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
@@ -28,7 +28,7 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 
 
 def _table(table: Table) -> dict[str, object]:
-    """The table in the shape of a space's `paper:` block, numbers in full."""
+    """Returns the table in the shape of a space's `paper:` block, numbers in full."""
     wrong = misprints(table.spec)
     differing = difference_line(table)
     settings = [
@@ -55,7 +55,7 @@ def _table(table: Table) -> dict[str, object]:
 
 
 def _describe_untrained(table: Table, row: Json) -> Json:
-    """Our scores of a row's model, their differences from the printed ones and how they were made; empty for none."""
+    """Returns our scores of a row's model, their differences from the printed ones and their protocol."""
     model = table.untrained.get(row["label"])
     if model is None:
         return {}
@@ -64,8 +64,11 @@ def _describe_untrained(table: Table, row: Json) -> Json:
 
 
 def _entries(table: Table, entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, object]]:
-    """Column -> the entry with every seed, for grading a page again, and what the best of some seeds by dev is worth;
-    of a misprint also what it should read."""
+    """Returns column -> the entry with every seed, for grading a page again, and the worth of the best of some seeds
+    by dev.
+
+    An entry with a misprint also has the recomputed value.
+    """
     right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
     each = {
         name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
@@ -80,7 +83,7 @@ def _entries(table: Table, entries: Mapping[str, Entry], wrong: Mapping[str, flo
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:
-    """Each verdict with the key of its row."""
+    """Returns each verdict with the key of its row."""
     return [
         {"key": table.rows[index].key, "column": column, **asdict(verdict)}
         for (index, column), verdict in verdicts.items()
@@ -88,7 +91,7 @@ def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:
 
 
 def _ordering(table: Table, order: Ordering) -> dict[str, object]:
-    """A column's order, with every pair of rows by their keys."""
+    """Returns a column's order, with every pair of rows by their keys."""
     rows = table.rows
     pairs = [
         {"rows": [rows[pair.left].key, rows[pair.right].key], **{name: getattr(pair, name) for name in PAIR}}
