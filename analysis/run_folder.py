@@ -122,7 +122,7 @@ class RunFolder:
 
     @property
     def end(self) -> str:
-        """Folder name without its kind, such as `2` or `2-3`; empty for a folder of version 0.1.0."""
+        """Part of the folder's name after its kind, such as `2` or `2-3`; empty for a folder of version 0.1.0."""
         return self.path.name.partition("-")[2]
 
     @property

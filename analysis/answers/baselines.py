@@ -89,7 +89,7 @@ def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups:
 
 
 def _agree(cells: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Returns whether two rows are equal up to SAME_ROW: rounding may order pairs of nearly equal cosines either way."""
+    """Returns whether two rows are equal up to SAME_ROW; rounding may order pairs with tied cosines either way."""
     alike = (math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items() if column in first)
     return cells.keys() == first.keys() and all(alike)
 

@@ -21,7 +21,7 @@ TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE = 
 STATES = (TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE)
 """States of a printed value, in the order of the columns of a listing."""
 COUNTED_WORDS = (TRAINED, WITHOUT_TRAINING)
-"""States of values that have a value of ours next to them."""
+"""States of a printed value for which a reproduced value exists."""
 NOT_OURS = "none of our methods trains it"
 NO_SUITE = "no suite of the table scores the column"
 
@@ -40,7 +40,7 @@ class PrintedValue:
     state: str
     """State of the value, one of STATES."""
     reason: str = ""
-    """Reason why there is no value of ours; empty for a value that is compared."""
+    """Reason why the printed value has no reproduced counterpart; empty for a value that is compared."""
 
 
 def list_printed(
@@ -87,7 +87,7 @@ def count_states(values: Iterable[PrintedValue]) -> dict[str, int]:
 
 
 def group_by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[PrintedValue]]:
-    """Returns the values without one of ours, by (state, reason), in the order of STATES."""
+    """Returns the printed values without a reproduced counterpart, by (state, reason), in the order of STATES."""
     groups: dict[tuple[str, str], list[PrintedValue]] = {}
     for value in sorted(values, key=lambda value: STATES.index(value.state)):
         if value.state not in COUNTED_WORDS:
@@ -105,7 +105,7 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
 
 
 def _find_state(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
-    """Returns the state of a value that could be ours, with the reason if it is not; else `state` and no reason."""
+    """Returns the state of a printed value and the reason why it cannot be reproduced; else `state` and no reason."""
     if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
     if unscored:

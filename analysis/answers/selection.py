@@ -108,7 +108,7 @@ def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
 
 
 def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
-    """Returns the rows with the lower bound of their first run, which equals that of their other runs."""
+    """Returns the rows with the lower bound of each cell's expected score; all runs of a cell have the same bound."""
     seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
     bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
     firsts = itertools.accumulate((len(row.scores) for row in rows[:-1]), initial=0)
@@ -137,7 +137,7 @@ class HeldOutScores:
     """Scores of the picked run on test sets."""
 
     values: Mapping[str, float]
-    """Column -> score."""
+    """Column of a test set -> score of the picked run."""
     scored: tuple[str, ...]
     """Suites that were scored just now; the others were stored."""
     look: int

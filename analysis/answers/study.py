@@ -106,7 +106,7 @@ def read_sweep(
 def compare_with_paper(
     resolved: ResolvedSpace | None, study: Study, made: Table, ledger: Ledger
 ) -> tuple[Verdicts, list[Ordering]]:
-    """Returns verdicts and orders of a table that has published values; empty for any other."""
+    """Returns verdicts and orders of a table that has published values; empty for any other table."""
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]

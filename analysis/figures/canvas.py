@@ -16,7 +16,7 @@ from cse_train.files import replace_file
 
 OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
 SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
-"""Okabe and Ito's palette, safe for colour-blind readers, with our colour first."""
+"""Okabe and Ito's palette, safe for colour-blind readers; measured values have the first colour."""
 MARKER_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
 """Marker shapes, one for each colour, so that no series is told by colour alone."""
 MANY_POINTS = 500

@@ -131,7 +131,7 @@ class Objects:
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One transition of one attempt of a run."""
+    """One change of state of one attempt of a run."""
 
     signature: str
     attempt: int
@@ -190,7 +190,7 @@ def sweeps_named(name: str, sweeps: Iterable[SweepRow]) -> list[SweepRow]:
 
 @dataclass(frozen=True)
 class SweepCell:
-    """One (cell, seed) of a sweep and the signature of the run that answers it."""
+    """One cell of a sweep (a value for each axis), a seed, and the signature of their run."""
 
     signature: str
     cell: Settings

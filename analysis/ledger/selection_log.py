@@ -22,9 +22,9 @@ class Look:
     """Signature of the run whose checkpoint was scored."""
     suites: tuple[str, ...]
     values: Mapping[str, float]
-    """Column -> score."""
+    """Column of a test set -> score of the selected checkpoint."""
     at: float = 0.0
-    """Seconds since 1970 by the database's clock."""
+    """Time of the look in seconds since 1970, by the database's clock."""
 
 
 def add(connection: Connection, look: Look) -> None:
@@ -50,7 +50,7 @@ def looks(connection: Connection, space: str) -> list[Look]:
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:
-    """Returns suite -> the look that scored a run on it."""
+    """Returns suite -> the selection that scored a run on it."""
     return {suite: look for look in looks if look.signature == signature for suite in look.suites}
 
 

@@ -203,7 +203,7 @@ def _place(value: Any) -> tuple[int, float, str]:
 
 
 def prominence(row: ProgressRow) -> tuple[int, float]:
-    """Returns the default sort key: running runs first, then those that ended badly, then the best."""
+    """Returns the default sort key of a run: running runs first, then badly ended ones, then the best."""
     return BY_INTEREST.index(row.state), -(row.best or 0.0)
 
 

@@ -55,7 +55,7 @@ class ProgressRow(NamedTuple):
 
 
 def cells_of(rows: Iterable[ProgressRow]) -> list[Settings]:
-    """Returns the cells of rows; equal cells that were read together are one object, which is returned once."""
+    """Returns the distinct cells of rows; equal cells that were read together are one object."""
     return list({id(row.cell): row.cell for row in rows}.values())
 
 

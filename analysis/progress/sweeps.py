@@ -43,7 +43,7 @@ class SweepProgress:
     counts: Mapping[Standing, int]
     """State -> number of runs, without zeros; `unclaimed` runs have no owner yet, the owner of `lost` ones is gone."""
     share: float
-    """Trained share of all runs, for a search of its largest number of runs; 0 to 1."""
+    """Trained share of the sweep's runs, 0 to 1; a search counts the largest number of runs that it may make."""
     live: bool
     """True if a driver holds one of the sweep's runs now."""
     best: float | None
@@ -104,7 +104,7 @@ class SweepCurve:
 
 @dataclass(frozen=True)
 class SweepDetail:
-    """One sweep with its runs: running ones, then those that ended badly, then the best."""
+    """One sweep with its runs: running ones first, then badly ended ones, then the best."""
 
     progress: SweepProgress
     runs: Sequence[RunProgress]
@@ -194,7 +194,8 @@ def count_digits(spec: SweepSpec, scores: Sequence[float]) -> int:
 
 
 class RunLabels(Mapping[str, str]):
-    """Signature -> the axes that name its cell, the data where runs of a cell differ in them, and its seed.
+    """Mapping from a run's signature to its label: the axes that name its cell, its seed, and its data where runs of
+    one cell differ in data.
 
     A label is made on first access, since a page shows a hundred of a hundred thousand.
     """

@@ -17,7 +17,7 @@ NO_AXES = "model"
 ONE_CELL = "cell"
 """Header of the name in a table without axes, such as the seeds of one imported configuration."""
 REFERENCE_PREFIX = "paper: "
-"""Prefix of the name of a row that has no numbers of ours."""
+"""Prefix of the name of a row that has only published numbers."""
 UNTRAINED_PREFIX = "without training: "
 """Prefix of the name of a row of the paper whose model is scored without training."""
 NO_SEEDS_TEXT = "-"
@@ -56,18 +56,19 @@ def reference_name(table: Table, label: str) -> str:
 
 
 def list_untrained_values(table: Table, column: str) -> list[float | None]:
-    """Returns our score of each row that is not trained; None for a row with the paper's values alone."""
+    """Returns the measured score of each row that is not trained; None for a row with published values alone."""
     models = (table.untrained.get(row["label"]) for row in table.spec.references)
     return [None if model is None else model.values.get(column) for model in models]
 
 
 def text_columns(table: Table) -> int:
-    """Returns the number of columns that name a row: the axes, or one where nothing varies."""
+    """Returns the number of columns that name a row: one per axis, or one for a table without axes."""
     return max(1, len(table.spec.axes))
 
 
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Returns header and entries of one result: ours and, where the paper prints any, its value and the difference."""
+    """Returns header and entries of one column: measured values and, if the paper prints any, the published value and
+    the difference."""
     entries = [row.entries[column] for row in table.rows]
     printed, name = _list_printed(table, column), markup.escape(column)
     # Decimals that the paper printed, at most four.
@@ -92,7 +93,7 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
 
 
 def difference(ours: float | None, published: float | None) -> float | None:
-    """Returns our value minus the published one; None if one is missing."""
+    """Returns the measured value minus the published one; None if one is missing."""
     return None if ours is None or published is None else ours - published
 
 

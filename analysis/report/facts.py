@@ -40,13 +40,13 @@ def slug(text: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """Returns a study's name as a folder's; a name that changes gets a hash, so that two names stay different."""
+    """Returns a study's name as a folder's name; a hash is added if characters were replaced."""
     read = slug(name)
     return read if read == name else f"{read}-{hashlib.sha256(name.encode('utf8', 'replace')).hexdigest()[:6]}"
 
 
 def cost(study: Study) -> Grid:
-    """Returns examples and hours of finished runs, and of attempts that failed or still run."""
+    """Returns a table of examples and hours of finished runs, and of attempts that failed or still run."""
     spent: dict[str, list[tuple[int, float]]] = {"finished runs": [], "other attempts": []}
     for member in study.members:
         for attempt in study.attempts.get(member.run.signature, ()) if member.run else ():
@@ -63,7 +63,7 @@ def cost(study: Study) -> Grid:
 
 
 def missing(study: Study) -> Grid:
-    """Returns the runs without a result by state and reason."""
+    """Returns a table of the runs without a result by state and reason."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for member in study.missing:
         reason = (member.run.reason if member.run else None) or ""
@@ -81,7 +81,7 @@ def _most(body: list[list[str]], width: int) -> list[list[str]]:
 
 
 def environment(study: Study) -> Grid:
-    """Returns commits, hosts and packages of the attempts that finished."""
+    """Returns a table of commits, hosts and packages of the attempts that finished."""
     counts: Counter[tuple[str, str]] = Counter()
     for _, run in study.finished:
         for attempt in study.attempts.get(run.signature, ()):
@@ -100,13 +100,13 @@ def _plain(details: Mapping[str, object], prefix: str = "") -> Iterable[tuple[st
 
 
 def inputs(study: Study) -> Grid:
-    """Returns content hashes of the inputs that the finished runs read."""
+    """Returns a table of the content hashes of the inputs that finished runs read."""
     counts = Counter((name, str(value)) for _, run in study.finished for name, value in run.identity.items())
     return _list_counts("Data, by content hash", counts)
 
 
 def protocols(study: Study) -> Grid:
-    """Returns how each suite was scored."""
+    """Returns a table of the protocols by which suites were scored."""
     by_hash = {score.protocol_hash: score.protocol.facts for score in study.scores}
     texts = {name: ", ".join(f"{k} {axis_text(v)}" for k, v in fields.items()) for name, fields in by_hash.items()}
     counts = Counter((score.suite, texts[score.protocol_hash]) for score in study.scores)
@@ -119,7 +119,7 @@ def _list_counts(caption: str, counts: Counter[tuple[str, str]]) -> Grid:
 
 
 def shares(effects: Importance) -> Grid:
-    """Returns the importance of each axis as numbers."""
+    """Returns a table of the importance of each axis."""
     body = [
         [a.axis, str(a.levels), _percent(a.share), _percent(a.floor), "" if a.p is None else f"{a.p:.2g}"]
         for a in sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
@@ -135,7 +135,7 @@ def _percent(value: float | None) -> str:
 
 
 def verdicts(table: Table, judged: Verdicts) -> Grid:
-    """Returns the verdict on each published value."""
+    """Returns a table of the verdict on each published value."""
     body = []
     for (index, column), verdict in judged.items():
         row, interval = table.rows[index], verdict.interval

@@ -32,7 +32,7 @@ class Contrasts:
     variance: Array
     """Variance of a difference within one seed; NaN where no seeds tell it."""
     freedom: Array
-    """Degrees of freedom of `variance`."""
+    """Degrees of freedom of each contrast's variance."""
     seeds: NDArray[np.int64]
     """Number of seeds that a row and the reference have in common."""
 
@@ -132,7 +132,7 @@ def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
 
 
 def _apart(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
-    """Returns a mask of contrasts whose variance is too far above the mean of the others."""
+    """Returns a mask of contrasts whose variance is too far above the mean of the others to share it."""
     weighted_TC = own_TC * freedom_TC
     others_TC = _over(
         weighted_TC.sum(axis=1, keepdims=True) - weighted_TC, freedom_TC.sum(axis=1, keepdims=True) - freedom_TC

@@ -25,7 +25,7 @@ class Difference:
     variance: float
     """Variance of the difference within a seed."""
     weight: float
-    """Degrees of freedom for each seed but one."""
+    """Degrees of freedom of the variance that each seed adds after the first."""
     seeds: str
     """Number of seeds in words, for a message."""
     count: int

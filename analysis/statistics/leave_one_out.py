@@ -8,7 +8,7 @@ from statistics import fmean
 from analysis.statistics.basics import Spread, mean_and_sd, t_interval, welch
 
 Seeds = Mapping[int, float]
-"""Seed -> score."""
+"""Seed -> score of one configuration."""
 
 
 @dataclass(frozen=True)

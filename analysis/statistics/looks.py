@@ -10,7 +10,7 @@ FAMILY = 0.05
 TIE_MARGIN = 0.5
 """Default width of a tie, in points: a difference that is surely smaller is a tie."""
 LOOKS = (3, 5, 8, 12)
-"""Numbers of seeds per row at which a table is analysed that trains seeds until it is decided."""
+"""Numbers of seeds per row after which a table is analysed, where seeds are added until every row is decided."""
 NOMINAL = {1: 0.05, 2: 0.025, 3: 0.0167, 4: 0.015}
 """Number of looks -> level of each look. An equal share of 5% (Bonferroni) is always enough.
 

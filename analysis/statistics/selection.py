@@ -106,7 +106,7 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
 
 
 def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
-    """Returns the variance between cells and the variance within cells; None if seeds do not tell them."""
+    """Returns the variance between cells and the variance within cells; None for one cell or no repeats."""
     sds = [(mean_and_sd(values)[1], len(values) - 1) for values in cells]
     spread = pool_spreads(Spread(sd, freedom) for sd, freedom in sds if sd is not None)
     if spread is None or len(cells) < 2:
@@ -135,8 +135,8 @@ class BestOf:
     error: float | None
     """Standard error of `expected` by the jackknife over seeds; None if `seeds` is above half of all."""
     spread: tuple[float, float] | None
-    """Range of 95% of such picks over all choices; None for fewer than SEEDS_FOR_RANGE seeds, and where `seeds` is
-    above half of all, since such choices share most seeds."""
+    """Range of 95% of the picks over all choices of `seeds` seeds; None for fewer than SEEDS_FOR_RANGE seeds in all,
+    and if `seeds` is above half of all, since choices then share most seeds."""
 
 
 def expect_best_by(dev: Sequence[float], test: Sequence[float], seeds: int) -> float:

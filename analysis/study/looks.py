@@ -12,15 +12,16 @@ from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
 
 SEED_DEVIATION = 1.0
-"""Assumed deviation between seeds, in points, of a row's difference from the reference, where no seeds of ours tell
-it: seeds of a point each, half of which rows share."""
+"""Assumed deviation between seeds, in points, of a row's difference from the reference row, used without measured
+seeds: seeds of a point each, half of which rows share."""
 
 
 def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
-    """Returns row -> expected seeds, by simulation of the looks at every published column, and whether our seeds were
-    used.
+    """Returns the expected seeds of each row, by simulation of the looks at every published column, and whether
+    measured seeds were used.
 
-    A row gets what its slowest column needs. A column where a row lacks two seeds of ours uses the paper's values.
+    A row gets what its slowest column needs. A column with rows of fewer than two measured seeds uses the paper's
+    values.
     """
     assert terms.looks is not None
     seeds, ours = [float(terms.looks[0])] * len(table.rows), False

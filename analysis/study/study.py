@@ -69,7 +69,7 @@ class Study:
 
     @property
     def missing(self) -> list[Member]:
-        """Members without a result, in any state."""
+        """Members of the study without a result, in any state."""
         return [member for member in self.members if not member.done]
 
     @cached_property

@@ -65,7 +65,7 @@ class Table:
     protocol: Mapping[str, object]
     notes: list[str]
     untrained: dict[str, UntrainedModel] = field(default_factory=dict)
-    """Label of a row of the paper -> our scores of its model, which is not trained here."""
+    """Label of a row of the paper -> measured scores of its model, which is not trained by this project."""
     no_signal: str = ""
     """Reason why no row may be told from another; empty where rows may."""
 
@@ -122,7 +122,7 @@ def aggregate(
     models: Sequence[UntrainedModel] = (),
     idle: Set[str] = frozenset(),
 ) -> Table:
-    """Builds the table of `results`; `models` are the paper's other rows with our scores.
+    """Builds the table of `results`; `models` are the paper's other rows with measured scores.
 
     `idle` holds signatures of runs without signal: they never beat their first evaluation or their encoder without
     training. A published table of which half the runs are idle is without signal, and so is one whose entries all lie

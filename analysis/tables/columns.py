@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def delta(self) -> float | None:
-        """Our mean minus the published value; None if one is missing."""
+        """Mean over seeds minus the published value; None if one is missing."""
         return None if self.mean is None or self.published is None else self.mean - self.published
 
     def as_dict(self) -> dict[str, float | None]:
@@ -95,18 +95,18 @@ class Verdict:
 
     word: Word
     interval: Interval | None
-    """Interval that decided: of our mean, of one further seed, or of our difference from the reference row."""
+    """Interval that decided: of the mean over seeds, of one further seed, or of the difference in question."""
     published: float
     """Number that is compared with the interval: the paper's value, or its difference from the reference row."""
     reason: str
     seeds_needed: int | None = None
-    """Seeds that would show the paper's difference in four of five tables, by our seeds' spread."""
+    """Seeds that would show the paper's difference in four of five tables, by the measured spread over seeds."""
     more_seeds: int | None = None
-    """Seeds that an undecided row and its reference lack, if our difference stays what it is."""
+    """Further seeds that an undecided row and its reference row need, if the measured difference stays what it is."""
     level: float | None = None
     """Error rate of the interval at one look."""
     collapsed: int = 0
-    """Number of our seeds far below the row's others; no difference averages them in."""
+    """Number of the row's seeds that collapsed, far below its others; no difference averages them in."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,12 @@ class Column:
 
     @property
     def point(self) -> float:
-        """One point in the units of our values (`MetricScale.unit`)."""
+        """One point in the units of the column's values (`MetricScale.unit`)."""
         return self.scale.unit(self.values)
 
     @property
     def digits(self) -> int:
-        """Decimals of our numbers in a verdict's reason."""
+        """Decimals of measured numbers in a verdict's reason."""
         return self.scale.digits(self.values)
 
     @property

@@ -1,4 +1,4 @@
-"""Compares each row with the reference row: our difference has the paper's direction, the other, none, or is open."""
+"""Compares each row with the reference row: the measured difference has the paper's direction, the other, or none."""
 
 import itertools
 import math

@@ -114,14 +114,14 @@ def number_of(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns seconds as text in the largest unit that they fill."""
+    """Returns seconds as text in seconds, minutes or hours, the largest unit that they fill."""
     if seconds < MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
 
 
 def setting_text(value: object) -> str:
-    """Returns a setting's value as YAML writes it: null is not `off`, for one the encoder's own dropout."""
+    """Returns a setting's value as YAML writes it: null stays null and does not become `off`."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return axis_text(value)

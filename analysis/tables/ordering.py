@@ -53,18 +53,18 @@ class Ordering:
 
     column: str
     rows: int
-    """Number of rows with a value of ours and of the paper."""
+    """Number of rows with both a measured and a published value."""
     tau: float | None
     interval: Interval | None
     word: Word
     reason: str
     pairs: tuple[PairDifference, ...] = ()
     lacking: tuple[str, ...] = ()
-    """Reasons why rows have no part in `pairs`."""
+    """Reasons why rows are missing from `pairs`."""
     agreement: Concordance | None = None
-    """Agreement of the seeds over all rows of ours; None with too few seeds."""
+    """Agreement of seeds over all rows with measured values; None with too few seeds."""
     p: float | None = None
-    """Share of random orders of rows that are as far from no order as ours are."""
+    """Share of random orders of rows whose |tau| reaches the measured one."""
 
 
 def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int = 0) -> list[Ordering]:

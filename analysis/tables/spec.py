@@ -82,7 +82,7 @@ class SettingDifference:
 
     @property
     def everywhere(self) -> bool:
-        """True if every row has the setting."""
+        """True if every row of the table has the setting."""
         return NO_SETTING not in self.values
 
     @property

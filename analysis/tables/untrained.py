@@ -15,14 +15,14 @@ TOLD_APART = "pooler"
 
 @dataclass(frozen=True)
 class UntrainedModel:
-    """One row of the paper with our scores of the same model."""
+    """One row of the paper with measured scores of the same model."""
 
     label: str
     """Label of the paper's row."""
     model: str
     """Name of the model that was scored, in a person's words."""
     values: Mapping[str, float]
-    """Column -> our score; a column may be absent."""
+    """Column -> measured score; a column may be absent."""
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     """Column -> protocol of the score."""
 

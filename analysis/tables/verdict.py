@@ -1,4 +1,4 @@
-"""Compares our table with the paper's: a word, an interval and a reason for every published value.
+"""Compares a reproduced table with the paper's: a word, an interval and a reason for every published value.
 
 At the paper's own scale values are compared; at another scale only the direction of each row from a reference row.
 """
@@ -14,7 +14,7 @@ from analysis.tables.labels import number_of
 from analysis.tables.spec import identify
 
 SHARP = 1.0
-"""Widest half interval of our mean, in points, for the verdict `reproduced`."""
+"""Widest half interval of the mean over seeds, in points, for the verdict `reproduced`."""
 
 VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
 """Error rate of an interval of a mean or of one further seed."""
@@ -26,7 +26,7 @@ Verdicts = Mapping[tuple[int, str], Verdict]
 def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verdicts:
     """Returns a verdict for every published value of a table.
 
-    `same_scale` says that our runs are the paper's, setting by setting. Then values are compared, which needs no
+    `same_scale` says that the runs are the paper's, setting by setting. Then values are compared, which needs no
     signal.
     """
     verdicts: dict[tuple[int, str], Verdict] = {}

@@ -22,7 +22,7 @@ from search_spaces.user_data.places import ENCODER
 RULE = "rule"
 """Field of a protocol that says how a number was made."""
 MADE_ELSEWHERE = "imported"
-"""Prefix of a score's rule for scores of another tool, whose way of measuring is not known here."""
+"""Prefix of a score's rule for scores that another tool measured."""
 MADE_RULE = re.compile(rf"{MADE_ELSEWHERE}, (?P<better>higher|lower) is better, range (?P<span>\S+)")
 
 

@@ -1,4 +1,4 @@
-"""Checks that runs of a stranger's bundle have the signatures of their settings, where that can be computed here."""
+"""Checks that runs of a stranger's bundle have the signatures of their settings, if this version can compute them."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def check_records(bundle: Bundle) -> Iterator[Record]:
 
 
 def _has_its_signature(run: Record) -> bool:
-    """Returns whether a run has the signature of its settings; True too where that cannot be computed here.
+    """Returns whether a run has the signature of its settings; True too if this version cannot compute it.
 
     That is so for another tool's run, an unknown method or a newer version. Runs before 0.2.0 record no version, and
     their signatures were made otherwise.

@@ -21,9 +21,9 @@ from cse_train.results import Json
 RUNS_AT_ONCE = 200
 """Number of records that are looked up in one query."""
 SAME = ("method", "seed")
-"""Columns that two runs of one signature share. Settings may differ, such as the name of an equal corpus."""
+"""Columns in which two runs of one signature agree. Settings may differ, such as the name of an equal corpus."""
 RESULT = ("examples", "best", "best_examples")
-"""Columns, besides scores, that two finished runs of one signature share."""
+"""Columns in which two finished runs of one signature agree, in addition to scores."""
 
 FOREIGN_METRICS = "metrics"
 """Key in an attempt's details for a run of another tool: every number that the tool recorded for the run."""
@@ -52,20 +52,20 @@ class Merged:
     """Runs without a result in the ledger that the records have finished."""
     there: int = 0
     renewed: int = 0
-    """Runs of another tool that were here with the same result and other settings or metrics."""
+    """Runs of another tool that the ledger had with the same result and other settings or metrics."""
     held: int = 0
-    """Runs that a driver is training here; the import leaves them unchanged."""
+    """Runs that a driver of this ledger is training; the import leaves them unchanged."""
     scores: int = 0
-    """New scores of runs that were here before."""
+    """New scores of runs that the ledger had before."""
     sweeps: int = 0
     other_sweeps: list[str] = field(default_factory=list)
-    """Sweeps that are here with another space, profile or settings; the stored description stays."""
+    """Sweeps that the ledger has with another space, profile or settings; the stored description stays."""
     other_baselines: list[str] = field(default_factory=list)
     """Columns whose baseline rows differ from the stored ones, which stay."""
 
 
 def merge(connection: Connection, records: Iterable[Record], source: RecordSource) -> Merged:
-    """Merges checked records, runs first. Raises LedgerError where a run that is here has another result."""
+    """Merges checked records, runs first. Raises LedgerError if the ledger has a run with another result."""
     merged, conflicts = Merged(), Conflicts(source)
     for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
         while chunk := list(itertools.islice(of_kind, RUNS_AT_ONCE)):
@@ -169,7 +169,7 @@ def _finite(value: Any) -> Any:
 
 
 def _clear(connection: Connection, signature: str) -> None:
-    """Deletes all rows of a run that has no result."""
+    """Deletes all rows of a run."""
     for table in (imports, *(shape.table for shape in RUN_SHAPE.parts.values()), schema.runs):
         connection.execute(delete(table).where(table.c.signature == signature))
 

@@ -14,7 +14,7 @@ from analysis.tables.spec import Json, identify
 from analysis.tables.verdict import Verdicts
 
 PAIR = ("difference", "interval", "p", "corrected", "differs")
-"""Fields of a pair of rows that are numbers."""
+"""Fields of `PairDifference` that JSON lists for each pair of rows."""
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
@@ -55,7 +55,7 @@ def _table(table: Table) -> dict[str, object]:
 
 
 def _describe_untrained(table: Table, row: Json) -> Json:
-    """Returns our scores of a row's model, their differences from the printed ones and their protocol."""
+    """Returns the measured scores of a row's model, their differences from the printed ones and their protocol."""
     model = table.untrained.get(row["label"])
     if model is None:
         return {}
