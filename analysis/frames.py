@@ -27,10 +27,10 @@ def runs(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     with _rows(ledger, sweep) as (opened, rows):
         versions, lines = opened.versions(), dict[str, dict[str, object]]()
         for row in rows:
-            about: dict[str, object] = {name: getattr(row, name) for name in (*FIELDS, "folder")}
-            about["state"] = row.state.value  # a plain text, as a notebook groups and prints it
+            line: dict[str, object] = {name: getattr(row, name) for name in (*FIELDS, "folder")}
+            line["state"] = row.state.value  # a plain text, as a notebook groups and prints it
             inputs = {f"input.{name}": value for name, value in row.identity.items()}
-            lines[row.signature] = {**about, **row.config, "version": versions.get(row.signature), **inputs}
+            lines[row.signature] = {**line, **row.config, "version": versions.get(row.signature), **inputs}
         for score in opened.scores(lines):
             lines[score.signature][f"score.{score.suite}"] = score.value
     return pd.DataFrame(list(lines.values()), columns=None if lines else list(FIELDS))

@@ -53,9 +53,9 @@ class RunFolder:
         return cls(home / f"{ATTEMPT}-{attempt}{f'-{number}' if number > 1 else ''}")
 
     @classmethod
-    def around(cls, named: Path) -> "RunFolder":
+    def around(cls, path: Path) -> "RunFolder":
         """Returns the attempt's folder for a path that a person named: the folder itself or its best checkpoint."""
-        return cls(named.parent if named.name == BEST_FOLDER else named)
+        return cls(path.parent if path.name == BEST_FOLDER else path)
 
     @classmethod
     def in_home(cls, home: Path) -> list["RunFolder"]:
@@ -112,8 +112,8 @@ class RunFolder:
 
     def checkpoints(self) -> Iterator[tuple[Checkpoint, Path]]:
         """Yields kind and folder of each checkpoint that exists: the last one, to resume from, then the best one."""
-        named: tuple[tuple[Checkpoint, Path], ...] = (("last", self.last), ("best", self.best))
-        return ((kind, path) for kind, path in named if _is_folder(path))
+        folders: tuple[tuple[Checkpoint, Path], ...] = (("last", self.last), ("best", self.best))
+        return ((kind, path) for kind, path in folders if _is_folder(path))
 
     @property
     def has_state(self) -> bool:

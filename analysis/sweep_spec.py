@@ -7,7 +7,7 @@ from cse_train.results import Json, Settings
 
 FIRST_MINIATURES = {"small": "wiki_small", "tiny": "wiki_tiny"}
 """Former name of a shipped profile -> its name today. Only descriptions without an encoder use former names."""
-TURNED = "-"
+INVERTED_PREFIX = "-"
 """Prefix of an imported metric's name that marks a metric whose sign was inverted on import."""
 
 
@@ -116,7 +116,7 @@ class SweepSpec:
     def metric(self) -> str:
         """Name of the metric that is the best score of imported runs or of a user's program; empty for own methods."""
         declared = self.trainer.get("score")
-        return str(declared.get("name")) if isinstance(declared, Mapping) else self.score.removeprefix(TURNED)
+        return str(declared.get("name")) if isinstance(declared, Mapping) else self.score.removeprefix(INVERTED_PREFIX)
 
     @property
     def counts_parts(self) -> bool:
@@ -128,7 +128,7 @@ class SweepSpec:
         """True if scores are stored with inverted sign: the lower metric is better, and the ledger maximises."""
         declared = self.trainer.get("score")
         is_least = isinstance(declared, Mapping) and declared.get("direction") == "min"
-        return is_least or self.score.startswith(TURNED)
+        return is_least or self.score.startswith(INVERTED_PREFIX)
 
     @property
     def says_better(self) -> bool:

@@ -18,8 +18,8 @@ from search_spaces.identity.signature import encoder_hash
 
 SAME_ROW = 1e-5
 """Relative difference up to which two values are equal: of 65, less than a tenth of the last printed digit."""
-NOT_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
-MADE_BY = "`cse table` with --data computes what can be"
+NO_SCORE_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
+SCORING_ADVICE = "`cse table` with --data computes what can be"
 NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
 
 UNTRAINED_NAMES = {
@@ -59,22 +59,22 @@ def read_stored(
         for entry in ledger.baselines()
         if entry.suite not in data or entry.inputs.get("suite") in {None, *data[entry.suite]}
     }
-    named = distinct(setups)
+    setups_once = distinct(setups)
     parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
-    for setup in named:
+    for setup in setups_once:
         of_column = {column: _find_rows(entries, key_of(setup, column)) for column in columns}
         for name in dict.fromkeys(name for rows in of_column.values() for name in rows):
             cells = {column: rows[name] for column, rows in of_column.items() if name in rows}
             parts.setdefault(name, []).append((setup, cells))
-    return [row for name, cells in parts.items() for row in _rows(name, cells, named)]
+    return [row for name, cells in parts.items() for row in _rows(name, cells, setups_once)]
 
 
 def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float]:
     """Returns the baseline rows of a key. An encoder at a path is found by its content, whatever its path was."""
     suite, encoder, corpus, length = key
     digest = encoder_hash(encoder) if encoder.startswith("/") else None
-    alike = [entry for entry in entries.values() if entry.key == (suite, entry.encoder, corpus, length)]
-    entry = next((each for each in alike if digest and each.inputs.get("encoder") == digest), entries.get(key))
+    candidates = [entry for entry in entries.values() if entry.key == (suite, entry.encoder, corpus, length)]
+    entry = next((each for each in candidates if digest and each.inputs.get("encoder") == digest), entries.get(key))
     if entry is None or (digest and entry.inputs.get("encoder", digest) != digest):
         return {}
     return entry.rows
@@ -84,22 +84,22 @@ def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups:
     """Returns one row where all setups agree, else one for each setup, named by the settings that differ."""
     if all(_agree(cells, parts[0][1]) for _, cells in parts):
         return [{"name": name, "cells": parts[0][1]}]
-    differing = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
-    return [{"name": ", ".join([name, *(str(setup[k]) for k in differing)]), "cells": cells} for setup, cells in parts]
+    varied = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
+    return [{"name": ", ".join([name, *(str(setup[k]) for k in varied)]), "cells": cells} for setup, cells in parts]
 
 
 def _agree(cells: Mapping[str, float], first: Mapping[str, float]) -> bool:
     """Returns whether two rows are equal up to SAME_ROW; rounding may order pairs with tied cosines either way."""
-    alike = (math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items() if column in first)
-    return cells.keys() == first.keys() and all(alike)
+    close = (math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items() if column in first)
+    return cells.keys() == first.keys() and all(close)
 
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
     """Returns the settings on which baselines depend, each combination once; runs without an encoder have none."""
-    ours = [
+    encoder_setups = [
         {name: setup[name] for name in BASELINE_SETTINGS} for setup in setups if setup.keys() >= {*BASELINE_SETTINGS}
     ]
-    return list({key_of(setup, ""): setup for setup in ours}.values())
+    return list({key_of(setup, ""): setup for setup in encoder_setups}.values())
 
 
 def key_of(setup: Settings, column: str) -> Key:
@@ -139,20 +139,21 @@ NO_IDLE = Idle(0, {}, ())
 
 def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     """Finds the runs without signal; a run without a stored score of its encoder is judged by its curve alone."""
-    done = [run for run in runs if run.state == RunState.DONE and run.best is not None]
-    entries = {entry.key: entry for entry in ledger.baselines()} if done else {}
+    finished = [run for run in runs if run.state == RunState.DONE and run.best is not None]
+    entries = {entry.key: entry for entry in ledger.baselines()} if finished else {}
     starts = {
-        run.signature: _start(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries) for run in done
+        run.signature: _start(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries)
+        for run in finished
     }
     below = {
         run.signature: f"{run.config[DEV]} {start:.2f}"
-        for run in done
+        for run in finished
         if (start := starts[run.signature]) is not None and (run.best or 0.0) < start
     }
-    peaked = [run for run in done if run.best_examples is not None and run.best_examples < (run.examples or 0)]
+    peaked = [run for run in finished if run.best_examples is not None and run.best_examples < (run.examples or 0)]
     first = ledger.first_points(run.signature for run in peaked)
     early = [run.signature for run in peaked if run.best_examples == first.get(run.signature, 0)]
-    return Idle(len(done), below, early)
+    return Idle(len(finished), below, early)
 
 
 def _start(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]) -> float | None:
@@ -184,17 +185,17 @@ def find_changes(
     """
     entries = {entry.key: entry for entry in ledger.baselines()}
     by_signature = {run.signature: run for run in runs}
-    changes, lacking = [], []
+    changes, unknown_columns = [], []
     for value in (value for value in values if value.column in forgotten):
         run = by_signature.get(value.signature)
         data = value.protocol.data_hash if value.protocol else ""
         has_rows = run is not None and run.config.get("train.prompt") is None  # they stand behind the folder's own
         start = _start(run, value.column, data, entries) if run and has_rows else None
-        lacking += [value.column] if start is None and math.isfinite(value.value) else []
+        unknown_columns += [value.column] if start is None and math.isfinite(value.value) else []
         change = math.nan if start is None else value.value - start
         changes.append(replace(value, column=name_change(value.column), value=change, dev=None))
-    what = f"before training, with the encoder, pooler and prompt of each run; {MADE_BY}"
-    return changes, [f"Not stored: what {column} was {what}" for column in dict.fromkeys(lacking)]
+    description = f"before training, with the encoder, pooler and prompt of each run; {SCORING_ADVICE}"
+    return changes, [f"Not stored: what {column} was {description}" for column in dict.fromkeys(unknown_columns)]
 
 
 def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -> list[UntrainedModel]:
@@ -219,6 +220,6 @@ def list_unscored(resolved: ResolvedSpace, models: Sequence[UntrainedModel], rea
         columns = paper.suites_of(row, resolved.space.evaluate) if row.evaluated else {}
         if any(column not in values.get(row.label, {}) for column in columns):
             left_out = NO_COUNTERPART.format(profile=resolved.profile.name)
-            why = reasons.get(row.label, NOT_YET.format(id=resolved.space.id))
-            labels.setdefault(why if row.label in values else left_out, []).append(row.label)
-    return [f"Not scored: {', '.join(named)}: {why}" for why, named in labels.items()]
+            reason = reasons.get(row.label, NO_SCORE_YET.format(id=resolved.space.id))
+            labels.setdefault(reason if row.label in values else left_out, []).append(row.label)
+    return [f"Not scored: {', '.join(row_labels)}: {reason}" for reason, row_labels in labels.items()]

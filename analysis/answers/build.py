@@ -30,7 +30,7 @@ from search_spaces.identity.signature import PROMPT
 from search_spaces.paper import Paper
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-NOTHING_SAID: Mapping[str, MetricScale] = MappingProxyType({})
+NO_SCALES: Mapping[str, MetricScale] = MappingProxyType({})
 SEED_SETTINGS = ("train.seed", "seed")
 """Settings that name a run's seed; runs of other tools use the second."""
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
@@ -58,8 +58,8 @@ def build(
         runs, scales = [metric.measured(run) for run in runs], {metric.name: metric.scale}
     if not matches:
         planned, runs, notes, scales = imported.plan_imported(resolved, ledger)
-    made = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
-    return replace(made, notes=[*made.notes, *notes])
+    table = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
+    return replace(table, notes=[*table.notes, *notes])
 
 
 def build_planned(
@@ -68,7 +68,7 @@ def build_planned(
     planned: Sequence[Planned],
     runs: Sequence[RunRow] | None = None,
     unevaluated: Mapping[str, str] = NOTHING,
-    scales: Mapping[str, MetricScale] = NOTHING_SAID,
+    scales: Mapping[str, MetricScale] = NO_SCALES,
     published: bool = False,
 ) -> Table:
     """Builds a space's table from the planned runs (cell key, signature, seed); `runs` holds them where they were read
@@ -91,25 +91,27 @@ def build_planned(
     untrained = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = baselines.models_of(resolved, spec, ledger)
-    idle = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
+    no_signal = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
     forgotten = {baselines.name_change(column): column for column in resolved.space.forgotten}
     scales = {name: spec.scales[column] for name, column in forgotten.items()}
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
-    made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
-    remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
-    remarks += [] if published else _say_what_scores_them(space_name(resolved.space.file), lines, runs or [])
-    return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
+    table = aggregate(
+        spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=no_signal.signatures
+    )
+    remarks += [*baselines.list_unscored(resolved, models, unevaluated), *no_signal.lines()]
+    remarks += [] if published else _list_unscorable(space_name(resolved.space.file), lines, runs or [])
+    return replace(table, notes=[*table.notes, *remarks], differing=find_differences(spec, planned, runs or []))
 
 
-def _say_what_scores_them(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:
+def _list_unscorable(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:
     """Returns a line on runs without a score whose files are not here, such as a bundle's; empty for none."""
-    ours = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
-    bare = {run.signature for run in ours if run.folder is None}
-    lacking = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & bare
-    line = f"{number_of(len(lacking), 'run')} without a score came without files"
+    finished = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
+    without_files = {run.signature for run in finished if run.folder is None}
+    unscored = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & without_files
+    line = f"{number_of(len(unscored), 'run')} without a score came without files"
     command = shlex.join(["cse", "run", space, "--retrain-missing"])
-    return [f"{line}; {command}, with the same settings and data, trains what lacks them again"] if lacking else []
+    return [f"{line}; {command}, with the same settings and data, trains what lacks them again"] if unscored else []
 
 
 def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:
@@ -200,12 +202,12 @@ def list_notes(paper: Paper | None) -> list[str]:
 
 def list_apart(resolved: ResolvedSpace) -> list[str]:
     """Returns a line for each column whose runs have settings of their own."""
-    shown = {
-        suite: ", ".join(setting(key, value) for key, value in given.items())
-        for suite, given in resolved.space.set_for.items()
+    texts = {
+        suite: ", ".join(setting(key, value) for key, value in settings.items())
+        for suite, settings in resolved.space.set_for.items()
     }
-    parts = {cell.part for cell in resolved.cells()} if shown else set()
-    return [f"{suite} stands on runs of its own, with {text}." for suite, text in shown.items() if suite in parts]
+    parts = {cell.part for cell in resolved.cells()} if texts else set()
+    return [f"{suite} stands on runs of its own, with {text}." for suite, text in texts.items() if suite in parts]
 
 
 def tell_run(resolved: ResolvedSpace) -> list[str]:
@@ -215,8 +217,8 @@ def tell_run(resolved: ResolvedSpace) -> list[str]:
 
 def tell_scale(resolved: ResolvedSpace) -> str:
     """Returns a line on the substitutions that the profile makes for the table's values; empty for none."""
-    shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
-    return f"At profile {resolved.profile.name}: {', '.join(shown)}." if shown else ""
+    parts = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
+    return f"At profile {resolved.profile.name}: {', '.join(parts)}." if parts else ""
 
 
 def columns_of(resolved: ResolvedSpace) -> list[str]:
@@ -229,8 +231,8 @@ def columns_of(resolved: ResolvedSpace) -> list[str]:
     stored = {paper.scores.get(name, name) for name in printed} if paper else set()
     evaluated = [column for name in suites for column in columns(name) if not printed or column == name]
     first = [] if loop is None or paper else [str((loop.SHARED or {})["dev"])]
-    named = list(dict.fromkeys([*first, *printed, *(column for column in evaluated if column not in stored)]))
-    return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
+    names = list(dict.fromkeys([*first, *printed, *(column for column in evaluated if column not in stored)]))
+    return names or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 
 
 def scale(resolved: ResolvedSpace) -> dict[str, object]:
@@ -261,11 +263,11 @@ CELLS_NAMED = 20
 def list_unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
     """Returns lines on what a table lacks: rows with fewer seeds than requested, and cells without an input."""
     keys = [{axis: value for axis, value in row.key.items() if value is not None} for row in table.rows]
-    seen = [max(entry.n for entry in row.entries.values()) for row in table.rows]
-    short = dict(zip(map(cell_name, keys), seen, strict=True))
-    lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
-    lines = [f"missing input: {label}: {why}" for label, why in incomplete.items()]
-    if not lacking:
+    seed_counts = [max(entry.n for entry in row.entries.values()) for row in table.rows]
+    short = dict(zip(map(cell_name, keys), seed_counts, strict=True))
+    short_rows = [f"{name} {n}" for name, n in short.items() if n < seeds]
+    lines = [f"missing input: {label}: {reason}" for label, reason in incomplete.items()]
+    if not short_rows:
         return lines
-    what = f"{len(lacking)} of {len(short)} cells have fewer than {seeds} seeds"
-    return [f"not finished: {what}: {some(lacking, CELLS_NAMED, '; ')}", *lines]
+    summary = f"{len(short_rows)} of {len(short)} cells have fewer than {seeds} seeds"
+    return [f"not finished: {summary}: {some(short_rows, CELLS_NAMED, '; ')}", *lines]

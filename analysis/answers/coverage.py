@@ -64,9 +64,9 @@ def list_printed(
     for row in paper.rows:
         label = _label(resolved, row.key)
         for column in row.cells:
-            absent = scored.get(paper.stored(column))
-            why = paper.unscored.get(column, NO_SUITE) if absent is None else ""
-            state, reason = _find_state(label is None, why, lacking.get(label or "", absent or ""), TRAINED)
+            missing_input = scored.get(paper.stored(column))
+            no_suite = paper.unscored.get(column, NO_SUITE) if missing_input is None else ""
+            state, reason = _find_state(label is None, no_suite, lacking.get(label or "", missing_input or ""), TRAINED)
             yield PrintedValue(space.id, label or cell_name(row.key), column, state, reason)
     models = resolved.evaluated()
     for reference in paper.references:
@@ -74,9 +74,9 @@ def list_printed(
         for column in reference.cells:
             state, reason = REFERENCE_ALONE, reference.reason or NOT_OURS
             if reference.evaluated:
-                why = "" if column in suites else paper.unscored.get(column, NO_SUITE)
+                no_suite = "" if column in suites else paper.unscored.get(column, NO_SUITE)
                 lacks = unevaluated.get(reference.label, unscorable.get(suites.get(column, ""), ""))
-                state, reason = _find_state(models[reference.label] is None, why, lacks, WITHOUT_TRAINING)
+                state, reason = _find_state(models[reference.label] is None, no_suite, lacks, WITHOUT_TRAINING)
             yield PrintedValue(space.id, reference.label, column, state, reason)
 
 
@@ -99,15 +99,15 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
     """Returns the label of a row's cell; None if the profile leaves the cell out."""
     if resolved.size() is None:
         return cell_name(key) if resolved.contains(key) else None
-    wanted = full_key(resolved, key)
-    fitting = (cell for cell in resolved.rows() if full_key(resolved, cell.key) == wanted)
+    row_key = full_key(resolved, key)
+    fitting = (cell for cell in resolved.rows() if full_key(resolved, cell.key) == row_key)
     return next((cell.label or cell_name(cell.key) for cell in fitting), None)
 
 
-def _find_state(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
+def _find_state(left_out: bool, unscored: str, missing_input: str, state: str) -> tuple[str, str]:
     """Returns the state of a printed value and the reason why it cannot be reproduced; else `state` and no reason."""
     if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
     if unscored:
         return UNSCORED, unscored
-    return (WITHOUT_INPUT, lacking) if lacking else (state, "")
+    return (WITHOUT_INPUT, missing_input) if missing_input else (state, "")

@@ -28,18 +28,18 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
     profile = resolved.profile.name if resolved.profile.name != resolved.space.profile else None
     counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
-    more = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
-    return run_command(space_name(resolved.space.file), profile, narrow(resolved, cell), counted, more)
+    options = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
+    return run_command(space_name(resolved.space.file), profile, narrow(resolved, cell), counted, options)
 
 
 def run_command(
-    space: str, profile: str | None, settings: Settings, seeds: Sequence[int] | None, more: Sequence[str]
+    space: str, profile: str | None, settings: Settings, seeds: Sequence[int] | None, options: Sequence[str]
 ) -> str:
-    """Returns a `cse run` command line that ends with the words `more`."""
+    """Returns a `cse run` command line that ends with the words in `options`."""
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
     words += [word for key, value in settings.items() for word in ("--set", setting(key, value))]
     words += ["--seeds", str(len(seeds))] if seeds else []
-    return shlex.join([*words, *more])
+    return shlex.join([*words, *options])
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Explained:
         """Returns the entry of a column: its mean with its seeds."""
         values = {run.run.seed: value for run in self.runs if (value := run.values[column]) is not None}
         dev = {run.run.seed: run.dev[column] for run in self.runs}
-        kept = {seed: value for seed, value in dev.items() if value is not None}
-        return entry_of(values, self.published.get("cells", {}).get(column), dev=kept)
+        dev_scores = {seed: value for seed, value in dev.items() if value is not None}
+        return entry_of(values, self.published.get("cells", {}).get(column), dev=dev_scores)
 
 
 def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
@@ -98,12 +98,12 @@ def explain_cell(
     """Returns all that the ledger, the space and the paper hold on a cell."""
     key, spec = full_key(resolved, drop_part(cell.key)), spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
-    chosen, notes = match_on(resolved, rows, data_hash=data_hash)
-    matches = [matched.run for matched in chosen if matched.cell.id == cell.id]
+    matched_runs, notes = match_on(resolved, rows, data_hash=data_hash)
+    matches = [matched.run for matched in matched_runs if matched.cell.id == cell.id]
     metric = metric_of_runs(ledger, matches) if ledger else None
     matches = [metric.measured(run) for run in matches] if metric else matches
     runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
-    have = {seed_run.run.seed for seed_run in runs}
+    run_seeds = {seed_run.run.seed for seed_run in runs}
     return Explained(
         space=resolved.space.id,
         title=resolved.space.title,
@@ -112,14 +112,14 @@ def explain_cell(
         label=cell.label,
         argument=cell_argument(cell),
         runs=runs,
-        missing=tuple(seed for seed in seeds if seed not in have),
+        missing=tuple(seed for seed in seeds if seed not in run_seeds),
         columns=columns,
         protocols=protocols,
         published=next((row for row in spec.published if row["key"] == key), {}),
         scales=scales_of_columns(columns, runs, spec.scores) | ({metric.name: metric.scale} if metric else {}),
         paper=resolved.space.paper,
         origins=origins(runs),
-        command=command(resolved, cell, sorted(have) or list(seeds), matches),
+        command=command(resolved, cell, sorted(run_seeds) or list(seeds), matches),
         notes=notes,
     )
 
@@ -164,19 +164,21 @@ def scales_of_columns(
 
 def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list[str]:
     """Returns the columns of a cell's row that use the cell's runs."""
-    apart = {suite for suite in resolved.space.evaluate if suite not in resolved.suites_of(cell.key)}
+    unused = {suite for suite in resolved.space.evaluate if suite not in resolved.suites_of(cell.key)}
     return [
         column
         for column in spec.columns
-        if (spec.scores.get(column, column) == cell.part if cell.part else spec.scores.get(column, column) not in apart)
+        if (
+            spec.scores.get(column, column) == cell.part if cell.part else spec.scores.get(column, column) not in unused
+        )
     ]
 
 
 def narrow(resolved: ResolvedSpace, cell: Cell) -> Settings:
     """Returns settings under which the space holds one cell alone as it runs, substitutions and defaults included."""
     flat = cell.run(0).flat()
-    listed = bool(resolved.space.cells)
-    axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]
-    kept = {key: value for key, value in resolved.given().items() if key in flat}
-    apart = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
-    return {**kept, **{axis: flat[axis] for axis in (*axes, *apart)}}
+    lists_cells = bool(resolved.space.cells)
+    axes = [axis for axis in resolved.space.axis_names if axis in flat and (lists_cells or axis in cell.key)]
+    overrides = {key: value for key, value in resolved.given().items() if key in flat}
+    suite_settings = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
+    return {**overrides, **{axis: flat[axis] for axis in (*axes, *suite_settings)}}

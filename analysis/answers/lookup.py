@@ -83,8 +83,8 @@ def encoder_for(folder: Path, ledger: Ledger | None, given: str | None) -> str |
     if row is None or ledger is None or ENCODER not in row.config or "encoder" not in row.identity:
         return place
     if place is not None and not holds_encoder(place, row.identity):
-        what = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]}"
-        raise ConfigError([f"another encoder: encoder={place}, and {what}; give the folder that holds that one"])
+        origin = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]}"
+        raise ConfigError([f"another encoder: encoder={place}, and {origin}; give the folder that holds that one"])
     return place or encoder_of(row, ledger)
 
 
@@ -93,18 +93,19 @@ def encoder_of(row: RunRow, ledger: Ledger) -> str | None:
 
     Raises ConfigError where the run's path is gone or holds something else, and no sweep names another.
     """
-    old = str(row.config.get(ENCODER, ""))
-    if not Path(old).is_absolute() or "encoder" not in row.identity or holds_encoder(old, row.identity):
+    recorded = str(row.config.get(ENCODER, ""))
+    if not Path(recorded).is_absolute() or "encoder" not in row.identity or holds_encoder(recorded, row.identity):
         return None
     spaces = spaces_of_run(row.signature, ledger)
     names = dict.fromkeys(str(each.get(ENCODER)) for space in spaces for each in setups(space))
-    now = next((name for name in names if name != old and holds_encoder(name, row.identity)), None)
-    if now is None:
-        held = "holds another" if Path(old).exists() else "is gone"
-        what = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]} at {old}, which {held}"
-        how = "cse run SPACE with its path of today (0 run), or give --encoder to cse eval, embed or export"
-        raise ConfigError([f"moved encoder: {what}; {how}"])
-    return now
+    current = next((name for name in names if name != recorded and holds_encoder(name, row.identity)), None)
+    if current is None:
+        status = "holds another" if Path(recorded).exists() else "is gone"
+        digest = str(row.identity["encoder"])[:8]
+        origin = f"run={row.signature} began with encoder {digest} at {recorded}, which {status}"
+        advice = "cse run SPACE with its path of today (0 run), or give --encoder to cse eval, embed or export"
+        raise ConfigError([f"moved encoder: {origin}; {advice}"])
+    return current
 
 
 def spaces_of_run(signature: str, ledger: Ledger) -> list[ResolvedSpace]:
@@ -128,9 +129,9 @@ def find_run(name: str, ledger: Ledger) -> RunRow | None:
     return rows[0] if rows else None
 
 
-def best_of(done: Iterable[RunRow]) -> RunRow | None:
+def best_of(runs: Iterable[RunRow]) -> RunRow | None:
     """Returns the run with the highest dev score; None if no run has a score."""
-    return max((run for run in done if run.best is not None), key=lambda run: run.best or 0.0, default=None)
+    return max((run for run in runs if run.best is not None), key=lambda run: run.best or 0.0, default=None)
 
 
 def space_or_sweep(
@@ -138,8 +139,8 @@ def space_or_sweep(
 ) -> ResolvedSpace:
     """Returns the space of a sweep as it was run, or else of an ID or file; `profile` and `settings` override it."""
     if find_foreign_sweep(name, ledger) is not None:
-        how = "cse table, report, best, explain, compare and gate take it"
-        raise ConfigError([f"no space: sweep={name} came from another tool; {how}"])
+        advice = "cse table, report, best, explain, compare and gate take it"
+        raise ConfigError([f"no space: sweep={name} came from another tool; {advice}"])
     sweep = sweep_of(name, ledger)
     if sweep is not None and sweep.spec.file:
         return _resolve_as_run(sweep, profile, settings)
@@ -183,27 +184,31 @@ def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
 
 def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
     """Raises ConfigError where a ledger, perhaps a stranger's, names plug-ins whose code no user here has named."""
-    if isinstance(sources, list) and (others := registry.find_unused(map(str, sources), file.parent)):
-        line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(others)}"
+    if isinstance(sources, list) and (foreign_plugins := registry.find_unused(map(str, sources), file.parent)):
+        line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(foreign_plugins)}"
         raise ConfigError([f"{line}; give the file in place of the sweep, or --plugins"])
 
 
 def _resolve_as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
-    given = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
-    chosen: Profile | str | None = profile or sweep.spec.profile
+    overrides = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
+    resolved_profile: Profile | str | None = profile or sweep.spec.profile
     if not profile and (written := sweep.spec.profile_yaml) is not None:
-        chosen = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"))
-    made = resolve(_space_of(sweep), chosen, given, absolute=True)
-    held = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
-    return replace(made, held=held)
+        resolved_profile = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"))
+    resolved = resolve(_space_of(sweep), resolved_profile, overrides, absolute=True)
+    input_hashes = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
+    return replace(resolved, held=input_hashes)
 
 
 def _space_of(sweep: SweepRow) -> Space:
     """Returns the space as recorded with the sweep; for an older sweep without a record, as its file is now."""
     file, written = Path(str(sweep.spec.file)), sweep.spec.yaml
-    ours = catalog().get(str(sweep.spec.space))
-    if ours is not None and ours.name == file.name and (not file.is_file() or filecmp.cmp(file, ours, shallow=False)):
-        return load_space(ours)  # another checkout's, and it ships with us too
+    shipped = catalog().get(str(sweep.spec.space))
+    if (
+        shipped is not None
+        and shipped.name == file.name
+        and (not file.is_file() or filecmp.cmp(file, shipped, shallow=False))
+    ):
+        return load_space(shipped)  # another checkout's, and it ships with us too
     if written is None and not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     _require_trusted((written or read_yaml(file)).get("plugins"), file, sweep)

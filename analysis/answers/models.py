@@ -116,8 +116,10 @@ def model_of(
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
         folders = tuple(dict.fromkeys(folder for model in models for folder in model.folders))
         if folders and (runs or len(folders) < len(models)):
-            what = "folders beside runs" if runs else "a folder stands twice"
-            raise ConfigError([f"no seeds of one training: model={name}: {what}; name each folder once, or runs alone"])
+            fault = "folders beside runs" if runs else "a folder stands twice"
+            raise ConfigError(
+                [f"no seeds of one training: model={name}: {fault}; name each folder once, or runs alone"]
+            )
         model = Model(name, name, runs, folders, [note for model in models for note in model.notes])
     else:
         model = _single(name, ledger, profile, settings, data_hash, find_folder)
@@ -141,15 +143,15 @@ def _single(
     row = find_run(name, ledger) if ledger else None
     if row is not None:
         return _read_run(name, row)
-    named = _space_and_cell(name, ledger)
-    if named is None and (place := find_folder(name)) is not None:
+    space_and_cell = _space_and_cell(name, ledger)
+    if space_and_cell is None and (place := find_folder(name)) is not None:
         return Model(name, name, folders=(place,))
-    if named is None:
+    if space_and_cell is None:
         valid = [*catalog(), *(sweep.id for sweep in ledger.sweeps())] if ledger else list(catalog())
-        how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), a model's folder or its name on the hub"
-        how += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
-        raise ConfigError([f"unknown model: model={name}; {how}; {nearest(name.partition(':')[0], valid)}"])
-    space, cell = named
+        advice = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), a model's folder or its name on the hub"
+        advice += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
+        raise ConfigError([f"unknown model: model={name}; {advice}; {nearest(name.partition(':')[0], valid)}"])
+    space, cell = space_and_cell
     if (foreign := find_foreign_sweep(space, ledger)) is not None and ledger is not None:
         return _read_imported(name, foreign, cell, ledger)
     return _read_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
@@ -192,25 +194,27 @@ def _read_cell(
     cell = choose(resolved, words, candidates(resolved, rows), before=f"{name.removesuffix(':' + cell_words)}:")
     matches, notes = match_on(resolved, rows, data_hash=data_hash)
     runs = [matched.run for matched in matches if matched.cell.id == cell.id]
-    done = sorted((run for run in runs if run.state == RunState.DONE), key=lambda run: run.seed)
-    if not done:
+    finished = sorted((run for run in runs if run.state == RunState.DONE), key=lambda run: run.seed)
+    if not finished:
         aside = f" ({'; '.join(notes)})" if notes else ""
         raise ConfigError([f"nothing finished: model={name} has no done run{aside}; cse run trains some, cse ls lists"])
-    lacking = [f"{name}: {len(runs) - len(done)} of {len(runs)} runs are not done"] if len(runs) > len(done) else []
+    unfinished = (
+        [f"{name}: {len(runs) - len(finished)} of {len(runs)} runs are not done"] if len(runs) > len(finished) else []
+    )
     label = f"{sweep_name(resolved)}:{cell_words}" if cell_words else sweep_name(resolved)
-    remarks = [*lacking, *(f"{name}: {note}" for note in notes)]
-    return Model(name, label, tuple(done), notes=remarks, axes=resolved.space.axis_names)
+    remarks = [*unfinished, *(f"{name}: {note}" for note in notes)]
+    return Model(name, label, tuple(finished), notes=remarks, axes=resolved.space.axis_names)
 
 
 def _require_one_model(model: Model) -> None:
     """Raises ConfigError for runs that differ in more than their seeds, and for two runs of one seed."""
-    differing = differing_settings(model.runs)
-    if differing:
-        line = f"several models: model={model.name} has runs that differ in {', '.join(differing)}"
+    setting_names = differing_settings(model.runs)
+    if setting_names:
+        line = f"several models: model={model.name} has runs that differ in {', '.join(setting_names)}"
         raise ConfigError([f"{line}; give runs of one cell, which differ in their seeds alone"])
-    twice = sorted({seed for seed in model.seeds if model.seeds.count(seed) > 1})
-    if twice:
-        line = f"one seed twice: model={model.name} has several runs of seed {', '.join(map(str, twice))}"
+    repeated_seeds = sorted({seed for seed in model.seeds if model.seeds.count(seed) > 1})
+    if repeated_seeds:
+        line = f"one seed twice: model={model.name} has several runs of seed {', '.join(map(str, repeated_seeds))}"
         raise ConfigError([f"{line}; give one run of each"])
 
 
@@ -227,10 +231,10 @@ def differing_settings(runs: Sequence[RunRow]) -> list[str]:
 def require_two(left: Model, right: Model) -> None:
     """Raises ConfigError where both names mean the same model, or share a run."""
     shared = {run.signature for run in left.runs} & {run.signature for run in right.runs}
-    both = [str(folder) for folder in left.folders if folder in right.folders]
-    if shared or both:
-        what = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {both[0]}"
-        raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
+    shared_folders = [str(folder) for folder in left.folders if folder in right.folders]
+    if shared or shared_folders:
+        fault = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {shared_folders[0]}"
+        raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {fault}; name two different ones"])
 
 
 def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
@@ -245,12 +249,12 @@ def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
         ({"side": name}, complete({"method": model.runs[0].method, **model.runs[0].config}))
         for name, model in (("A", left), ("B", right))
     ]
-    unlike = differing(sides, {*left.axes, *right.axes, *SEED_SETTINGS})
+    setting_differences = differing(sides, {*left.axes, *right.axes, *SEED_SETTINGS})
     if left.axes or right.axes:
-        return unlike
-    names = [setting.name for setting in unlike]
-    asked = "method" if "method" in names else names[0] if len(names) == 1 else ""
-    return [setting for setting in unlike if setting.name != asked]
+        return setting_differences
+    names = [setting.name for setting in setting_differences]
+    compared_setting = "method" if "method" in names else names[0] if len(names) == 1 else ""
+    return [setting for setting in setting_differences if setting.name != compared_setting]
 
 
 def differences(left: Model, right: Model) -> Iterator[str]:
@@ -264,8 +268,8 @@ def differences(left: Model, right: Model) -> Iterator[str]:
             yield f"trained on or by other {name}: A {a}, B {b}"
     settings = [effective({"method": run.method, **run.config}) for run in (first, second)]
     keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key not in SEED_SETTINGS]
-    unlike = [
+    changes = [
         f"{k} A {settings[0].get(k)}, B {settings[1].get(k)}" for k in keys if settings[0].get(k) != settings[1].get(k)
     ]
-    if unlike:
-        yield f"settings: {some(unlike, SETTINGS_SHOWN, '; ')}"
+    if changes:
+        yield f"settings: {some(changes, SETTINGS_SHOWN, '; ')}"

@@ -82,19 +82,19 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
     TableError where one `train.precision` came to several.
     """
     finished_runs = [run for run in ledger.runs(sweep=sweep, states=[RunState.DONE]) if run.best is not None]
-    done = {run.signature: run for run in add_versions(finished_runs)}
-    require_one_way(find_computed(ledger, done.values()), sweep)
-    links = [link for link in ledger.cells(sweep) if link.signature in done]
-    apart = tell_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
+    finished = {run.signature: run for run in add_versions(finished_runs)}
+    require_one_way(find_computed(ledger, finished.values()), sweep)
+    links = [link for link in ledger.cells(sweep) if link.signature in finished]
+    labels = tell_apart((link.signature, link.cell, link.seed, finished[link.signature].identity) for link in links)
     by_cell: dict[str, tuple[Settings, dict[str, RunRow]]] = {}
     for link in links:
-        row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
-        by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
+        row = json.dumps([link.cell, labels.get(link.signature, {})], sort_keys=True)
+        by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = finished[link.signature]
     spec = ledger.sweep_spec(sweep)
-    shown = _drop_constant([cell for cell, _ in by_cell.values()], spec.imported is not None)
-    entries = zip(shown, by_cell.values(), strict=True)
-    rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
-    if spec.asked is not None and len(rows) >= LEAST_CELLS and not apart and len(links) <= MOST_CELLS:
+    cells = _drop_constant([cell for cell, _ in by_cell.values()], spec.imported is not None)
+    entries = zip(cells, by_cell.values(), strict=True)
+    rows = [CellRuns(cell, tuple(runs.values()), labels.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
+    if spec.asked is not None and len(rows) >= LEAST_CELLS and not labels and len(links) <= MOST_CELLS:
         rows = _bound(rows, _read_stopped(ledger, sweep))
     return sorted(rows, key=lambda row: -row.rank)
 
@@ -109,8 +109,8 @@ def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
 
 def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
     """Returns the rows with the lower bound of each cell's expected score; all runs of a cell have the same bound."""
-    seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
-    bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
+    observations = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
+    bounds = surface.lower_bounds(*zip(*observations, strict=True)).tolist()
     firsts = itertools.accumulate((len(row.scores) for row in rows[:-1]), initial=0)
     return [replace(row, lower_bound=bounds[first]) for row, first in zip(rows, firsts, strict=True)]
 
@@ -160,7 +160,7 @@ class HeldOutScores:
 
     def lines(self) -> list[str]:
         """Returns the scores as lines for people."""
-        how = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
-        none = "no score, its cosines are all equal"
-        values = (f"  {name} {none if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())
-        return [f"test ({how}; look {self.look})", *values]
+        source = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
+        empty = "no score, its cosines are all equal"
+        values = (f"  {name} {empty if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())
+        return [f"test ({source}; look {self.look})", *values]

@@ -14,7 +14,7 @@ from analysis.bundles.header import Header, read_header
 from analysis.ledger import schema
 from analysis.ledger.exchange.columns import Record, place, problem
 
-MOST_UNPACKED = 10**9
+LARGEST_UNPACKED = 10**9
 """Largest size in bytes of an unpacked bundle: some ten thousand runs with their pairs."""
 LONGEST_RECORD = 64 * 10**6
 """Largest size of one line in bytes."""
@@ -24,7 +24,7 @@ SMALL_BUNDLE, RATIO = 16 * 10**6, 200
 """Bytes to which every file may unpack, and the ratio of unpacked to packed size allowed beyond; 10 to 30 is usual."""
 DEEPEST = 40
 """Largest nesting of lists and objects: this project's records have 6, and Python's recursion is limited."""
-AGAIN = "fetch it again, or have it made again"
+REFETCH_ADVICE = "fetch it again, or have it made again"
 
 
 class Bundle:
@@ -36,17 +36,19 @@ class Bundle:
 
     def records(self) -> Iterator[Record]:
         """Yields each record in order. Raises BundleError, with the line, for a record that a ledger cannot take."""
-        before: tuple[Any, ...] = ()
+        previous_key: tuple[Any, ...] = ()
         for number, line in enumerate(self._read(LONGEST_RECORD + 1, lines=True), start=1):
             if number == 1:
                 continue
             record = self._parse(number, line)
-            if what := problem(record):
-                raise BundleError(f"wrong record: file={self.path} line={number} {what}; {AGAIN}")
-            after = place(record)
-            if before >= after:
-                raise BundleError(f"wrong record: file={self.path} line={number} does not ascend by its key; {AGAIN}")
-            before = after
+            if fault := problem(record):
+                raise BundleError(f"wrong record: file={self.path} line={number} {fault}; {REFETCH_ADVICE}")
+            key = place(record)
+            if previous_key >= key:
+                raise BundleError(
+                    f"wrong record: file={self.path} line={number} does not ascend by its key; {REFETCH_ADVICE}"
+                )
+            previous_key = key
             yield record
 
     def _check(self) -> Header:
@@ -67,32 +69,34 @@ class Bundle:
         if digest.hexdigest() != header.sha256:
             raise BundleError(
                 f"damaged bundle: file={self.path} sha256={digest.hexdigest()[:12]}…, "
-                f"its header says {header.sha256[:12]}…; {AGAIN}"
+                f"its header says {header.sha256[:12]}…; {REFETCH_ADVICE}"
             )
-        said = sum(header.counts.values())
-        if count != said:
-            raise BundleError(f"damaged bundle: file={self.path} records={count}, its header says {said}; {AGAIN}")
+        expected_count = sum(header.counts.values())
+        if count != expected_count:
+            raise BundleError(
+                f"damaged bundle: file={self.path} records={count}, its header says {expected_count}; {REFETCH_ADVICE}"
+            )
         return header
 
     def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
         """Yields the first line, then lines or blocks of a size. Raises BundleError for too many unpacked bytes."""
-        left = most = min(MOST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
+        remaining = limit = min(LARGEST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
         try:
             with gzip.open(self.path, "rb") as file:
                 part = file.readline(LONGEST_RECORD + 1)
                 while part:
-                    left -= len(part)
-                    if len(part) > LONGEST_RECORD or left < 0:
+                    remaining -= len(part)
+                    if len(part) > LONGEST_RECORD or remaining < 0:
                         raise BundleError(
-                            f"bundle too large: file={self.path} unpacks to more than {most:,} bytes, or a line of it "
+                            f"bundle too large: file={self.path} unpacks to more than {limit:,} bytes, or a line of it "
                             f"to more than {LONGEST_RECORD:,}; bundle fewer sweeps"
                         )
                     yield part
                     part = file.readline(size) if lines else file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            if left == most and isinstance(error, gzip.BadGzipFile):
+            if remaining == limit and isinstance(error, gzip.BadGzipFile):
                 raise BundleError(f"no bundle: file={self.path} is no gzip file; cse bundle writes one") from error
-            raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {AGAIN}") from error
+            raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {REFETCH_ADVICE}") from error
 
     def _parse(self, number: int, line: bytes) -> Any:
         try:
@@ -102,8 +106,8 @@ class Bundle:
             if b"\\u" in line:  # an escape may stand for half a character, which no database takes
                 schema.dumps(record).encode()
         except (ValueError, RecursionError) as error:
-            what = str(error) if isinstance(error, _Wrong) else "is no JSON"
-            raise BundleError(f"wrong record: file={self.path} line={number} {what}; {AGAIN}") from error
+            fault = str(error) if isinstance(error, _Wrong) else "is no JSON"
+            raise BundleError(f"wrong record: file={self.path} line={number} {fault}; {REFETCH_ADVICE}") from error
         return record
 
 

@@ -122,8 +122,8 @@ def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) ->
     table = schema.untrained_scores
     for score in scores:
         values = score.row()
-        same = (column == values[column.name] for column in table.primary_key)
-        connection.execute(delete(table).where(*same))
+        conditions = (column == values[column.name] for column in table.primary_key)
+        connection.execute(delete(table).where(*conditions))
         connection.execute(insert(table).values(**values, at=schema.now()))
 
 

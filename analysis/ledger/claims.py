@@ -27,19 +27,20 @@ from cse_train.results import Point
 
 _NOTE = insert(schema.history).values(at=schema.now())
 _ORIGIN = insert(schema.provenance).values(at=schema.now())
-_OF = {"of_signature": "signature", "of_attempt": "attempt", "of_owner": "owner"}
+_CLAIM_COLUMNS = {"of_signature": "signature", "of_attempt": "attempt", "of_owner": "owner"}
 _IS_HELD = and_(
-    *(schema.runs.c[column] == bindparam(name) for name, column in _OF.items()), schema.runs.c.state.in_(HELD)
+    *(schema.runs.c[column] == bindparam(name) for name, column in _CLAIM_COLUMNS.items()),
+    schema.runs.c.state.in_(HELD),
 )
 _COST = update(schema.provenance).where(
-    *(schema.provenance.c[_OF[name]] == bindparam(name) for name in ("of_signature", "of_attempt"))
+    *(schema.provenance.c[_CLAIM_COLUMNS[name]] == bindparam(name) for name in ("of_signature", "of_attempt"))
 )
 
 
 def fresh(insert: Any, lease_end: ColumnElement[float]) -> Any:
     """Returns the statement that claims a run which the ledger does not know yet; a known run yields no row."""
-    now = {"lease_until": lease_end, "created": schema.now(), "updated": schema.now()}
-    statement = insert(schema.runs).values(state=RunState.CLAIMED, attempt=1, **now)
+    times = {"lease_until": lease_end, "created": schema.now(), "updated": schema.now()}
+    statement = insert(schema.runs).values(state=RunState.CLAIMED, attempt=1, **times)
     return statement.on_conflict_do_nothing().returning(schema.runs.c.signature)
 
 
@@ -76,20 +77,20 @@ def holder(connection: Connection, signature: str) -> str:
 
 def note_cost(connection: Connection, claim: Claim, examples: int | None, seconds: float | None) -> None:
     """Stores the examples and seconds that an attempt has spent."""
-    about = {name: value for name, value in _named(claim).items() if name != "of_owner"}
-    connection.execute(_COST, {**about, "examples": examples, "seconds": seconds})
+    key = {name: value for name, value in _named(claim).items() if name != "of_owner"}
+    connection.execute(_COST, {**key, "examples": examples, "seconds": seconds})
 
 
 def note_details(connection: Connection, claim: Claim, details: Mapping[str, object]) -> None:
     """Adds details that only showed during training to an attempt's provenance."""
     table = schema.provenance
-    of = and_(table.c.signature == claim.signature, table.c.attempt == claim.attempt)
-    begun = connection.execute(select(table.c.details).where(of)).scalar_one_or_none()
-    connection.execute(update(table).where(of).values(details={**(begun or {}), **details}))
+    condition = and_(table.c.signature == claim.signature, table.c.attempt == claim.attempt)
+    stored = connection.execute(select(table.c.details).where(condition)).scalar_one_or_none()
+    connection.execute(update(table).where(condition).values(details={**(stored or {}), **details}))
 
 
 def _named(claim: Claim) -> dict[str, object]:
-    return {name: getattr(claim, column) for name, column in _OF.items()}
+    return {name: getattr(claim, column) for name, column in _CLAIM_COLUMNS.items()}
 
 
 def take_over(
@@ -131,27 +132,27 @@ def take_over(
 def begin(connection: Connection, claim: Claim, provenance: Mapping[str, object]) -> None:
     """Logs a new claim, and stores the provenance with which the attempt is going to be trained."""
     note(connection, claim, RunState.CLAIMED)
-    about = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
-    connection.execute(_ORIGIN, about)
+    row = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
+    connection.execute(_ORIGIN, row)
 
 
-def release(connection: Connection, who: Claim | str, reason: str = "released") -> int:
+def release(connection: Connection, claimant: Claim | str, reason: str = "released") -> int:
     """Releases one claim, or all runs that an owner still holds, so that the next driver need not wait for the lease.
 
     A run that started becomes lost; one that did not returns to the state in which its last attempt ended. Returns the
     number of released runs.
     """
     runs = schema.runs
-    target = is_held_by(who) if isinstance(who, str) else is_held(who)
+    target = is_held_by(claimant) if isinstance(claimant, str) else is_held(claimant)
     untouched = and_(runs.c.state == RunState.CLAIMED, runs.c.previous_state.is_not(None))
     state = case((untouched, runs.c.previous_state), else_=literal(RunState.LOST.value))
-    given = connection.execute(
+    released = connection.execute(
         select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state")).where(target).with_for_update()
     ).all()
     connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
-    for row in given:
+    for row in released:
         note(connection, Claim(row.signature, row.attempt, row.owner), row.state, reason=reason)
-    return len(given)
+    return len(released)
 
 
 def is_held_by(owner: str) -> ColumnElement[bool]:
@@ -190,6 +191,6 @@ def note(
     reason: str | None = None,
 ) -> None:
     """Appends a transition of an attempt to the history of its run."""
-    of = {"signature": claim.signature, "attempt": claim.attempt, "owner": claim.owner}
-    kept = places.shorten_path(folder, claim.signature)
-    connection.execute(_NOTE, {**of, "state": state, "reason": reason, "folder": kept})
+    key = {"signature": claim.signature, "attempt": claim.attempt, "owner": claim.owner}
+    stored_folder = places.shorten_path(folder, claim.signature)
+    connection.execute(_NOTE, {**key, "state": state, "reason": reason, "folder": stored_folder})

@@ -28,7 +28,7 @@ clusters = Table(
 
 DRIVER_KEY = "driver:"
 """Prefix of the keys of drivers in `cse_meta`."""
-SILENT_S = 30.0
+SILENCE_SECONDS = 30.0
 """Seconds without a heartbeat after which a driver counts as gone."""
 
 
@@ -133,12 +133,12 @@ def _read_drivers(connection: Connection, now: float) -> tuple[list[Driver], lis
     rows = select(schema.meta.c.key, schema.meta.c.value).where(schema.meta.c.key.startswith(DRIVER_KEY))
     for key, text in connection.execute(rows.order_by(schema.meta.c.key)):
         try:
-            said = json.loads(text)
-            silent_s = now - said.pop("at")
-            driver = Driver(**{**said, "sweeps": tuple(said["sweeps"])})
+            fields = json.loads(text)
+            silence_seconds = now - fields.pop("at")
+            driver = Driver(**{**fields, "sweeps": tuple(fields["sweeps"])})
         except (ValueError, TypeError, KeyError, AttributeError):  # spoilt; who lives writes it again
-            silent_s = math.inf
-        if abs(silent_s) > SILENT_S:
+            silence_seconds = math.inf
+        if abs(silence_seconds) > SILENCE_SECONDS:
             gone.append(key)
         else:
             living.append(driver)

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, SQ
 
 from analysis.ledger import migrations, schema
 from analysis.ledger.errors import LedgerError, ledger_error, mask_password
-from analysis.ledger.places import GIVEN, network_file_system
+from analysis.ledger.places import NAMED_STORAGE_OPTION, network_file_system
 
 MALFORMED = "malformed JSON"
 """Part of SQLite's error message for JSON that it cannot parse."""
@@ -33,16 +33,16 @@ def parse_url(url: str | Path) -> URL:
     try:
         parsed = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise LedgerError(f"ledger url: value={mask_password(text)!r} cannot be read; {_KNOWN}") from error
+        raise LedgerError(f"ledger url: value={mask_password(text)!r} cannot be read; {_URL_FORMS}") from error
     dialect = parsed.get_backend_name()
     if dialect not in ("sqlite", "postgresql"):
-        raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_KNOWN}")
+        raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_URL_FORMS}")
     if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise LedgerError(f"ledger url: value={mask_password(text)!r} names no file; {_KNOWN}")
+        raise LedgerError(f"ledger url: value={mask_password(text)!r} names no file; {_URL_FORMS}")
     return parsed.set(drivername="postgresql+psycopg") if dialect == "postgresql" else parsed
 
 
-_KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+_URL_FORMS = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 
 def connect(url: str | Path, *, create: bool = True, storage: Path | None = None) -> Engine:
@@ -54,7 +54,7 @@ def connect(url: str | Path, *, create: bool = True, storage: Path | None = None
     if parsed.get_backend_name() == "sqlite":
         _prepare_file(Path(str(parsed.database)), create)
     engine = _engine(parsed, create)
-    engine = engine.execution_options(**{GIVEN: storage})
+    engine = engine.execution_options(**{NAMED_STORAGE_OPTION: storage})
     try:
         _check_schema(engine, create)
     except BaseException:
@@ -79,18 +79,18 @@ def _prepare_file(path: Path, create: bool) -> None:
             f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
         ) from error
     if create and path.is_file():
-        _require_ours(path.resolve())
+        _require_ledger_file(path.resolve())
 
 
-def _require_ours(file: Path) -> None:
+def _require_ledger_file(file: Path) -> None:
     """Raises LedgerError for a SQLite file that holds only tables of another program; an unreadable file fails on
     first use."""
     tables: list[str] = []
     with contextlib.suppress(sqlite3.Error), contextlib.closing(_open_read_only(file)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     if tables and not any(name in schema.metadata.tables for name in tables):
-        what = f"path={file} is another program's database, with table {tables[0]}"
-        raise LedgerError(f"ledger file: {what}; name another --ledger")
+        description = f"path={file} is another program's database, with table {tables[0]}"
+        raise LedgerError(f"ledger file: {description}; name another --ledger")
 
 
 def file_identity(engine: Engine) -> tuple[int, int] | None:
@@ -107,10 +107,10 @@ def file_identity(engine: Engine) -> tuple[int, int] | None:
 def _engine(url: URL, create: bool) -> Engine:
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database)).resolve()
-        reads = not create and not all(os.access(path, os.W_OK) for path in (file, file.parent))
-        given = {"creator": functools.partial(_open_read_only, file)} if reads else {}
-        engine = create_engine(url, json_serializer=schema.dumps, **given)
-        _configure_sqlite(engine, writes=not reads)
+        read_only = not create and not all(os.access(path, os.W_OK) for path in (file, file.parent))
+        options = {"creator": functools.partial(_open_read_only, file)} if read_only else {}
+        engine = create_engine(url, json_serializer=schema.dumps, **options)
+        _configure_sqlite(engine, writes=not read_only)
         return engine
     try:
         return _server(url).execution_options()
@@ -123,22 +123,22 @@ def _engine(url: URL, create: bool) -> Engine:
 def _open_read_only(file: Path) -> sqlite3.Connection:
     """Opens a SQLite file that may not be written. `immutable=1` keeps SQLite from creating a write-ahead log where no
     writer has one."""
-    how = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
-    return sqlite3.connect(f"{file.as_uri()}?{how}", uri=True, check_same_thread=False)
+    mode = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, check_same_thread=False)
 
 
 @functools.cache
 def _server(url: URL) -> Engine:
     """Returns the process's one engine for a server: all its ledgers share one connection and two for peaks."""
-    pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_S}
+    pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_WAIT_SECONDS}
     engine = create_engine(url, json_serializer=schema.dumps, connect_args=_TIMEOUTS, **pool)
     event.listen(engine, "connect", _limit_waits)
     event.listen(engine, "checkin", _note_use)
-    event.listen(engine, "checkout", functools.partial(_ask_if_there, engine))
+    event.listen(engine, "checkout", functools.partial(_ping_if_unused, engine))
     return engine
 
 
-UNASKED_S = 5.0
+PING_AFTER_SECONDS = 5.0
 """Seconds after its last use for which a connection counts as alive: a ping is a transaction too, five per run."""
 
 
@@ -146,8 +146,8 @@ def _note_use(connection: Any, record: Any) -> None:
     record.info["used"] = time.monotonic()
 
 
-def _ask_if_there(engine: Engine, connection: Any, record: Any, proxy: Any) -> None:
-    if time.monotonic() - record.info.get("used", -math.inf) < UNASKED_S:
+def _ping_if_unused(engine: Engine, connection: Any, record: Any, proxy: Any) -> None:
+    if time.monotonic() - record.info.get("used", -math.inf) < PING_AFTER_SECONDS:
         return
     try:
         engine.dialect.do_ping(connection)
@@ -155,15 +155,15 @@ def _ask_if_there(engine: Engine, connection: Any, record: Any, proxy: Any) -> N
         raise DisconnectionError from error  # the pool takes another connection
 
 
-POOL_IDLE_S, LOCK_S = 20, 30
+TRANSACTION_IDLE_SECONDS, LOCK_WAIT_SECONDS = 20, 30
 """Seconds after which the server ends a transaction of a silent driver (stopped, or its host is gone), and seconds
 after which a driver that waits for a lock tries again."""
 
 
 def _limit_waits(connection: Any, record: Any) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SET idle_in_transaction_session_timeout = '{POOL_IDLE_S}s'")
-        cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{TRANSACTION_IDLE_SECONDS}s'")
+        cursor.execute(f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'")
     connection.commit()
 
 
@@ -218,9 +218,9 @@ def _name_broken_json(engine: Engine, error: Exception) -> Exception:
                 keys = list(table.primary_key)
                 for *key, text in connection.execute(select(*keys, type_coerce(column, Text))):
                     if text is not None and not _is_json(text):
-                        named = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
+                        key_text = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
                         return LedgerError(
-                            f"ledger row: {table.name} {named} has broken JSON in {column.name} ({reason}); "
+                            f"ledger row: {table.name} {key_text} has broken JSON in {column.name} ({reason}); "
                             "cse doctor --repair --yes takes it out"
                         )
     return error
@@ -240,7 +240,7 @@ def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]
 
     A ledger of an older version is read as it is, and migrated before the first transaction that writes.
     """
-    if writes and engine.get_execution_options().get(OLDER):
+    if writes and engine.get_execution_options().get(MIGRATION_PENDING):
         _migrate(engine)
     with _transaction(engine, writes) as connection:
         yield connection
@@ -265,28 +265,28 @@ def _check_schema(engine: Engine, create: bool) -> None:
     version = _version(engine)
     if version is None and create:
         version = _create_or_join(engine)
-    where = mask_password(engine.url)
+    address = mask_password(engine.url)
     if version is None:
-        raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
+        raise LedgerError(f"ledger schema: url={address} holds no ledger; run a sweep first or name another --ledger")
     if not migrations.readable(version):
         raise LedgerError(
-            f"ledger schema: version={version} at {where}, this cse-search reads up to {migrations.newest()}; "
+            f"ledger schema: version={version} at {address}, this cse-search reads up to {migrations.newest()}; "
             "upgrade cse-search or use another --ledger"
         )
     if version != str(migrations.newest()):
-        engine.update_execution_options(**{OLDER: True})
+        engine.update_execution_options(**{MIGRATION_PENDING: True})
         if create:
             _migrate(engine)
 
 
-OLDER = "cse_older"
+MIGRATION_PENDING = "cse_older"
 """Execution option of an engine whose ledger has an older schema: the next transaction that writes migrates it."""
 
 
 def _migrate(engine: Engine) -> None:
     with _transaction(engine, writes=True) as connection:
         migrations.migrate(connection)
-    engine.update_execution_options(**{OLDER: False})
+    engine.update_execution_options(**{MIGRATION_PENDING: False})
 
 
 def _create_or_join(engine: Engine) -> str | None:

@@ -19,15 +19,15 @@ def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerErro
     """Returns the one-line error for an error of the database, with its password hidden."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-    where = mask_password(url)
+    address = mask_password(url)
     for mark, line in _MARKS.items():
         if mark in text:
             kind = LedgerAway if line in (_BUSY, _CUT) else LedgerError
-            return kind(line.format(url=where, text=text))
+            return kind(line.format(url=address, text=text))
     if isinstance(error, OperationalError | InterfaceError):
-        return LedgerAway(f"ledger unreachable: url={where} ({text}); check the address and that the server runs")
+        return LedgerAway(f"ledger unreachable: url={address} ({text}); check the address and that the server runs")
     return LedgerError(
-        f"ledger database: url={where} refused the request ({text}); check your rights there or use another --ledger"
+        f"ledger database: url={address} refused the request ({text}); check your rights there or use another --ledger"
     )
 
 

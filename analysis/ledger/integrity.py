@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import JSON, Column, Engine, Float, Integer, String, Table
 
 from analysis.ledger import schema
-from analysis.ledger.database import OLDER, transaction
+from analysis.ledger.database import MIGRATION_PENDING, transaction
 from analysis.ledger.errors import LedgerError, mask_password
 from analysis.run_state import RunState
 from cse_train.results import Json
@@ -42,7 +42,7 @@ def require_sound(engine: Engine) -> None:
     """Raises LedgerError unless a SQLite file is writable and all its pages can be read; a server checks itself."""
     if engine.dialect.name != "sqlite":
         return
-    with transaction(engine.execution_options(**{OLDER: False}), writes=True):  # as it is, not migrated
+    with transaction(engine.execution_options(**{MIGRATION_PENDING: False}), writes=True):  # as it is, not migrated
         pass
     with transaction(engine) as connection:
         answer = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
@@ -86,14 +86,20 @@ def all_intact(table: Table, columns: Mapping[str, Sequence[Any]]) -> None:
 def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
     """True only if `intact` would accept all values of a column; False also where `intact` must decide."""
     kinds = {kind for kind in map(type, values) if kind is not type(None)}
-    given: Any = [value for value in values if value is not None]
+    present: Any = [value for value in values if value is not None]
     if isinstance(column.type, JSON):
-        objects = {id(value): value for value in given}.values()
-        return kinds <= {dict} and not any(isinstance(held, dict) for value in objects for held in value.values())
+        objects = {id(value): value for value in present}.values()
+        return kinds <= {dict} and not any(isinstance(item, dict) for value in objects for item in value.values())
     if isinstance(column.type, String):
-        return kinds <= {str} and "\0" not in "".join(given) and (column.name != "state" or {*given} <= STATE_OF.keys())
-    finite = kinds <= ({int} if isinstance(column.type, Integer) else {*NUMBERS}) and all(map(math.isfinite, given))
-    return finite and (column.name not in TIME_COLUMNS or not given or (min(given) >= 0 and max(given) <= YEAR_3000))
+        return (
+            kinds <= {str}
+            and "\0" not in "".join(present)
+            and (column.name != "state" or {*present} <= STATE_OF.keys())
+        )
+    finite = kinds <= ({int} if isinstance(column.type, Integer) else {*NUMBERS}) and all(map(math.isfinite, present))
+    return finite and (
+        column.name not in TIME_COLUMNS or not present or (min(present) >= 0 and max(present) <= YEAR_3000)
+    )
 
 
 def intact_point(row: Json) -> None:
@@ -145,14 +151,14 @@ def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], objec
 
 def read_row(table: Table, row: Json, check: Callable[[Json], object]) -> Json:
     """Returns a row with its JSON columns parsed from text. Raises LedgerError for broken JSON or a failed check."""
-    read = dict(row)
+    parsed = dict(row)
     for name in (name for name in row if isinstance(table.c[name].type, JSON)):
         try:
-            read[name] = None if row[name] is None else json.loads(row[name])
+            parsed[name] = None if row[name] is None else json.loads(row[name])
         except (ValueError, TypeError, RecursionError) as error:
             raise report_edited(table, row, f"has broken JSON in {name}") from error
-    check(read)
-    return read
+    check(parsed)
+    return parsed
 
 
 @cache
@@ -167,7 +173,7 @@ def shorten_value(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-MEND = "cse doctor --repair --yes takes it out"
+REPAIR_ADVICE = "cse doctor --repair --yes takes it out"
 """Advice in messages about a row that cannot be read."""
 
 
@@ -182,7 +188,7 @@ def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], .
     return tuple((column, types, words) for column, (types, words) in kinds)
 
 
-def report_edited(table: Table, row: Json, what: str) -> LedgerError:
+def report_edited(table: Table, row: Json, fault: str) -> LedgerError:
     """Returns the one-line error for a row that was changed by hand."""
     keys = " ".join(f"{key.name}={row.get(key.name)}" for key in table.primary_key)
-    return LedgerError(f"ledger row: {table.name} {keys} {what}; {MEND}")
+    return LedgerError(f"ledger row: {table.name} {keys} {fault}; {REPAIR_ADVICE}")

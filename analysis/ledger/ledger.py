@@ -56,10 +56,13 @@ class Ledger:
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
         self._engine, self.lease = engine, lease
         self._insert = schema.insert_for(engine.dialect.name)
-        self._fresh, self._curve = claims.fresh(self._insert, self._lease_end()), claims.curve(self._insert)
-        self._change_of = claims.change_of(self._lease_end())
+        self._claim_statement, self._curve_statement = (
+            claims.fresh(self._insert, self._lease_end()),
+            claims.curve(self._insert),
+        )
+        self._change_statement = claims.change_of(self._lease_end())
         self._file = file_identity(engine)
-        self._noted: Path | None = None
+        self._noted_storage: Path | None = None
         """The storage that was noted last: nearly every run's."""
 
     @classmethod
@@ -153,15 +156,15 @@ class Ledger:
         `finished` holds states other than done in which a run is not continued.
         """
         with self._writes() as connection:
-            about = {"signature": signature, "owner": owner, "method": method, "seed": seed}
-            about |= {"config": dict(config), "identity": dict(identity)}
-            if connection.scalar(self._fresh, about) is not None:
+            row = {"signature": signature, "owner": owner, "method": method, "seed": seed}
+            row |= {"config": dict(config), "identity": dict(identity)}
+            if connection.scalar(self._claim_statement, row) is not None:
                 claim = Claim(signature, 1, owner)
             else:
-                taken = claims.take_over(connection, signature, owner, self._lease_end(), finished)
-                if taken is None:
+                next_claim = claims.take_over(connection, signature, owner, self._lease_end(), finished)
+                if next_claim is None:
                     return None
-                claim = taken
+                claim = next_claim
             claims.begin(connection, claim, provenance)
             return claim
 
@@ -180,7 +183,7 @@ class Ledger:
             self._note_storage(connection, storage)
             self._change(connection, claim, {"state": RunState.RUNNING, **claims.folder_value(folder, claim.signature)})
             claims.note(connection, claim, RunState.RUNNING, folder=folder)
-        self._noted = storage
+        self._noted_storage = storage
 
     def add_points(self, claim: Claim, points: Sequence[Point]) -> None:
         """Stores points of a run's curve and renews the lease. Raises LostClaim.
@@ -228,7 +231,7 @@ class Ledger:
             claims.note_cost(connection, claim, examples, seconds)
             if details:
                 claims.note_details(connection, claim, details)
-        self._noted = storage
+        self._noted_storage = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
         """Marks finished runs as lost, so that they are trained again; curves and scores stay. Returns their number."""
@@ -269,11 +272,11 @@ class Ledger:
             statement = self._insert(schema.scores).values(**key, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
-    def merge(self, taken: Iterable[Record], source: merging.RecordSource) -> merging.Merged:
+    def merge(self, incoming: Iterable[Record], source: merging.RecordSource) -> merging.Merged:
         """Takes over records of another ledger, all or none. Raises LedgerError where a run has two results."""
         try:
             with self._writes() as connection:
-                return merging.merge(connection, taken, source)
+                return merging.merge(connection, incoming, source)
         except IntegrityError as error:
             raise LedgerAway(
                 f"ledger busy: url={self.url} got one of these rows meanwhile; give the same command again"
@@ -301,16 +304,16 @@ class Ledger:
                 connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
 
     def _note_storage(self, connection: Connection, storage: Path | None) -> None:
-        if storage and storage != self._noted:
+        if storage and storage != self._noted_storage:
             places.note_storage(connection, storage)
 
     def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Point]) -> None:
         if not points:
             return
-        connection.execute(self._curve, [claims.curve_row(claim, point) for point in points])
+        connection.execute(self._curve_statement, [claims.curve_row(claim, point) for point in points])
 
     def _change(self, connection: Connection, claim: Claim, values: Mapping[str, object]) -> None:
-        claims.change(connection, self._change_of, claim, values)
+        claims.change(connection, self._change_statement, claim, values)
 
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
@@ -324,14 +327,14 @@ def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Json]) -> 
     moved = {link["signature"]: link["cell"] for link in links if _paths(link["cell"])}
     if not moved:
         return
-    table, new = schema.sweep_runs, {(link["signature"], link["cell_hash"]) for link in links}
-    where = table.c.sweep == sweep, table.c.signature.in_(moved)
-    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*where)).all():
+    table, new_links = schema.sweep_runs, {(link["signature"], link["cell_hash"]) for link in links}
+    condition = table.c.sweep == sweep, table.c.signature.in_(moved)
+    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*condition)).all():
         cell = moved[row.signature]
-        differing = {key for key in {*cell, *row.cell} if cell.get(key) != row.cell.get(key)}
-        if (row.signature, row.cell_hash) not in new and differing <= _paths(cell) & _paths(row.cell):
-            which = table.c.signature == row.signature, table.c.cell_hash == row.cell_hash
-            connection.execute(delete(table).where(table.c.sweep == sweep, *which))
+        differing_axes = {key for key in {*cell, *row.cell} if cell.get(key) != row.cell.get(key)}
+        if (row.signature, row.cell_hash) not in new_links and differing_axes <= _paths(cell) & _paths(row.cell):
+            link_condition = table.c.signature == row.signature, table.c.cell_hash == row.cell_hash
+            connection.execute(delete(table).where(table.c.sweep == sweep, *link_condition))
 
 
 def _paths(cell: Settings) -> set[str]:

@@ -19,7 +19,7 @@ from analysis.run_folder import RUNS, home_of, runs_folder
 
 STORAGE_KEY = "storage"
 """Key in `cse_meta` of the storages in which drivers put files, without the SQLite file's own folder."""
-GIVEN = "cse_storage"
+NAMED_STORAGE_OPTION = "cse_storage"
 """Execution option of an engine that holds the storage which a person named."""
 FEW_FOLDERS = 32
 """Number of runs whose folders are looked up one by one; beyond it, the storage is listed once."""
@@ -30,7 +30,7 @@ class Places:
 
     def __init__(self, roots: Sequence[Path], usual: Path | None) -> None:
         """Takes the storages to search, in order, and `usual`, the storage to assume for files in none of them."""
-        self._roots, self._usual, self._asked = roots, usual, 0
+        self._roots, self._usual, self._lookups = roots, usual, 0
         self._listed: dict[Path, frozenset[str]] = {}
         self._folder = functools.cache(Path)
 
@@ -38,14 +38,14 @@ class Places:
         """Returns the absolute path for a path stored in the ledger, whether or not the file exists."""
         if stored is None or (end := _end(stored, signature)) is None:
             return stored
-        before = self._folder(stored[: -len(end)]) if os.path.isabs(stored) else self._usual
-        roots = self._roots if before is None else [*self._roots, before]
-        root = next((root for root in roots if self._has(root, signature)), before)
+        fallback = self._folder(stored[: -len(end)]) if os.path.isabs(stored) else self._usual
+        roots = self._roots if fallback is None else [*self._roots, fallback]
+        root = next((root for root in roots if self._has(root, signature)), fallback)
         return stored if root is None else os.path.join(root, end)
 
     def _has(self, root: Path, signature: str) -> bool:
-        self._asked += 1
-        if self._asked <= FEW_FOLDERS:
+        self._lookups += 1
+        if self._lookups <= FEW_FOLDERS:
             return home_of(root, signature).is_dir()
         if root not in self._listed:
             folder = runs_folder(root)
@@ -55,11 +55,12 @@ class Places:
 
 def read_places(connection: Connection) -> Places:
     """Returns the storages that a ledger's runs may lie in."""
-    given = connection.get_execution_options().get(GIVEN)
-    beside, recorded = _find_sqlite_folder(connection), _read_storages(connection)
-    roots = [Path(given)] if given else []
-    roots += [folder for folder in (beside, *reversed(recorded)) if folder is not None]
-    return Places(list(dict.fromkeys(roots)), Path(given) if given else recorded[-1] if recorded else beside)
+    storage = connection.get_execution_options().get(NAMED_STORAGE_OPTION)
+    ledger_folder, recorded = _find_sqlite_folder(connection), _read_storages(connection)
+    roots = [Path(storage)] if storage else []
+    roots += [folder for folder in (ledger_folder, *reversed(recorded)) if folder is not None]
+    usual = Path(storage) if storage else recorded[-1] if recorded else ledger_folder
+    return Places(list(dict.fromkeys(roots)), usual)
 
 
 def shorten_path(path: str | Path | None, signature: str) -> str | None:
@@ -77,17 +78,17 @@ def note_storage(connection: Connection, root: Path) -> None:
     """Records a storage that holds folders of runs, unless it is the ledger's own folder."""
     if root == _find_sqlite_folder(connection):
         return
-    recorded = _read_storages(connection)
-    if root != (recorded[-1] if recorded else None):
-        value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
+    storages = _read_storages(connection)
+    if root != (storages[-1] if storages else None):
+        value = json.dumps([str(folder) for folder in storages if folder != root] + [str(root)])
         statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=STORAGE_KEY, value=value)
         connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
 def _end(path: str, signature: str) -> str | None:
     """Returns the end of a path from `runs/SIGNATURE` on; None for a path without that part."""
-    _, middle, after = f"/{path}/".rpartition(f"/{RUNS}/{signature}/")
-    return f"{RUNS}/{signature}/{after}".rstrip("/") if middle else None
+    _, middle, rest = f"/{path}/".rpartition(f"/{RUNS}/{signature}/")
+    return f"{RUNS}/{signature}/{rest}".rstrip("/") if middle else None
 
 
 def _find_sqlite_folder(connection: Connection) -> Path | None:

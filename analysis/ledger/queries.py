@@ -31,7 +31,7 @@ from cse_train.results import Json
 NAMES_A_QUERY = 500
 """Signatures per SQL statement, below the limit on bound parameters of every database."""
 
-LATE_S = 60.0
+LATE_WRITE_SECONDS = 60.0
 """Longest time in seconds between a statement and the end of its transaction; `database` sets the server's timeouts."""
 
 LIVE = and_(schema.runs.c.state.in_(HELD), schema.leased)
@@ -69,21 +69,21 @@ def runs(
         query = query.where(table.c.signature.in_(linked))
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
-    asked = sweep is not None or signatures is not None
-    return _run_rows(connection, select_by_signature(query, table.c.signature, signatures), strict=asked)
+    is_filtered = sweep is not None or signatures is not None
+    return _run_rows(connection, select_by_signature(query, table.c.signature, signatures), strict=is_filtered)
 
 
 def read_changes(connection: Connection, since: float | None) -> tuple[list[RunRow], float]:
     """Returns the runs that changed since a time of the database's clock (None: all), and the time of this query.
 
-    Held runs are always included, because a lease ends without a write. So is every row written up to LATE_S before
-    `since`: a row has the time of its statement, but becomes visible only when its transaction ends. A clock that was
-    set back gives all runs.
+    Held runs are always included, because a lease ends without a write. So is every row written up to
+    LATE_WRITE_SECONDS before `since`: a row has the time of its statement, but becomes visible only when its
+    transaction ends. A clock that was set back gives all runs.
     """
     table, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
     query = select(*schema.cast_json(schema.runs, RUN_NAMES), LIVE.label("live"))
     if since is not None and now >= since:
-        query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(HELD)))
+        query = query.where(or_(table.c.updated > since - LATE_WRITE_SECONDS, table.c.state.in_(HELD)))
     return _run_rows(connection, [query]), now
 
 
@@ -106,16 +106,16 @@ def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, stri
 
 
 def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]:
-    where, objects = places.read_places(connection), Objects()
+    file_places, objects = places.read_places(connection), Objects()
     columns = _columns_of(connection, statement, (*RUN_NAMES, "live"))
     configs = [objects.config(text) for text in columns["config"]]
     columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
     live = map(bool, columns.pop("live"))
     all_intact(schema.runs, columns)
     columns["state"] = [STATE_OF[state] for state in columns["state"]]
-    columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
-    made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
-    return sorted(made, key=attrgetter("created", "signature"))
+    columns["folder"] = list(map(file_places.path, columns["folder"], columns["signature"]))
+    run_rows = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
+    return sorted(run_rows, key=attrgetter("created", "signature"))
 
 
 def _columns_of(connection: Connection, statement: Select[Any], names: Sequence[str]) -> dict[str, Sequence[Any]]:
@@ -164,8 +164,8 @@ def folders(connection: Connection, signature: str) -> tuple[str, ...]:
         .where(table.c.signature == signature, table.c.folder.is_not(None))
         .order_by(table.c.id.desc())
     )
-    where = places.read_places(connection)
-    return tuple(path for row in dict.fromkeys(rows) if (path := where.path(row, signature)) is not None)
+    file_places = places.read_places(connection)
+    return tuple(path for row in dict.fromkeys(rows) if (path := file_places.path(row, signature)) is not None)
 
 
 def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[CurvePoint]]:
@@ -208,13 +208,13 @@ def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     table = schema.scores
     names = tuple(ScoreRow.__dataclass_fields__)
     query = select(*schema.cast_json(table, names))
-    rows, where, objects = list[ScoreRow](), places.read_places(connection), Objects()
+    rows, file_places, objects = list[ScoreRow](), places.read_places(connection), Objects()
     for statement in select_by_signature(query, table.c.signature, signatures):
         columns = _columns_of(connection, statement, names)
         texts, columns["protocol"] = columns["protocol"], list(map(objects.read, columns["protocol"]))
         all_intact(table, columns)
         columns["protocol"] = list(map(objects.protocol, texts))
-        columns["cosines_file"] = list(map(where.path, columns["cosines_file"], columns["signature"]))
+        columns["cosines_file"] = list(map(file_places.path, columns["cosines_file"], columns["signature"]))
         rows += map(ScoreRow, *columns.values())
     return sorted(rows, key=lambda row: row.at)
 
@@ -224,11 +224,11 @@ def history(connection: Connection, signature: str) -> list[HistoryRow]:
     table = schema.history
     query = select(*(table.c[name] for name in HistoryRow.__dataclass_fields__))
     rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id)).all()
-    where = places.read_places(connection)
+    file_places = places.read_places(connection)
     for row in rows:
         intact(table, row._asdict())
     return [
-        HistoryRow(**{**row._mapping, "state": STATE_OF[row.state], "folder": where.path(row.folder, signature)})
+        HistoryRow(**{**row._mapping, "state": STATE_OF[row.state], "folder": file_places.path(row.folder, signature)})
         for row in rows
     ]
 

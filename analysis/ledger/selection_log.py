@@ -30,8 +30,8 @@ class Look:
 def add(connection: Connection, look: Look) -> None:
     """Appends a selection's look at test sets to the log."""
     values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
-    about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
-    connection.execute(insert(schema.selections).values(**about, **values))
+    fields = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
+    connection.execute(insert(schema.selections).values(**fields, **values))
 
 
 def looks(connection: Connection, space: str) -> list[Look]:
@@ -40,13 +40,13 @@ def looks(connection: Connection, space: str) -> list[Look]:
     if not inspect(connection).has_table(table.name):
         return []
     query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
-    made = []
+    log = []
     for row in connection.execute(query.order_by(table.c.id)).all():
         intact(table, row._asdict())
         stored = row._mapping["values"]  # a score that is none, NaN, stands in JSON as null
         values = {name: math.nan if value is None else value for name, value in stored.items()}
-        made.append(Look(**{**row._mapping, "suites": tuple(row.suites), "values": values}))
-    return made
+        log.append(Look(**{**row._mapping, "suites": tuple(row.suites), "values": values}))
+    return log
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:

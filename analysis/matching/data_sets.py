@@ -36,7 +36,7 @@ class DataSet:
     """Runs on one data set by one code, and the runs on others, which a table leaves out."""
 
     signatures: frozenset[str]
-    aside: Sequence[RunRow]
+    left_out: Sequence[RunRow]
     contents: frozenset[Content]
     """Contents of the inputs of the chosen runs."""
     at_hand: Mapping[str, str | int] = field(default_factory=dict)
@@ -44,17 +44,17 @@ class DataSet:
 
     def notes(self) -> list[str]:
         """Returns a line on the runs that are left out: in which inputs they differ, and how to show them."""
-        differing = sorted({content for run in self.aside for content in contents(run)} - self.contents)
+        other_contents = sorted({content for run in self.left_out for content in contents(run)} - self.contents)
         if not self.signatures and self.at_hand:  # nothing is left to compare with but what lies here
-            differing = [content for content in differing if content[0] in self.at_hand]
-            differing = [content for content in differing if content[2] != self.at_hand[content[0]]]
-        if not differing:
+            other_contents = [content for content in other_contents if content[0] in self.at_hand]
+            other_contents = [content for content in other_contents if content[2] != self.at_hand[content[0]]]
+        if not other_contents:
             return []
-        named = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in differing)
-        runs = "1 run" if len(self.aside) == 1 else f"{len(self.aside)} runs"
-        give = next((shorten_hash(value) for part, _, value in differing if part not in NO_HASH), None)
-        how = f"; --data-hash {give} shows them" if give else ""
-        return [f"{runs} on other inputs or by other code: not shown ({named}){how}"]
+        names = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in other_contents)
+        runs = "1 run" if len(self.left_out) == 1 else f"{len(self.left_out)} runs"
+        prefix = next((shorten_hash(value) for part, _, value in other_contents if part not in NO_HASH), None)
+        advice = f"; --data-hash {prefix} shows them" if prefix else ""
+        return [f"{runs} on other inputs or by other code: not shown ({names}){advice}"]
 
 
 def contents(run: RunRow) -> frozenset[Content]:
@@ -69,14 +69,14 @@ def contents(run: RunRow) -> frozenset[Content]:
 
 def _map_contents(runs: Iterable[RunRow]) -> dict[str, frozenset[Content]]:
     """Returns signature -> `contents` of the run; runs with equal settings and inputs share one set."""
-    seen: dict[tuple[object, ...], frozenset[Content]] = {}
-    held = {}
+    cache: dict[tuple[object, ...], frozenset[Content]] = {}
+    by_signature = {}
     for run in runs:
-        by = (run.settings or run.signature, *run.identity.items())
-        if by not in seen:
-            seen[by] = contents(run)
-        held[run.signature] = seen[by]
-    return held
+        key = (run.settings or run.signature, *run.identity.items())
+        if key not in cache:
+            cache[key] = contents(run)
+        by_signature[run.signature] = cache[key]
+    return by_signature
 
 
 def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str | None = None) -> DataSet:
@@ -86,25 +86,27 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
     `every` holds all runs of the table; those not chosen are left out. Each chosen run has an input whose hash begins
     with `data_hash`. Raises ConfigError where no run has one.
     """
-    held = _map_contents({run.signature: run for run in (*every, *runs)}.values())
-    wanted = [
+    contents_of = _map_contents({run.signature: run for run in (*every, *runs)}.values())
+    candidates = [
         run
         for run in runs
         if data_hash is None
-        or any(part not in NO_HASH and value.startswith(data_hash) for part, _, value in held[run.signature])
+        or any(part not in NO_HASH and value.startswith(data_hash) for part, _, value in contents_of[run.signature])
     ]
-    if data_hash and not wanted:
-        seen = sorted({f"{part} {shorten_hash(value)}" for run in every for part, _, value in held[run.signature]})
-        raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
+    if data_hash and not candidates:
+        hashes = sorted(
+            {f"{part} {shorten_hash(value)}" for run in every for part, _, value in contents_of[run.signature]}
+        )
+        raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(hashes) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
-    latest_first = sorted(wanted, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
-    for content in reversed(dict.fromkeys(held[run.signature] for run in latest_first)):
+    latest_first = sorted(candidates, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
+    for content in reversed(dict.fromkeys(contents_of[run.signature] for run in latest_first)):
         newest |= {(part, name): value for part, name, value in content}
-    chosen = {(part, name, value) for (part, name), value in newest.items()}
-    kept = [run for run in wanted if held[run.signature] <= chosen]
-    signatures = frozenset(run.signature for run in kept)
-    have = frozenset(itertools.chain(*{held[run.signature] for run in kept}))
-    return DataSet(signatures, [run for run in every if run.signature not in signatures], have)
+    newest_contents = {(part, name, value) for (part, name), value in newest.items()}
+    chosen_runs = [run for run in candidates if contents_of[run.signature] <= newest_contents]
+    signatures = frozenset(run.signature for run in chosen_runs)
+    chosen_contents = frozenset(itertools.chain(*{contents_of[run.signature] for run in chosen_runs}))
+    return DataSet(signatures, [run for run in every if run.signature not in signatures], chosen_contents)
 
 
 def shorten_hash(value: str) -> str:

@@ -80,8 +80,8 @@ def match(
     runs on other data too.
     """
     matcher = RunMatcher(resolved)
-    wanted = (row for row in rows if seeds is None or row.seed in seeds)
-    matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in wanted for cell in matcher.cells(row)]
+    seed_rows = (row for row in rows if seeds is None or row.seed in seeds)
+    matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in seed_rows for cell in matcher.cells(row)]
     return matches if any_inputs else _choose_data_set(_keep_behind_paths(resolved, matches)[0], matches, None)[0]
 
 
@@ -99,50 +99,51 @@ def match_on(
     be the newest. Raises ConfigError where no run has the hash.
     """
     every = match(resolved, rows, seeds, any_inputs=True)
-    wanted, at_hand = (every, {}) if data_hash else _keep_behind_paths(resolved, every)
-    return _choose_data_set(wanted if paths is None else _keep_at_hand(every, paths), every, data_hash, at_hand)
+    candidates, at_hand = (every, {}) if data_hash else _keep_behind_paths(resolved, every)
+    return _choose_data_set(candidates if paths is None else _keep_at_hand(every, paths), every, data_hash, at_hand)
 
 
 def _choose_data_set(
-    wanted: Sequence[MatchedRun],
+    candidates: Sequence[MatchedRun],
     every: Sequence[MatchedRun],
     data_hash: str | None,
     at_hand: Mapping[str, str | int] | None = None,
 ) -> tuple[list[MatchedRun], list[str]]:
-    data = one_data_set([matched.run for matched in wanted], [matched.run for matched in every], data_hash)
-    kept = {(m.cell.id, m.run.seed): m for m in wanted if m.run.signature in data.signatures}
-    return list(kept.values()), replace(data, at_hand=at_hand or {}).notes()
+    data = one_data_set([matched.run for matched in candidates], [matched.run for matched in every], data_hash)
+    chosen_runs = {(m.cell.id, m.run.seed): m for m in candidates if m.run.signature in data.signatures}
+    return list(chosen_runs.values()), replace(data, at_hand=at_hand or {}).notes()
 
 
 def _keep_behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
     """Returns the runs whose inputs equal what the paths of their cells hold now, as far as files exist, and the
     hashes for the last run that was left out."""
     at_hand = InputsAtHand(resolved)
-    others = [m for m in matches if not at_hand.behind_paths(m.cell).items() <= m.run.identity.items()]
-    aside = {id(m) for m in others}
-    return [m for m in matches if id(m) not in aside], at_hand.behind_paths(others[-1].cell) if others else {}
+    left_out = [m for m in matches if not at_hand.behind_paths(m.cell).items() <= m.run.identity.items()]
+    left_out_ids = {id(m) for m in left_out}
+    hashes = at_hand.behind_paths(left_out[-1].cell) if left_out else {}
+    return [m for m in matches if id(m) not in left_out_ids], hashes
 
 
 def _keep_at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
     """Returns the runs whose inputs equal the available ones, as far as any are available."""
-    given: dict[str, Identity] = {}
+    available: dict[str, Identity] = {}
     for matched in matches:
-        if matched.cell.id not in given:
-            given[matched.cell.id] = inputs_at_hand(matched.cell.run(0), paths)
-    return [m for m in matches if given[m.cell.id].items() <= m.run.identity.items()]
+        if matched.cell.id not in available:
+            available[matched.cell.id] = inputs_at_hand(matched.cell.run(0), paths)
+    return [m for m in matches if available[m.cell.id].items() <= m.run.identity.items()]
 
 
 def hash_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
     """Returns absolute path that cells name -> content hashes of what it holds now; missing files are left out."""
-    at_hand, held = InputsAtHand(resolved), defaultdict[str, Identity](dict)
+    at_hand, hashes_by_path = InputsAtHand(resolved), defaultdict[str, Identity](dict)
     seen = set[tuple[str, Scalar]]()
     for cell in some_cells(resolved):
-        named = {(key, value) for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
-        if not named <= seen:
+        paths = {(key, value) for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
+        if not paths <= seen:
             for part, digest in at_hand.behind_paths(cell).items():
-                held[str(cell.flat[str(find_setting(part))])][part] = digest
-        seen |= named
-    return dict(held)
+                hashes_by_path[str(cell.flat[str(find_setting(part))])][part] = digest
+        seen |= paths
+    return dict(hashes_by_path)
 
 
 class InputsAtHand:
@@ -151,20 +152,23 @@ class InputsAtHand:
     def __init__(self, resolved: ResolvedSpace) -> None:
         self._paths = DataPaths(files=resolved.files)
         self._held = resolved.held
-        self._known: dict[str, Identity] = {}
+        self._hashes: dict[str, Identity] = {}
         self._behind_paths: dict[str, Identity] = {}
 
     def of(self, cell: Cell) -> Identity:
         """Returns input -> content hash, for the inputs of a cell that are available without any `--data`."""
-        if cell.id not in self._known:
-            self._known[cell.id] = self._read_recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
-        return self._known[cell.id]
+        if cell.id not in self._hashes:
+            self._hashes[cell.id] = self._read_recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
+        return self._hashes[cell.id]
 
     def _read_recorded(self, cell: Cell) -> Identity:
         """Returns input -> content hash as recorded with the sweep, for files that may be gone."""
         paths = {key: self._held.get(str(value), {}) for key, value in cell.flat.items()} if self._held else {}
         return {
-            part: digest for key, held in paths.items() for part, digest in held.items() if find_setting(part) == key
+            part: digest
+            for key, hashes in paths.items()
+            for part, digest in hashes.items()
+            if find_setting(part) == key
         }
 
     def behind_paths(self, cell: Cell) -> Identity:
@@ -193,13 +197,15 @@ class RunMatcher:
         self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
         self._cells: dict[str, Sequence[Cell]] = {}
         self._by_settings: dict[frozenset[str], dict[str, list[Cell]]] = {}
-        self._alike_in: dict[tuple[str, str, tuple[tuple[str, str | int], ...]], tuple[Sequence[Cell], SeedSign]] = {}
+        self._cells_by_inputs: dict[
+            tuple[str, str, tuple[tuple[str, str | int], ...]], tuple[Sequence[Cell], SeedSign]
+        ] = {}
         self._row_keys: dict[str, Key] = {}
 
     def cells(self, row: RunRow) -> Sequence[Cell]:
         """Returns the cells whose run has the row's signature; several where a profile makes cells equal."""
         if row.signature not in self._cells:
-            self._cells[row.signature] = self._find_by_signature(row) if self._sign else self._find_alike(row)
+            self._cells[row.signature] = self._find_by_signature(row) if self._sign else self._find_by_inputs(row)
         return self._cells[row.signature]
 
     def row_key(self, cell: Cell) -> Key:
@@ -225,14 +231,14 @@ class RunMatcher:
                     return [cell]
         return []
 
-    def _find_alike(self, row: RunRow) -> Sequence[Cell]:
+    def _find_by_inputs(self, row: RunRow) -> Sequence[Cell]:
         """Returns the cells that have a row's settings, with signatures from the row's own inputs."""
-        by = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
-        if by not in self._alike_in:
+        inputs_key = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
+        if inputs_key not in self._cells_by_inputs:
             fitting = [cell for cell in self._find_by_settings(row) if self._at_hand.fit(cell, row)]
             sign = seed_signature(fitting[0].run(0), row.identity) if fitting else lambda _: ""
-            self._alike_in[by] = fitting, sign
-        cells, sign = self._alike_in[by]
+            self._cells_by_inputs[inputs_key] = fitting, sign
+        cells, sign = self._cells_by_inputs[inputs_key]
         return cells if self._any_code or sign(int(row.config.get(SEED) or 0)) == row.signature else []
 
     def _find_by_settings(self, row: RunRow) -> Sequence[Cell]:
@@ -250,14 +256,14 @@ class RunMatcher:
 
     def _find_by_axes(self, row: RunRow) -> Iterator[Cell]:
         """Yields the cell of a row's settings, then the cells where an axis names the row's inputs otherwise."""
-        key, seen = self._resolved.key_of(complete({"method": row.method, **row.config})), set()
+        key, seen_choices = self._resolved.key_of(complete({"method": row.method, **row.config})), set()
         inputs = [axis for axis in self._resolved.axes if axis in key and axis in _names(row)]
         values = [self._resolved.axes[axis].arguments for axis in inputs]
-        for chosen in ([key[axis] for axis in inputs], *itertools.product(*values)):
-            renamed = {**key, **dict(zip(inputs, chosen, strict=True))}
-            if tuple(chosen) not in seen and self._resolved.contains(renamed):
+        for choice in ([key[axis] for axis in inputs], *itertools.product(*values)):
+            renamed = {**key, **dict(zip(inputs, choice, strict=True))}
+            if tuple(choice) not in seen_choices and self._resolved.contains(renamed):
                 yield self._resolved.cell(renamed)
-            seen.add(tuple(chosen))
+            seen_choices.add(tuple(choice))
 
 
 def _names(row: RunRow) -> frozenset[str]:
@@ -265,7 +271,7 @@ def _names(row: RunRow) -> frozenset[str]:
     return frozenset(name for part in row.identity if (name := find_setting(part)) is not None)
 
 
-def _settings(flat: Mapping[str, Scalar], without: Collection[str] = ()) -> str:
-    """Returns the effective settings as one string, without the seed and those in `without`."""
-    kept = {key: value for key, value in effective(flat).items() if key != SEED and key not in without}
-    return json.dumps(kept, sort_keys=True)
+def _settings(flat: Mapping[str, Scalar], excluded: Collection[str] = ()) -> str:
+    """Returns the effective settings as one string, without the seed and those in `excluded`."""
+    settings = {key: value for key, value in effective(flat).items() if key != SEED and key not in excluded}
+    return json.dumps(settings, sort_keys=True)

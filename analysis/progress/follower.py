@@ -64,24 +64,24 @@ class Follower:
             self._rows = {sweep: rows for sweep, rows in self._rows.items() if sweep in sizes}
             if grown:
                 self._rows |= progress_rows.rows(connection, grown)
-            for sweep, fresh in progress_rows.rows(connection, signatures=changed).items():
-                self._rows[sweep] = _replace_rows(self._rows.get(sweep, []), fresh)
+            for sweep, new_rows in progress_rows.rows(connection, signatures=changed).items():
+                self._rows[sweep] = _replace_rows(self._rows.get(sweep, []), new_rows)
         self._since = now
         return now
 
     def _labels(self, sweep: str, rows: Sequence[ProgressRow], searched: bool) -> Names:
         """Returns the labels of a sweep's runs, cached until runs are added or begin on other data."""
         state = len(rows), sum(bool(row.identity) for row in rows), searched
-        before = self._names.get(sweep)
-        if before is None or before[0] != state:
-            before = self._names[sweep] = state, RunLabels(rows, searched)
-        return before[1]
+        cached = self._names.get(sweep)
+        if cached is None or cached[0] != state:
+            cached = self._names[sweep] = state, RunLabels(rows, searched)
+        return cached[1]
 
 
-def _replace_rows(rows: Sequence[ProgressRow], fresh: Sequence[ProgressRow]) -> list[ProgressRow]:
+def _replace_rows(rows: Sequence[ProgressRow], new_rows: Sequence[ProgressRow]) -> list[ProgressRow]:
     """Returns the rows with the fresh ones in place of those with equal signature, cell and seed."""
     by_run: dict[str, list[ProgressRow]] = {}
-    for row in fresh:
+    for row in new_rows:
         by_run.setdefault(row.signature, []).append(row)
     return [
         next((new for new in by_run.get(row.signature, ()) if (new.cell, new.seed) == (row.cell, row.seed)), row)

@@ -24,13 +24,13 @@ def seconds_left(
     if not costs or not at_once or not totals:
         return None
     usual_total, usual_cost = statistics.mean(totals), statistics.mean(costs.values())
-    left = sum(
+    remaining = sum(
         ((row.total or usual_total) - row.examples) * costs.get(row.method or "", usual_cost)
         for row in rows
         if row.state not in FINAL
     )
     unseen = max(0, (num_samples or 0) - len(rows))
-    return (left + unseen * usual_total * usual_cost) / at_once
+    return (remaining + unseen * usual_total * usual_cost) / at_once
 
 
 def _seconds_an_example(
@@ -40,9 +40,9 @@ def _seconds_an_example(
     seconds: defaultdict[str, float] = defaultdict(float)
     examples: defaultdict[str, int] = defaultdict(int)
     for row in rows:
-        at = dict(recent.get(row.signature, ()))
-        begin = at.get(RunState.RUNNING)  # None where it is older than what was read of the history
-        end = now if row.state == RunState.RUNNING else at.get(row.state)
+        times = dict(recent.get(row.signature, ()))
+        begin = times.get(RunState.RUNNING)  # None where it is older than what was read of the history
+        end = now if row.state == RunState.RUNNING else times.get(row.state)
         if begin is not None and end is not None and end != begin and row.examples and row.method:
             seconds[row.method] += end - begin
             examples[row.method] += row.examples

@@ -19,15 +19,15 @@ PLOTTED = 2000
 """Largest number of cells in a figure: half are the best, half are spread over the others."""
 MEMBERS_SHOWN = 30
 """Number of runs that the line of a cell names."""
-BY_INTEREST: Sequence[Standing] = (
+STATE_ORDER: Sequence[Standing] = (
     *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
     UNCLAIMED,
 )
 """Default order of runs by state."""
-OF_A_RUN = ("seed", "state", "best", "share", "examples", "method")
+RUN_COLUMNS = ("seed", "state", "best", "share", "examples", "method")
 """Columns of a run in addition to the axes."""
-TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
-ORDERED: Mapping[str, Callable[[float, float], bool]] = {
+FILTER_TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
     ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b,
@@ -69,29 +69,29 @@ class Listing:
         return varying(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)))
 
     def value(self, row: ProgressRow, column: str) -> Any:
-        return getattr(row, column) if column in OF_A_RUN else row.cell.get(column)
+        return getattr(row, column) if column in RUN_COLUMNS else row.cell.get(column)
 
 
-def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
+def page(listing: Listing, request: Wanted) -> dict[str, object]:
     """Returns the runs or cells from `offset` on, and their number. Raises FilterError for an unknown column."""
-    chosen = filter_rows(listing, wanted.words)
-    column = _column(listing, wanted.sort) if wanted.sort else ""
-    if wanted.folded:
-        cells = _cells(listing, chosen)
-        ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=wanted.down or not column)
-        part = _part(ordered, wanted.offset, lambda line: {name: line[name] for name in line if name != "values"})
+    filtered = filter_rows(listing, request.words)
+    column = _column(listing, request.sort) if request.sort else ""
+    if request.folded:
+        cells = _cells(listing, filtered)
+        ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=request.down or not column)
+        part = _part(ordered, request.offset, lambda line: {name: line[name] for name in line if name != "values"})
     else:
         value = partial(listing.value, column=column)
-        runs = _sort_lines(chosen, value, down=wanted.down) if column else sorted(chosen, key=prominence)
-        part = _part(runs, wanted.offset, partial(_run, listing))
+        runs = _sort_lines(filtered, value, down=request.down) if column else sorted(filtered, key=prominence)
+        part = _part(runs, request.offset, partial(_run, listing))
     axes = [{"axis": axis, "name": short(axis)} for axis in listing.axes]
-    return {"axes": axes, "runs": len(chosen), "all": len(listing.rows), **part}
+    return {"axes": axes, "runs": len(filtered), "all": len(listing.rows), **part}
 
 
-def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], object]) -> dict[str, object]:
+def _part(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]) -> dict[str, object]:
     """Returns the page that holds line `offset`, or the last page."""
     start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
-    page = [shown(line) for line in lines[start : start + PAGE_ROWS]]
+    page = [to_entry(line) for line in lines[start : start + PAGE_ROWS]]
     return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}
 
 
@@ -102,18 +102,18 @@ def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
 
 
 def _test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
-    parts = TERM.fullmatch(word)
+    parts = FILTER_TERM.fullmatch(word)
     if parts is None:
         text = word.lower()
         return lambda row: text in f"{listing.names[row.signature]} {row.state} {row.reason or ''}".lower()
-    name, sign, asked = parts.groups()
-    column, number = _column(listing, name), _number(asked)
+    name, sign, target = parts.groups()
+    column, number = _column(listing, name), _number(target)
     if sign == ":":
-        return lambda row: asked.lower() in axis_text(listing.value(row, column)).lower()
-    if sign in ORDERED:
+        return lambda row: target.lower() in axis_text(listing.value(row, column)).lower()
+    if sign in COMPARISONS:
         if number is None:
             raise FilterError(f"no number: {word}; {sign} compares numbers")
-        holds = ORDERED[sign]
+        holds = COMPARISONS[sign]
 
         def ordered(row: ProgressRow) -> bool:
             value = _number(listing.value(row, column))
@@ -123,17 +123,17 @@ def _test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
 
     def equal(row: ProgressRow) -> bool:
         value = listing.value(row, column)
-        same = axis_text(value).lower() == asked.lower() or (number is not None and _number(value) == number)
-        return same if sign == "=" else not same
+        is_equal = axis_text(value).lower() == target.lower() or (number is not None and _number(value) == number)
+        return is_equal if sign == "=" else not is_equal
 
     return equal
 
 
 def _column(listing: Listing, name: str) -> str:
-    for column in (*OF_A_RUN, *listing.axes):
+    for column in (*RUN_COLUMNS, *listing.axes):
         if name in (column, short(column)):
             return column
-    names = ", ".join(map(short, (*listing.axes, *OF_A_RUN)))
+    names = ", ".join(map(short, (*listing.axes, *RUN_COLUMNS)))
     raise FilterError(f"no such column: {name}; there are {names}")
 
 
@@ -187,13 +187,13 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
 
 
 def _value_of_cell(column: str, line: Json) -> Any:
-    return line.get(column) if column in OF_A_RUN else line["values"][list(line["cell"]).index(column)]
+    return line.get(column) if column in RUN_COLUMNS else line["values"][list(line["cell"]).index(column)]
 
 
 def _sort_lines(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bool) -> list[Line]:
     """Returns lines sorted by a column: numbers, then words; lines without a value come last in either direction."""
-    have = [line for line in lines if value(line) is not None]
-    keyed = sorted(have, key=lambda line: _place(value(line)), reverse=down)
+    valued = [line for line in lines if value(line) is not None]
+    keyed = sorted(valued, key=lambda line: _place(value(line)), reverse=down)
     return [*keyed, *(line for line in lines if value(line) is None)]
 
 
@@ -204,7 +204,7 @@ def _place(value: Any) -> tuple[int, float, str]:
 
 def prominence(row: ProgressRow) -> tuple[int, float]:
     """Returns the default sort key of a run: running runs first, then badly ended ones, then the best."""
-    return BY_INTEREST.index(row.state), -(row.best or 0.0)
+    return STATE_ORDER.index(row.state), -(row.best or 0.0)
 
 
 def figure(listing: Listing) -> dict[str, object]:
@@ -215,10 +215,10 @@ def figure(listing: Listing) -> dict[str, object]:
     cells = [line for line in _cells(listing, listing.rows) if line["best"] is not None]
     cells.sort(key=lambda line: -line["best"])
     if len(cells) > PLOTTED:
-        best, others = cells[: PLOTTED // 2], cells[PLOTTED // 2 :]
-        cells = best + others[:: math.ceil(len(others) / (PLOTTED // 2))]
+        best, other_cells = cells[: PLOTTED // 2], cells[PLOTTED // 2 :]
+        cells = best + other_cells[:: math.ceil(len(other_cells) / (PLOTTED // 2))]
     return {
-        "axes": [_axis(axis, [line["values"][at] for line in cells]) for at, axis in enumerate(listing.axes)],
+        "axes": [_axis(axis, [line["values"][place] for line in cells]) for place, axis in enumerate(listing.axes)],
         "cells": [{name: line[name] for name in ("label", "best", "sd", "n")} for line in cells],
     }
 
@@ -229,10 +229,10 @@ LOG_FROM = 10.0
 
 def _axis(axis: str, values: Sequence[Any]) -> dict[str, object]:
     name = short(axis)
-    given = [value for value in values if value is not None]
-    numbers = [_number(value) for value in given if isinstance(value, int | float)]
+    present = [value for value in values if value is not None]
+    numbers = [_number(value) for value in present if isinstance(value, int | float)]
     plain = [number for number in numbers if number is not None]
-    if not plain or len(plain) < len(given):
+    if not plain or len(plain) < len(present):
         words = sorted({axis_text(value) for value in values})
         places = [words.index(axis_text(value)) for value in values]
         return {"axis": axis, "name": name, "log": False, "words": words, "values": places}

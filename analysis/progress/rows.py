@@ -64,8 +64,8 @@ def clock(connection: Connection) -> float:
     return float(connection.scalar(select(schema.now())) or 0.0)
 
 
-_OF_LINK = ("sweep", "signature", "cell", "seed")
-_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "reason", "identity")
+_LINK_COLUMNS = ("sweep", "signature", "cell", "seed")
+_RUN_COLUMNS = ("state", "method", "examples", "best", "best_examples", "updated", "reason", "identity")
 
 
 def sizes(connection: Connection) -> dict[str, int]:
@@ -82,7 +82,7 @@ def read_news(connection: Connection, since: float | None) -> tuple[list[str] | 
     runs, now = schema.runs, clock(connection)
     if since is None or now < since:
         return None, now
-    news = or_(runs.c.updated > since - queries.LATE_S, runs.c.state.in_(HELD))
+    news = or_(runs.c.updated > since - queries.LATE_WRITE_SECONDS, runs.c.state.in_(HELD))
     return list(connection.scalars(select(runs.c.signature).where(news))), now
 
 
@@ -106,8 +106,8 @@ def rows(
     links, runs = schema.sweep_runs, schema.runs
     not_done = runs.c.state != RunState.DONE  # of those that are, no configuration is looked into: it takes longest
     query = select(
-        *schema.cast_json(links, _OF_LINK),
-        *schema.cast_json(runs, _OF_RUN),
+        *schema.cast_json(links, _LINK_COLUMNS),
+        *schema.cast_json(runs, _RUN_COLUMNS),
         LIVE.label("live"),
         # A length in epochs stands in the configuration as text; what it comes to is among the run's inputs.
         case((not_done, func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")))),
@@ -132,8 +132,8 @@ def _make_rows(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
     columns = list(zip(*stored, strict=True))
     if not columns:
         return []
-    links: dict[str, Sequence[Any]] = dict(zip(_OF_LINK, columns, strict=False))
-    runs: dict[str, Sequence[Any]] = dict(zip(_OF_RUN, columns[len(_OF_LINK) :], strict=False))
+    links: dict[str, Sequence[Any]] = dict(zip(_LINK_COLUMNS, columns, strict=False))
+    runs: dict[str, Sequence[Any]] = dict(zip(_RUN_COLUMNS, columns[len(_LINK_COLUMNS) :], strict=False))
     cells = links["cell"]
     links["cell"], runs["identity"] = _decode(cells), _decode(runs["identity"])
     all_intact(schema.sweep_runs, links)
@@ -162,18 +162,18 @@ def _row(
     reason: str | None,
     identity: Settings | None,
     live: bool,
-    asked: int | None,
+    length: int | None,
     batch: int | None,
 ) -> ProgressRow:
-    stands = standing(STATE_OF[state], live) if state else UNCLAIMED
+    current = standing(STATE_OF[state], live) if state else UNCLAIMED
     # A run ends with its last whole batch.
-    total = examples if stands == RunState.DONE else max(1, asked // batch) * batch if asked and batch else None
+    total = examples if current == RunState.DONE else max(1, length // batch) * batch if length and batch else None
     return ProgressRow(
         sweep,
         signature,
         cell,
         seed,
-        stands,
+        current,
         method,
         examples or 0,
         total,
@@ -197,7 +197,7 @@ def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, floa
     )
     newest: dict[str, int] = {}
     states: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for signature, attempt, state, at in connection.execute(query):
+    for signature, attempt, state, time in connection.execute(query):
         if newest.setdefault(signature, attempt) == attempt:
-            states[signature].insert(0, (state, at))
+            states[signature].insert(0, (state, time))
     return dict(states)

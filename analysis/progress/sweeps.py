@@ -129,12 +129,12 @@ def detail_of(
     progress = progress_of(connection, sweep, spec, rows, clusters, drivers, now, labels)
     listing = listing_of(sweep, spec, rows, labels)
     names = listing.names
-    listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
-    failed = queries.runs(connection, signatures=[row.signature for row in listed if row.state == RunState.FAILED])
+    listed_rows = sorted(rows, key=prominence)[:SHOWN_RUNS]
+    failed = queries.runs(connection, signatures=[row.signature for row in listed_rows if row.state == RunState.FAILED])
     folders = {run.signature: run.folder for run in failed}
-    runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed]
+    runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed_rows]
     curves = _curves(connection, rows, names)
-    return SweepDetail(progress, runs, len(rows) - len(listed), curves, listing)
+    return SweepDetail(progress, runs, len(rows) - len(listed_rows), curves, listing)
 
 
 def listing_of(sweep: str, spec: SweepSpec, rows: Sequence[ProgressRow], labels: Labels) -> Listing:
@@ -161,7 +161,7 @@ def progress_of(
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
     cluster = clusters.get(sweep)
     open_cluster = cluster if cluster and cluster.ended is None else None
-    left = any(row.state not in FINAL for row in rows)
+    has_open_runs = any(row.state not in FINAL for row in rows)
     return SweepProgress(
         id=sweep,
         space=spec.space or sweep,
@@ -180,7 +180,7 @@ def progress_of(
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=open_cluster.dashboard if open_cluster and live else "",
         host=open_cluster.host if open_cluster and live else "",
-        lost_logs=open_cluster.logs if open_cluster and left and not live else "",
+        lost_logs=open_cluster.logs if open_cluster and has_open_runs and not live else "",
         missing_input=len(spec.blocked),
         spent=spec.spent,
         drivers=[driver for driver in drivers if sweep in driver.sweeps],
@@ -203,14 +203,14 @@ class RunLabels(Mapping[str, str]):
     def __init__(self, rows: Sequence[ProgressRow], searched: bool) -> None:
         cells = cells_of(rows)
         self._axes = choose_axes(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
-        self._apart = tell_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
-        self._rows, self._made = {row.signature: row for row in rows}, dict[str, str]()
+        self._inputs = tell_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
+        self._rows, self._labels = {row.signature: row for row in rows}, dict[str, str]()
 
     def __getitem__(self, signature: str) -> str:
-        if signature not in self._made:
-            row, apart = self._rows[signature], self._apart.get(signature, {})
-            self._made[signature] = label({**row.cell, **apart}, [*self._axes, *apart], row.seed)
-        return self._made[signature]
+        if signature not in self._labels:
+            row, inputs = self._rows[signature], self._inputs.get(signature, {})
+            self._labels[signature] = label({**row.cell, **inputs}, [*self._axes, *inputs], row.seed)
+        return self._labels[signature]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -224,13 +224,13 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     ranked = sorted(
         (row for row in rows if row.examples), key=lambda row: (row.state != RunState.RUNNING, -(row.best or 0.0))
     )
-    chosen = ranked[:SHOWN_CURVES]
-    points = queries.curves(connection, [row.signature for row in chosen])
+    drawn_rows = ranked[:SHOWN_CURVES]
+    points = queries.curves(connection, [row.signature for row in drawn_rows])
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
-    scores = [read_metric(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
+    scores = [read_metric(points.get(row.signature, ()), dev.get(row.signature)) for row in drawn_rows]
     return [
         SweepCurve(names[row.signature], row.signature, row.state, list(by_examples.items()))
-        for row, by_examples in zip(chosen, scores, strict=True)
+        for row, by_examples in zip(drawn_rows, scores, strict=True)
         if by_examples
     ]
 

@@ -46,12 +46,12 @@ def is_numbered(run: RunRow) -> bool:
 
 def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
     """Returns the cells with finished runs, in the order of their first runs' signatures."""
-    done = {run.signature: run for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE])}
+    finished = {run.signature: run for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE])}
     by_cell: dict[str, tuple[Mapping[str, Scalar], list[RunRow]]] = {}
     for link in ledger.cells(sweep.id):
-        if link.signature in done:
+        if link.signature in finished:
             row = json.dumps(link.cell, sort_keys=True)
-            by_cell.setdefault(row, (link.cell, []))[1].append(done[link.signature])
+            by_cell.setdefault(row, (link.cell, []))[1].append(finished[link.signature])
     space = space_of_sweep(sweep) if sweep.spec.file else None
     labels = {repr(sorted(cell.key.items())): cell.label or "" for cell in space.rows()} if space else {}
     keys = [cell for cell, _ in by_cell.values()]
@@ -70,39 +70,39 @@ def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
     ]
 
 
-def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: str) -> ImportedCell:
+def choose_cell(sweep: SweepRow, ledger: Ledger, arguments: Sequence[str], prefix: str) -> ImportedCell:
     """Returns the cell that a label, or `name=value` pairs with commas, mean. Raises ConfigError for none and for
     several.
 
-    A setting may be named by its last part. `before` is what a person writes before a cell.
+    A setting may be named by its last part. `prefix` is what a person writes before a cell.
     """
-    cells, given = read_cells(sweep, ledger), ", ".join(wanted)
+    cells, argument = read_cells(sweep, ledger), ", ".join(arguments)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep.id} has no done run; cse import takes some over"])
-    if len(cells) == 1 and given in ("", cells[0].argument):
+    if len(cells) == 1 and argument in ("", cells[0].argument):
         return cells[0]
-    labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(given)]
+    labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(argument)]
     if labelled:
         return labelled[0]
-    shown = _list_first(cells, before)
-    if not wanted:
-        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {shown}"])
-    pairs = [part.partition("=") for words in wanted for part in re.split(r",(?=[^,=]+=)", words)]
+    examples = _list_first(cells, prefix)
+    if not arguments:
+        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {examples}"])
+    pairs = [part.partition("=") for words in arguments for part in re.split(r",(?=[^,=]+=)", words)]
     names = dict.fromkeys(itertools.chain(*(cell.key for cell in cells)))
     for name, equals, _ in pairs:
         if not equals:
-            raise ConfigError([f"no such cell: cell={given}; give one such as {shown}"])
+            raise ConfigError([f"no such cell: cell={argument}; give one such as {examples}"])
         if not any(name.strip() in (axis, short(axis)) for axis in names):
             raise ConfigError([f"unknown setting: cell={name.strip()}; {nearest(name.strip(), names)}"])
     fitting = [cell for cell in cells if all(_has(cell.key, name.strip(), text.strip()) for name, _, text in pairs)]
     if len(fitting) != 1:
-        what = "no such cell" if not fitting else "ambiguous cell"
-        raise ConfigError([f"{what}: cell={given}; give one such as {_list_first(fitting or cells, before)}"])
+        fault = "no such cell" if not fitting else "ambiguous cell"
+        raise ConfigError([f"{fault}: cell={argument}; give one such as {_list_first(fitting or cells, prefix)}"])
     return fitting[0]
 
 
-def _list_first(cells: Sequence[ImportedCell], before: str) -> str:
-    return some(shell_words((cell.argument for cell in cells), before), CELLS_SHOWN, " or ")
+def _list_first(cells: Sequence[ImportedCell], prefix: str) -> str:
+    return some(shell_words((cell.argument for cell in cells), prefix), CELLS_SHOWN, " or ")
 
 
 def plain_name(label: str) -> str:

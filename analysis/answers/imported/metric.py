@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from analysis.answers.imported import IMPORTED
 from analysis.ledger import Ledger, RunRow, SweepRow
-from analysis.sweep_spec import TURNED, SweepSpec
+from analysis.sweep_spec import INVERTED_PREFIX, SweepSpec
 from analysis.tables.results import DEV
 from analysis.tables.spec import MetricScale, Sense
 from cse_train.evaluate.metric_names import needs_direction, read_span
@@ -69,15 +69,15 @@ def scale_of_protocols(protocols: Iterable[Protocol | None]) -> MetricScale | No
 
 def spec_of_metric(metric: Metric) -> dict[str, Scalar]:
     """Returns the fields of a sweep's description that hold the metric."""
-    score = (TURNED if metric.turned else "") + metric.name
+    score = (INVERTED_PREFIX if metric.turned else "") + metric.name
     return {"score": score, "better": metric.scale.better, "span": metric.scale.span}
 
 
 def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
     """Returns the metric of an imported sweep with these runs; a loss imported without direction has none."""
-    name, turned = spec.score.removeprefix(TURNED), spec.is_turned
-    better: Sense | None = "lower" if turned else "higher"
-    if not spec.says_better and not turned and needs_direction(name):
+    name, is_inverted = spec.score.removeprefix(INVERTED_PREFIX), spec.is_turned
+    better: Sense | None = "lower" if is_inverted else "higher"
+    if not spec.says_better and not is_inverted and needs_direction(name):
         better = None
     values = [run.best for run in runs if run.best is not None]
     return Metric(name, MetricScale(better, spec.span or read_span(name, values)))

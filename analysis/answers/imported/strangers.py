@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from analysis.answers.imported import IMPORTED
 from analysis.bundles.errors import BundleError
-from analysis.bundles.reader import AGAIN, Bundle
+from analysis.bundles.reader import REFETCH_ADVICE, Bundle
 from analysis.ledger.exchange.columns import Record
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
@@ -15,8 +15,8 @@ def check_records(bundle: Bundle) -> Iterator[Record]:
     """Yields each record of a bundle. Raises BundleError for a damaged record, and for a run with a wrong signature."""
     for record in bundle.records():
         if record["kind"] == "run" and not _has_its_signature(record):
-            what = f"signature={record['signature']} is not that of its config and identity"
-            raise BundleError(f"wrong record: file={bundle.path} {what}; {AGAIN}")
+            fault = f"signature={record['signature']} is not that of its config and identity"
+            raise BundleError(f"wrong record: file={bundle.path} {fault}; {REFETCH_ADVICE}")
         yield record
 
 

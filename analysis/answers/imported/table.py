@@ -31,9 +31,9 @@ def plan_imported(
     planned: list[Planned] = [(full_key(resolved, keys[run.signature] or {}), run.signature, run.seed) for run in rows]
     note = f"{len(rows)} of {len(keys)} runs imported from {spec.imported}: {dev} is its `{spec.score}`"
     metric = metric_of_spec(spec, rows)
-    shown = [metric.measured(replace(run, config={**run.config, DEV: dev}, settings="")) for run in rows]
+    measured_runs = [metric.measured(replace(run, config={**run.config, DEV: dev}, settings="")) for run in rows]
     notes = [f"{note}, measured there by a protocol of its own."] if rows else []
-    return planned, shown, notes, {dev: metric.scale}
+    return planned, measured_runs, notes, {dev: metric.scale}
 
 
 def _key(resolved: ResolvedSpace, settings: Mapping[str, Scalar]) -> dict[str, Scalar] | None:

@@ -32,7 +32,7 @@ SPEC_SHAPE: Mapping[str, type] = {
     "seeds": list,
 }
 """Keys of a sweep's description that commands read -> the type of their values; each key may be absent."""
-MOST_INTEGER = 2**31 - 1
+LARGEST_INTEGER = 2**31 - 1
 """Largest value of an Integer column in PostgreSQL."""
 
 
@@ -146,8 +146,8 @@ def _rule(column: Column[Any], value: Any) -> str | None:
     if isinstance(column.type, JSON):
         return _json_rule(column.name, value)
     if isinstance(column.type, Integer):
-        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_INTEGER
-        return None if whole else f"is not a whole number up to {MOST_INTEGER}"
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
+        return None if whole else f"is not a whole number up to {LARGEST_INTEGER}"
     if isinstance(column.type, Float):
         return None if _is_number(value) else "is not a number"
     if not isinstance(value, str):
@@ -162,20 +162,20 @@ def _rule(column: Column[Any], value: Any) -> str | None:
 def _json_rule(name: str, value: Any) -> str | None:
     if name not in LISTS:
         if name == "spec" and isinstance(value, dict):
-            wrong = (key for key, kind in SPEC_SHAPE.items() if not isinstance(value.get(key, kind()), kind))
-            return next((f"has a {key} that is no {SPEC_SHAPE[key].__name__}" for key in wrong), None)
+            wrong_keys = (key for key, kind in SPEC_SHAPE.items() if not isinstance(value.get(key, kind()), kind))
+            return next((f"has a {key} that is no {SPEC_SHAPE[key].__name__}" for key in wrong_keys), None)
         fits, words = OBJECT_COLUMNS.get(name, (lambda _: True, ""))
-        right = isinstance(value, dict) and all(map(fits, value.values()))
-        return None if right else f"is not a JSON object{words}"
+        is_valid = isinstance(value, dict) and all(map(fits, value.values()))
+        return None if is_valid else f"is not a JSON object{words}"
     if not isinstance(value, list):
         return "is not a list"
     if name == "numbers":
         return None if all(map(_is_number, value)) else "is not a list of numbers"
     if name == "suites":
         return None if all(isinstance(suite, str) for suite in value) else "is not a list of texts"
-    named = all(isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) for row in value)
-    right = named and all(number is None or _is_number(number) for _, number in value)
-    return None if right else "is not a list of [name, number]"
+    are_pairs = all(isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) for row in value)
+    is_valid = are_pairs and all(number is None or _is_number(number) for _, number in value)
+    return None if is_valid else "is not a list of [name, number]"
 
 
 def _is_number(value: Any) -> bool:

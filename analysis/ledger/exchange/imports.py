@@ -53,9 +53,9 @@ class Import:
 
     def line(self) -> str:
         """Returns a sentence on where the run comes from and where its checkpoint lies."""
-        where = RunFolder(Path(self.folder)).best if self.folder else None
-        lies = f"; its checkpoint lies at {self.host or 'unknown host'}:{where}" if where else ""
-        return f"imported from {self.file} ({self.hash[:12]}){lies}"
+        checkpoint = RunFolder(Path(self.folder)).best if self.folder else None
+        place_text = f"; its checkpoint lies at {self.host or 'unknown host'}:{checkpoint}" if checkpoint else ""
+        return f"imported from {self.file} ({self.hash[:12]}){place_text}"
 
 
 def read_imports(connection: Connection, signatures: Iterable[str] | None = None) -> dict[str, Import]:
@@ -63,8 +63,8 @@ def read_imports(connection: Connection, signatures: Iterable[str] | None = None
     if not sqlalchemy.inspect(connection).has_table(imports.name):
         return {}
     runs = schema.runs
-    here = and_(runs.c.signature == imports.c.signature, runs.c.attempt == imports.c.attempt)
-    query = select(*(imports.c[name] for name in Import.__dataclass_fields__)).join(runs, here)
+    newest_attempt = and_(runs.c.signature == imports.c.signature, runs.c.attempt == imports.c.attempt)
+    query = select(*(imports.c[name] for name in Import.__dataclass_fields__)).join(runs, newest_attempt)
     return {
         row.signature: Import(*row)
         for statement in queries.select_by_signature(query, imports.c.signature, signatures)
@@ -74,13 +74,13 @@ def read_imports(connection: Connection, signatures: Iterable[str] | None = None
 
 def read_pairs(connection: Connection, hashes: Iterable[str]) -> dict[str, tuple[list[int], list[float]]]:
     """Returns hash of a file of cosines -> (dense ranks of its cosines, grades), for files of imported runs."""
-    wanted = list(hashes)
-    if not wanted or not sqlalchemy.inspect(connection).has_table(pairs.name):
+    unique_hashes = list(hashes)
+    if not unique_hashes or not sqlalchemy.inspect(connection).has_table(pairs.name):
         return {}
     grades = pairs.alias()
     query = select(pairs.c.hash, pairs.c.numbers, grades.c.numbers).join(grades, grades.c.hash == pairs.c.grades)
     return {
         row[0]: (row[1], row[2])
-        for statement in queries.select_by_signature(query, pairs.c.hash, wanted)
+        for statement in queries.select_by_signature(query, pairs.c.hash, unique_hashes)
         for row in connection.execute(statement)
     }

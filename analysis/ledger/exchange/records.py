@@ -53,8 +53,8 @@ def _add_parts(connection: Connection, runs: Mapping[str, Record], name: str, sh
 def sweep_records(connection: Connection, names: Collection[str] | None = None) -> list[Record]:
     """Returns sweeps with their cells and their looks at test sets: all, or the given names."""
     query = select(*SWEEP.columns).order_by(schema.sweeps.c.id)
-    wanted = query if names is None else query.where(schema.sweeps.c.id.in_(list(names)))
-    return [_sweep(connection, row._asdict()) for row in connection.execute(wanted).all()]
+    statement = query if names is None else query.where(schema.sweeps.c.id.in_(list(names)))
+    return [_sweep(connection, row._asdict()) for row in connection.execute(statement).all()]
 
 
 def _sweep(connection: Connection, row: Json) -> Record:
@@ -62,12 +62,12 @@ def _sweep(connection: Connection, row: Json) -> Record:
     cells, looks = SWEEP.parts["cells"], SWEEP.parts["looks"]
     links = connection.execute(select(*cells.columns).where(cells.table.c.sweep == row["id"]))
     query = select(*looks.columns).where(looks.table.c.space == row["id"]).order_by(looks.table.c.id)
-    made = connection.execute(query) if inspect(connection).has_table(looks.table.name) else ()
+    look_rows = connection.execute(query) if inspect(connection).has_table(looks.table.name) else ()
     return {
         "kind": "sweep",
         **_plain(SWEEP, row),
         "cells": sorted((_plain(cells, link._asdict()) for link in links), key=cells.key_of),
-        "looks": [_plain(looks, look._asdict()) for look in made],
+        "looks": [_plain(looks, look._asdict()) for look in look_rows],
     }
 
 

@@ -20,13 +20,13 @@ UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069/\\]|^\.{1,2}
 and parts of a path."""
 DIGEST = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
 RECORD_TIMES = ("created", "updated", "at")
-LONGEST_S = 10 * 365 * 86_400.0
+LONGEST_RUN_SECONDS = 10 * 365 * 86_400.0
 """Longest duration of a run: ten years, in seconds."""
 CORRELATION_POINTS = 100.0
 """Largest absolute value of a correlation or an accuracy, times 100."""
-MOST_VALUE = 1e6
+LARGEST_PLUGIN_VALUE = 1e6
 """Largest absolute value of a metric that a plug-in computed."""
-LATEST = 4_102_444_800.0
+LATEST_TIME = 4_102_444_800.0
 """Latest valid time: the year 2100, in seconds since 1970."""
 
 
@@ -49,9 +49,9 @@ def _run(run: Record) -> Iterator[str]:
     yield from _unless(run["attempt"] >= 1, run, "attempt", "is below 1")
     yield from _unless(run["seed"] >= 0, run, "seed", "is below 0")
     config = run["config"]
-    for name, here in (("method", run["method"]), (SEED, run["seed"])):
-        if config.get(name, here) != here and not is_foreign(run):
-            yield f"config.{name}={_shorten(config[name])} is not the run's {name.rpartition('.')[2]}={_shorten(here)}"
+    for name, value in (("method", run["method"]), (SEED, run["seed"])):
+        if config.get(name, value) != value and not is_foreign(run):
+            yield f"config.{name}={_shorten(config[name])} is not the run's {name.rpartition('.')[2]}={_shorten(value)}"
     yield from _times(run)
     if run["updated"] < run["created"]:
         yield f"updated={run['updated']} is before created={run['created']}"
@@ -107,12 +107,12 @@ def _score(score: Record, foreign: bool = False) -> Iterator[str]:
     times 100; `SET:METRIC` is any other. Scores of another tool (`foreign`) have the widest bound."""
     yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
     plug_in = " " in str(score["protocol"].get("code_version", ""))
-    most = (
-        MOST_VALUE
+    limit = (
+        LARGEST_PLUGIN_VALUE
         if foreign or plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
         else CORRELATION_POINTS
     )
-    yield from _unless(_is_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")
+    yield from _unless(_is_within(score["value"], limit), score, "value", f"of {score['suite']} is beyond {limit:g}")
     if schema.digest(score["protocol"]) != score["protocol_hash"]:
         yield f"protocol_hash={_shorten(score['protocol_hash'])} is not that of its protocol"
     hashed = score.get("cosines_hash")
@@ -156,25 +156,25 @@ def _pairs(pairs: Record) -> Iterator[str]:
 def _times(row: Record) -> Iterator[str]:
     """Yields problems of a row's times. No clock is asked, since clocks of machines differ."""
     for name in (name for name in RECORD_TIMES if name in row):
-        if not 0 <= row[name] <= LATEST:
+        if not 0 <= row[name] <= LATEST_TIME:
             yield f"{name}={row[name]:g} is no time in seconds since 1970"
 
 
 def _amounts(row: Record) -> Iterator[str]:
-    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST_S:
+    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST_RUN_SECONDS:
         yield f"seconds={row['seconds']:g} is no length of a run"
     for name in ("examples", "best_examples"):
         if (row.get(name) or 0) < 0:
             yield f"{name}={row[name]} is below 0"
 
 
-def _is_within(value: float | None, most: float) -> bool:
-    return value is None or abs(value) <= most
+def _is_within(value: float | None, limit: float) -> bool:
+    return value is None or abs(value) <= limit
 
 
-def _unless(right: object, row: Record, name: str, rule: str, before: str = "") -> Iterator[str]:
-    if not right:
-        yield f"{before}{name}={_shorten(row[name])} {rule}"
+def _unless(holds: object, row: Record, name: str, rule: str, prefix: str = "") -> Iterator[str]:
+    if not holds:
+        yield f"{prefix}{name}={_shorten(row[name])} {rule}"
 
 
 def _shorten(value: Any) -> str:

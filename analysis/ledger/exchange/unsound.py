@@ -43,23 +43,23 @@ class Unsound:
 
 def unsound(connection: Connection) -> list[Unsound]:
     """Returns all damaged rows; a damaged part of an imported run stands for the whole run."""
-    there = set(inspect(connection).get_table_names())
-    rows = [row for table in ROW_CHECKS if table.name in there for row in _find_spoilt(connection, table)]
-    spoilt = {row.key.get("signature") for row in rows}
-    imported = sorted(read_imports(connection).keys() - spoilt)
+    table_names = set(inspect(connection).get_table_names())
+    rows = [row for table in ROW_CHECKS if table.name in table_names for row in _find_spoilt(connection, table)]
+    damaged = {row.key.get("signature") for row in rows}
+    imported = sorted(read_imports(connection).keys() - damaged)
     return rows + [row for signature in imported for row in _find_contradiction(connection, signature)]
 
 
 def take_out(connection: Connection, row: Unsound) -> None:
     """Deletes a damaged row with its parts. A run that is linked to a sweep counts as unclaimed afterwards."""
-    there = set(inspect(connection).get_table_names())
+    table_names = set(inspect(connection).get_table_names())
     if row.table == schema.runs.name:
         for table, column in TABLE_PARTS.items():
-            if table.name in there:
+            if table.name in table_names:
                 connection.execute(delete(table).where(table.c[column] == row.key["signature"]))
     if row.table == schema.sweeps.name:
         connection.execute(delete(schema.sweep_runs).where(schema.sweep_runs.c.sweep == row.key["id"]))
-        if schema.selections.name in there:
+        if schema.selections.name in table_names:
             connection.execute(delete(schema.selections).where(schema.selections.c.space == row.key["id"]))
     table = schema.metadata.tables[row.table]
     connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.key.items())))
@@ -78,6 +78,6 @@ def _find_spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
 def _find_contradiction(connection: Connection, signature: str) -> Iterator[Unsound]:
     """Yields an imported run that fails the checks of a bundle's records, or that counts as held by a driver."""
     records = run_records(connection, [signature])
-    what = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
-    if what:
-        yield Unsound(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {what}")
+    fault = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
+    if fault:
+        yield Unsound(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {fault}")

@@ -19,7 +19,7 @@ __all__ = ()
 FIRST_VERSION = 1
 """Oldest version of the schema, which no migration creates."""
 VERSION_KEY = "schema_version"
-MIGRATION_WAIT_S = 600
+MIGRATION_WAIT_SECONDS = 600
 """Seconds that a driver waits while another one migrates the ledger."""
 
 
@@ -47,12 +47,12 @@ def migrate(connection: Connection) -> None:
     driver of an older version holds runs, since it would not understand the new tables.
     """
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT_S}s'")
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT_SECONDS}s'")
     row = schema.meta.c.key == VERSION_KEY
     version = connection.scalar(select(schema.meta.c.value).where(row).with_for_update())
     steps = range(int(str(version)) + 1, newest() + 1)
     if steps:
-        _require_idle(connection, str(version))
+        _require_no_drivers(connection, str(version))
     for step in steps:
         _step(step)(connection)
         connection.execute(update(schema.meta).where(row).values(value=str(step)))
@@ -63,7 +63,7 @@ def _step(version: int) -> Callable[[Connection], None]:
     return migrate
 
 
-def _require_idle(connection: Connection, version: str) -> None:
+def _require_no_drivers(connection: Connection, version: str) -> None:
     runs = schema.runs.c
     owner = connection.scalar(select(runs.owner).where(runs.state.in_(HELD), schema.leased).limit(1))
     if owner is not None:
