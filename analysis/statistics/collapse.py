@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 COLLAPSE_POINTS = 10.0
 """Smallest distance in points of a collapsed seed below its row's others; seeds of one setting differ by up to 6.6."""
-DEVIATIONS = 6.0
+COLLAPSE_DEVIATIONS = 6.0
 """Smallest distance of a collapsed seed below its row's others, in robust deviations of the table."""
-RANGES = 4.0
+COLLAPSE_RANGES = 4.0
 """Smallest distance of a collapsed seed, in ranges of its row's others: a row that is noisy all over has none."""
 SEEDS_NEEDED = 3
 SEEDS_TO_COMPARE = 5
@@ -29,13 +29,13 @@ def find_collapsed(values_TRS: Array, point: float = 1.0) -> NDArray[np.bool_]:
     known_TR = np.isfinite(values_TRS).sum(axis=2)
     sorted_TRS = np.sort(values_TRS, axis=2)
     top_TR = np.take_along_axis(sorted_TRS, np.maximum(known_TR - 1, 0)[:, :, None], axis=2)[:, :, 0]
-    limit_T = np.maximum(COLLAPSE_POINTS * point, DEVIATIONS * _deviation(values_TRS))
+    limit_T = np.maximum(COLLAPSE_POINTS * point, COLLAPSE_DEVIATIONS * _deviation(values_TRS))
     highest_TR = np.full(known_TR.shape, -np.inf)
     with np.errstate(invalid="ignore"):
         for lowest in range(1, (values_TRS.shape[2] - 1) // 2 + 1):
             below, above = sorted_TRS[:, :, lowest - 1], sorted_TRS[:, :, lowest]
-            far = above - below > np.maximum(limit_T[:, None], RANGES * (top_TR - above))
-            highest_TR = np.where(far & (2 * lowest < known_TR) & (known_TR >= SEEDS_NEEDED), below, highest_TR)
+            is_far = above - below > np.maximum(limit_T[:, None], COLLAPSE_RANGES * (top_TR - above))
+            highest_TR = np.where(is_far & (2 * lowest < known_TR) & (known_TR >= SEEDS_NEEDED), below, highest_TR)
         return np.asarray(values_TRS <= highest_TR[:, :, None])
 
 

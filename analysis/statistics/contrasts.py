@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-APART = 0.9
+NOISE_QUANTILE = 0.9
 """Quantile of the F distribution above which a contrast is too noisy, against the others, to share their variance."""
-FLOOR = 0.01
+VARIANCE_FLOOR = 0.01
 """Lower bound of a contrast's variance as a share of the table's, so that log(0) of two equal rows hides no spread."""
 PRIORS = np.geomspace(0.1, 1e4, 400)
 """Grid of degrees of freedom on which the prior's is looked up."""
@@ -59,15 +59,15 @@ def contrasts(values_TRS: Array, reference: int) -> Contrasts:
     result is Student's paired t.
     """
     difference_TCS = np.delete(values_TRS, reference, axis=1) - values_TRS[:, reference, None]
-    has_TCS = np.isfinite(difference_TCS)
-    seeds_TC = has_TCS.sum(axis=2)
-    mean_TC, deviations_TCS = _centred(difference_TCS, has_TCS)
+    known_TCS = np.isfinite(difference_TCS)
+    seeds_TC = known_TCS.sum(axis=2)
+    mean_TC, deviations_TCS = _centred(difference_TCS, known_TCS)
     own_TC, freedom_TC = _over(np.square(deviations_TCS).sum(axis=2), seeds_TC - 1), np.maximum(seeds_TC - 1.0, 0.0)
-    table_T, table_freedom_T = _of_table(difference_TCS, has_TCS)
-    further_TC = np.maximum(table_freedom_T[:, None] - freedom_TC, 0.0)
+    table_T, table_freedom_T = _pool_table(difference_TCS, known_TCS)
+    added_TC = np.maximum(table_freedom_T[:, None] - freedom_TC, 0.0)
     prior_T = prior_freedom(own_TC, freedom_TC, table_T)
-    borrowed_TC = np.minimum(np.minimum(prior_T[:, None], further_TC), np.maximum(freedom_TC, 1.0))
-    borrowed_TC[_apart(own_TC, freedom_TC, table_freedom_T)] = 0.0
+    borrowed_TC = np.minimum(np.minimum(prior_T[:, None], added_TC), np.maximum(freedom_TC, 1.0))
+    borrowed_TC[_find_noisy(own_TC, freedom_TC, table_freedom_T)] = 0.0
     total_TC = borrowed_TC + freedom_TC
     variance_TC = _over(borrowed_TC * table_T[:, None] + freedom_TC * own_TC, total_TC)
     variance_TC[(total_TC == 0) | (seeds_TC == 0)] = np.nan
@@ -82,7 +82,7 @@ def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
     """
     counted_TC = freedom_TC > 0
     half_TC = np.where(counted_TC, freedom_TC, 1.0) / 2
-    logs_TC = np.log(np.maximum(np.maximum(own_TC, FLOOR * table_T[:, None]), np.finfo(float).tiny))
+    logs_TC = np.log(np.maximum(np.maximum(own_TC, VARIANCE_FLOOR * table_T[:, None]), np.finfo(float).tiny))
     logs_TC = logs_TC - scipy.special.digamma(half_TC) + np.log(half_TC)
     count_T = counted_TC.sum(axis=1)
     mean_T = _over((logs_TC * counted_TC).sum(axis=1), count_T)
@@ -97,7 +97,7 @@ def _spreads() -> Array:
     return np.asarray(scipy.special.polygamma(1, PRIORS / 2))
 
 
-def _of_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
+def _pool_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
     """Returns the mean variance of contrasts over each table and its degrees of freedom (Satterthwaite), each [T].
 
     Only the rows and seeds count that give the most degrees of freedom without a gap. The seeds' means over those rows
@@ -109,11 +109,11 @@ def _of_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
     _, deviations_TCS = _centred(difference_TCS, within_TCS)
     rows_T, freedom_T = rows_TC.sum(axis=1), np.maximum(seeds_TS.sum(axis=1) - 1.0, 0.0)
     common_TS = _over(deviations_TCS.sum(axis=1), rows_T[:, None])
-    left_TCS = np.where(within_TCS, deviations_TCS - common_TS[:, None], 0.0)
+    residual_TCS = np.where(within_TCS, deviations_TCS - common_TS[:, None], 0.0)
     common_T = _over(np.square(common_TS).sum(axis=1), freedom_T)
-    left_T = _over(np.square(left_TCS).sum(axis=(1, 2)), rows_T * freedom_T)
-    parts_T = _over(np.square(common_T), freedom_T) + _over(np.square(left_T), (rows_T - 1) * freedom_T)
-    total_T = common_T + left_T
+    residual_T = _over(np.square(residual_TCS).sum(axis=(1, 2)), rows_T * freedom_T)
+    parts_T = _over(np.square(common_T), freedom_T) + _over(np.square(residual_T), (rows_T - 1) * freedom_T)
+    total_T = common_T + residual_T
     return total_T, _over(np.square(total_T), parts_T)
 
 
@@ -131,14 +131,14 @@ def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
     return rows_TC, seeds_TS
 
 
-def _apart(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
+def _find_noisy(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
     """Returns a mask of contrasts whose variance is too far above the mean of the others to share it."""
     weighted_TC = own_TC * freedom_TC
     others_TC = _over(
         weighted_TC.sum(axis=1, keepdims=True) - weighted_TC, freedom_TC.sum(axis=1, keepdims=True) - freedom_TC
     )
     limit_TC = scipy.special.fdtri(
-        np.maximum(freedom_TC, 1), np.maximum(table_freedom_T[:, None], np.maximum(freedom_TC, 1)), APART
+        np.maximum(freedom_TC, 1), np.maximum(table_freedom_T[:, None], np.maximum(freedom_TC, 1)), NOISE_QUANTILE
     )
     return np.asarray((others_TC > 0) & (own_TC > limit_TC * others_TC))
 
@@ -149,7 +149,9 @@ def _centred(values_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
     return mean_TC, np.where(has_TCS, values_TCS - mean_TC[:, :, None], 0.0)
 
 
-def _over(above: Array, below: Array | NDArray[np.int64]) -> Array:
+def _over(numerator: Array, divisor: Array | NDArray[np.int64]) -> Array:
     """Returns a quotient, with 0 where the divisor is not positive."""
-    some: Mask = np.greater(below, 0)
-    return np.divide(above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=some)
+    is_positive: Mask = np.greater(divisor, 0)
+    return np.divide(
+        numerator, divisor, out=np.zeros(np.broadcast_shapes(numerator.shape, divisor.shape)), where=is_positive
+    )

@@ -65,32 +65,32 @@ def differences(
     `looks` holds numbers of seeds; those above the number of seeds have not come yet. Without any there is one look at
     all seeds.
     """
-    made: dict[int, Difference] = {}
+    by_row: dict[int, Difference] = {}
     for look in [look for look in looks or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
         seen_RS = values_RS[:, :look]
-        for row, now in _at_look(seen_RS, reference, point, level).items():
-            before = made.get(row)
-            is_open = before is None or not (before.sign or before.within(margin))
-            if is_open and (before is None or np.isfinite(seen_RS[row]).all()):
-                made[row] = now
-    return made
+        for row, current in _at_look(seen_RS, reference, point, level).items():
+            earlier = by_row.get(row)
+            is_open = earlier is None or not (earlier.sign or earlier.within(margin))
+            if is_open and (earlier is None or np.isfinite(seen_RS[row]).all()):
+                by_row[row] = current
+    return by_row
 
 
 def _at_look(values_RS: Array, reference: int, point: float, level: float) -> dict[int, Difference]:
-    kept = comparable(values_RS[None], reference, point)
-    made = contrasts(kept, reference)
-    halves, tie_halves = made.half(level)[0], made.half(2 * level)[0]
+    compared = comparable(values_RS[None], reference, point)
+    contrast = contrasts(compared, reference)
+    halves, tie_halves = contrast.half(level)[0], contrast.half(2 * level)[0]
     varies = np.nanmax(values_RS[reference]) > np.nanmin(values_RS[reference])
     by_row = {}
     for place, row in enumerate(np.delete(np.arange(len(values_RS)), reference)):
-        seeds, variance = int(made.seeds[0, place]), float(made.variance[0, place])
+        seeds, variance = int(contrast.seeds[0, place]), float(contrast.variance[0, place])
         if seeds == 0:
-            apart = _without_common_seeds(kept[0, row], kept[0, reference], level)
-            by_row.update({int(row): apart} if apart else {})
+            welch_difference = _without_common_seeds(compared[0, row], compared[0, reference], level)
+            by_row.update({int(row): welch_difference} if welch_difference else {})
         elif np.isfinite(variance) and (varies or variance > EQUAL_VARIANCE * point**2):
-            weight = max(1.0, made.freedom[0, place] / max(1, seeds - 1))
+            weight = max(1.0, contrast.freedom[0, place] / max(1, seeds - 1))
             by_row[int(row)] = Difference(
-                float(made.difference[0, place]), float(halves[place]), float(tie_halves[place]),
+                float(contrast.difference[0, place]), float(halves[place]), float(tie_halves[place]),
                 variance, weight, f"{seeds} seed{'s' * (seeds > 1)}", seeds, level,
             )  # fmt: skip
     return by_row
@@ -103,12 +103,12 @@ def _without_common_seeds(row_S: Array, reference_S: Array, level: float) -> Dif
     Its degrees of freedom are those of the row with fewer seeds (Hsu 1938): Satterthwaite's miss up to 11% at 3 seeds
     and corrected levels.
     """
-    mine, theirs = row_S[np.isfinite(row_S)], reference_S[np.isfinite(reference_S)]
-    fewest = min(len(mine), len(theirs))
-    if fewest < 2 or not (mine.std() or theirs.std()):
+    row, base = row_S[np.isfinite(row_S)], reference_S[np.isfinite(reference_S)]
+    fewest = min(len(row), len(base))
+    if fewest < 2 or not (row.std() or base.std()):
         return None
-    spreads = Spread(float(mine.std(ddof=1)), len(mine) - 1), Spread(float(theirs.std(ddof=1)), len(theirs) - 1)
-    error = welch(spreads[0], len(mine), spreads[1], len(theirs)).sd
+    spreads = Spread(float(row.std(ddof=1)), len(row) - 1), Spread(float(base.std(ddof=1)), len(base) - 1)
+    error = welch(spreads[0], len(row), spreads[1], len(base)).sd
     half, tie_half = (float(student(alpha, fewest - 1.0)) * error for alpha in (level, 2 * level))
-    seeds = f"{len(mine)}/{len(theirs)} seeds, none in common"
-    return Difference(float(mine.mean() - theirs.mean()), half, tie_half, error**2 * fewest, 1.0, seeds, fewest, level)
+    seeds = f"{len(row)}/{len(base)} seeds, none in common"
+    return Difference(float(row.mean() - base.mean()), half, tie_half, error**2 * fewest, 1.0, seeds, fewest, level)

@@ -60,13 +60,13 @@ def importance(keys: Sequence[Mapping[str, object]], scores: Sequence[float], ax
     everything, rank = _residual(values, list(levels.values()))
     shares = []
     for axis, codes in levels.items():
-        rest, smaller = _residual(values, [other for name, other in levels.items() if name != axis])
+        rest, smaller = _residual(values, [other_codes for name, other_codes in levels.items() if name != axis])
         shares.append(_share(axis, codes, max(0.0, rest - everything), rank - smaller, total, within, freedom))
-    left = max(0.0, everything - within) / total
+    interactions = max(0.0, everything - within) / total
     return Importance(
         tuple(shares),
         within / total if freedom else None,
-        left if freedom else None,
+        interactions if freedom else None,
         len(values),
         _balanced(list(levels.values())),
     )
@@ -87,11 +87,11 @@ def _share(
 
 def _levels(values: Sequence[Any]) -> np.ndarray:
     """Returns codes of an axis' values: one per value, or per quarter where there are many numbers."""
-    given = [value for value in values if value is not None]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in given)
-    if not numeric or len(set(given)) <= IMPORTANCE_LEVELS:
+    known = [value for value in values if value is not None]
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+    if not numeric or len(set(known)) <= IMPORTANCE_LEVELS:
         return _codes(values)
-    edges = np.quantile(np.asarray(given, dtype=float), [0.25, 0.5, 0.75])
+    edges = np.quantile(np.asarray(known, dtype=float), [0.25, 0.5, 0.75])
     return _codes([None if value is None else int(np.searchsorted(edges, value)) for value in values])
 
 

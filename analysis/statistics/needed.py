@@ -52,13 +52,13 @@ def expect_seeds(
     noise_TRS = np.random.default_rng(0).normal(size=(NEEDED_DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
     values_TRS = np.asarray(means_R)[:, None] + noise_TRS
     share = level(len(means_R) - 1, columns, looks)
-    others = np.delete(np.arange(len(means_R)), reference)
+    rows = np.delete(np.arange(len(means_R)), reference)
     seeds_TR = np.full((NEEDED_DRAWS, len(means_R)), looks[0])
-    open_TC = np.ones((NEEDED_DRAWS, len(others)), bool)
-    for look, coming in pairwise(looks):
-        made = contrasts(values_TRS[:, :, :look], reference)
-        size_TC = np.abs(made.difference)
-        open_TC &= (size_TC <= made.half(share)) & (size_TC + made.half(2 * share) >= margin)
-        seeds_TR[:, others] = np.where(open_TC, coming, seeds_TR[:, others])
-        seeds_TR[open_TC.any(axis=1), reference] = coming
+    open_TC = np.ones((NEEDED_DRAWS, len(rows)), bool)
+    for look, next_look in pairwise(looks):
+        contrast = contrasts(values_TRS[:, :, :look], reference)
+        size_TC = np.abs(contrast.difference)
+        open_TC &= (size_TC <= contrast.half(share)) & (size_TC + contrast.half(2 * share) >= margin)
+        seeds_TR[:, rows] = np.where(open_TC, next_look, seeds_TR[:, rows])
+        seeds_TR[open_TC.any(axis=1), reference] = next_look
     return np.asarray(seeds_TR.mean(axis=0))

@@ -190,8 +190,8 @@ def _shares(dev_N: Array, seeds: int) -> Array:
 def _jackknife(dev_N: Array, test_N: Array, seeds: int) -> float:
     """Returns the jackknife's standard error of the expected score: sqrt((N - 1) / N * sum of squared deviations)."""
     count = len(dev_N)
-    kept = [np.arange(count) != left_out for left_out in range(count)]
-    without_N = np.array([_shares(dev_N[some], seeds) @ test_N[some] for some in kept])
+    masks = [np.arange(count) != left_out for left_out in range(count)]
+    without_N = np.array([_shares(dev_N[mask], seeds) @ test_N[mask] for mask in masks])
     return math.sqrt((count - 1) / count * float(((without_N - without_N.mean()) ** 2).sum()))
 
 

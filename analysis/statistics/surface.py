@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-BROKEN = 2.0
+BROKEN_DEVIATIONS = 2.0
 """Median absolute deviations below the median at which a low score is cut off."""
 FITTED_POINTS = 200
 """Number of runs, drawn at random, that the kernel is fitted to: the time of a fit grows with their third power."""
@@ -51,7 +51,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
 def raise_broken(values_N: Array) -> Array:
     """Returns scores with broken ones raised to the lower end of the others."""
     middle = np.median(values_N)
-    return np.asarray(np.maximum(values_N, middle - BROKEN * np.median(np.abs(values_N - middle))))
+    return np.asarray(np.maximum(values_N, middle - BROKEN_DEVIATIONS * np.median(np.abs(values_N - middle))))
 
 
 def coordinates(cells: Sequence[Mapping[str, object]]) -> Array:
@@ -67,5 +67,5 @@ def coordinates(cells: Sequence[Mapping[str, object]]) -> Array:
             rank = {value: place for place, value in enumerate(sorted(distinct))}  # type: ignore[type-var]
             columns.append([rank[value] / (len(rank) - 1) for value in values])
         else:
-            columns += [[float(value == other) for value in values] for other in distinct]
+            columns += [[float(value == level) for value in values] for level in distinct]
     return np.array(columns, dtype=float).reshape(len(columns), len(cells)).T

@@ -140,12 +140,12 @@ def aggregate(
         keys = list(by_identity.values())
     rows = [_row(spec, key, values, idle, printed) for key in keys]
     by_column = _protocols(spec, results)
-    beside, unlike = comparable(models, by_column)
-    notes = [*spec.notes, *_remarks(spec, results), *unlike]
-    scored = {model.label: model for model in beside if model.values}
+    compared, protocol_notes = comparable(models, by_column)
+    notes = [*spec.notes, *_remarks(spec, results), *protocol_notes]
+    scored = {model.label: model for model in compared if model.values}
     table = Table(spec, rows, list(baselines), _protocol(spec, results, by_column), notes, scored)
-    why = _mostly_idle(spec, results, idle) or _flat(table, untrained or {})
-    return replace(table, no_signal=why, notes=[*notes, f"no signal at this scale: {why}"]) if why else table
+    reason = _mostly_idle(spec, results, idle) or _flat(table, untrained or {})
+    return replace(table, no_signal=reason, notes=[*notes, f"no signal at this scale: {reason}"]) if reason else table
 
 
 Identity = tuple[Any, ...]
@@ -179,9 +179,9 @@ def _row(
     for column in spec.columns:
         runs = values.get((name, column), {})
         dev = {seed: run.dev for seed, run in runs.items() if run.dev is not None}
-        still = [seed for seed, run in runs.items() if run.signature in idle]
+        no_signal_seeds = [seed for seed, run in runs.items() if run.signature in idle]
         of_seeds = {seed: run.value for seed, run in runs.items()}
-        entries[column] = entry_of(of_seeds, paper.get(column), still, dev)
+        entries[column] = entry_of(of_seeds, paper.get(column), no_signal_seeds, dev)
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 
@@ -190,15 +190,15 @@ def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
     stated = [result for result in results if result.state]
     runs = {result.signature or number: result.state for number, result in enumerate(stated)}
     states = Counter(runs.values())
-    lacking = states.total() - states[RunState.DONE]
+    unfinished = states.total() - states[RunState.DONE]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != RunState.DONE)
-    remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
+    remarks = [f"{unfinished} of {states.total()} runs are not done ({counted})"] if unfinished else []
     lacking_a_score = [result for result in stated if result.state == RunState.DONE and math.isnan(result.value)]
     unscored = Counter(result.column for result in lacking_a_score)
     flat = Counter(result.column for result in lacking_a_score if result.protocol)
-    why = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}
+    explanations = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}
     return remarks + [
-        f"done runs without a {name} score: {unscored[name]}{why.get(name, '')}"
+        f"done runs without a {name} score: {unscored[name]}{explanations.get(name, '')}"
         for name in spec.columns
         if unscored[name]
     ]
@@ -213,8 +213,8 @@ def _protocol(
     for name in sorted(fields - varied - {OWN_FIELD}):
         _check_field(spec, name, by_column)
     for method in {result.key.get("method") for result in results} if OWN_FIELD not in varied else ():
-        ours = [result for result in results if result.key.get("method") == method]
-        _check_field(spec, OWN_FIELD, _protocols(spec, ours))
+        method_results = [result for result in results if result.key.get("method") == method]
+        _check_field(spec, OWN_FIELD, _protocols(spec, method_results))
     shared = {}
     for name in sorted(fields):
         values = {field_text(protocol, name) for protocols in by_column.values() for protocol in protocols}

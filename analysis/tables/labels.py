@@ -37,30 +37,30 @@ def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> l
     with two values stays.
     """
     rows = _rows(keys, axes)
-    kept = _find_varying(rows)
-    for place in [] if searched else kept[::-1]:
-        without = [other for other in kept if other != place]
-        if len({tuple(row[other] for other in without) for row in rows}) == len(rows):
-            kept = without
-    return [axes[place] for place in kept]
+    places = _find_varying(rows)
+    for place in [] if searched else places[::-1]:
+        fewer = [other_place for other_place in places if other_place != place]
+        if len({tuple(row[other_place] for other_place in fewer) for row in rows}) == len(rows):
+            places = fewer
+    return [axes[place] for place in places]
 
 
 def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[SettingDifference]:
     """Returns the settings other than `axes` in which rows, each a key and its settings, differ; common ones first."""
-    named = set(axes)
-    made = []
-    for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in named):
-        given = [settings.get(name, NO_SETTING) for _, settings in rows]
-        if all(type(value) is type(given[0]) and value == given[0] for value in given):
+    axis_names = set(axes)
+    differences = []
+    for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in axis_names):
+        row_values = [settings.get(name, NO_SETTING) for _, settings in rows]
+        if all(type(value) is type(row_values[0]) and value == row_values[0] for value in row_values):
             continue  # most settings of a large table
         values: dict[str, list[Key]] = {}
         for key, settings in rows:
             value = setting_text(plain(settings[name])) if name in settings else NO_SETTING
             values.setdefault(value, []).append(key)
         if len(values) > 1:
-            made.append(SettingDifference(name, values))
-    alone = {difference.name: len(difference.values.get(NO_SETTING, ())) for difference in made}
-    return sorted(made, key=lambda difference: (alone[difference.name] > 0, alone[difference.name]))
+            differences.append(SettingDifference(name, values))
+    alone = {difference.name: len(difference.values.get(NO_SETTING, ())) for difference in differences}
+    return sorted(differences, key=lambda difference: (alone[difference.name] > 0, alone[difference.name]))
 
 
 SETTINGS_NAMED = 6
@@ -78,10 +78,10 @@ def differing_line(differences: Sequence[SettingDifference], names: Callable[[Ke
     for difference in (each for each in differences if each.is_varied):
         values = [f"{value}: {some([*map(names, keys)], ROWS_SHOWN)}" for value, keys in difference.values.items()]
         parts.append(f"{difference.name} ({'; '.join(values)})")
-    lacking = len(differences) - len(parts)
-    counted = [f"{number_of(lacking, 'option')} that not all have"] if lacking else []
-    named = [some(parts, SETTINGS_NAMED)] if parts else []
-    return f"{what} also differ in: {'; '.join([*named, *counted])}" if named or counted else ""
+    constant_count = len(differences) - len(parts)
+    counted = [f"{number_of(constant_count, 'option')} that not all have"] if constant_count else []
+    names_text = [some(parts, SETTINGS_NAMED)] if parts else []
+    return f"{what} also differ in: {'; '.join([*names_text, *counted])}" if names_text or counted else ""
 
 
 Row = tuple[Any, ...]
@@ -97,15 +97,15 @@ def _find_varying(rows: Set[Row]) -> list[int]:
     return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 
 
-def shorten(text: str, most: int = 48) -> str:
-    """Returns a text cut to `most` characters, for figures; the middle of a longer one is left out."""
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
+def shorten(text: str, length: int = 48) -> str:
+    """Returns a text cut to `length` characters, for figures; the middle of a longer one is left out."""
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[-(length // 2 - 1) :]}"
 
 
-def some(names: Sequence[str], most: int, between: str = ", ") -> str:
+def some(names: Sequence[str], limit: int, separator: str = ", ") -> str:
     """Returns the first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return between.join(names[:most]) + more
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return separator.join(names[:limit]) + rest
 
 
 def number_of(count: int, noun: str) -> str:

@@ -76,33 +76,33 @@ def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int =
     ]
 
 
-def _ordering(table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator) -> Ordering:
+def _ordering(table: Table, column: str, cosines: ColumnCosines | None, generator: np.random.Generator) -> Ordering:
     entries = [row.entries[column] for row in table.rows]
-    both = [entry for entry in entries if entry.mean is not None and entry.published is not None]
-    signal = np.array([entry.has_signal for entry in both], dtype=bool)
-    ours, printed = [list(entry.values) for entry in both], [float(entry.published or 0.0) for entry in both]
-    pairs = pair_differences(kept, generator) if kept else ()
-    lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
-    order = Ordering(column, len(both), None, None, "no signal", table.no_signal)
+    compared = [entry for entry in entries if entry.mean is not None and entry.published is not None]
+    signal = np.array([entry.has_signal for entry in compared], dtype=bool)
+    values, printed = [list(entry.values) for entry in compared], [float(entry.published or 0.0) for entry in compared]
+    pairs = pair_differences(cosines, generator) if cosines else ()
+    problems = cosines.problems if cosines else ("no cosines of single sentence pairs are kept for this column",)
+    order = Ordering(column, len(compared), None, None, "no signal", table.no_signal)
     if not table.no_signal:
-        tau, interval, p, word, reason = _tau(ours, printed, signal, generator)
-        without = int((~signal).sum())
-        reason += f"; no order among {without} rows without signal" if without > 1 and p is not None else ""
-        order = Ordering(column, len(both), tau, interval, word, reason, p=p)
-    return replace(order, pairs=pairs, lacking=lacking, agreement=order_entries(entries, generator))
+        tau, interval, p, word, reason = _tau(values, printed, signal, generator)
+        flat = int((~signal).sum())
+        reason += f"; no order among {flat} rows without signal" if flat > 1 and p is not None else ""
+        order = Ordering(column, len(compared), tau, interval, word, reason, p=p)
+    return replace(order, pairs=pairs, lacking=problems, agreement=order_entries(entries, generator))
 
 
 def _tau(
-    ours: Sequence[Sequence[float]], printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator
+    seed_values: Sequence[Sequence[float]], printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator
 ) -> tuple[float | None, Interval | None, float | None, Word, str]:
     if len(printed) < ROWS_NEEDED:
         return None, None, None, "undecided", f"{len(printed)} rows have both numbers, an order needs {ROWS_NEEDED}"
-    means = np.array([[np.mean(values) for values in ours]])
+    means = np.array([[np.mean(values) for values in seed_values]])
     if np.ptp(means) == 0 or np.ptp(printed) == 0:
         return None, None, None, "undecided", "all values of one side are equal"
     tau = float(tau_b(means, np.asarray(printed), signal)[0])
     chance = measure_chance(means[0], printed, signal, generator.spawn(1)[0])
-    interval = tau_interval(ours, printed, generator, signal=signal)
+    interval = tau_interval(seed_values, printed, generator, signal=signal)
     if interval is None:
         return tau, None, chance, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
@@ -134,14 +134,14 @@ def measure_chance(
 
 
 def tau_interval(
-    ours: Sequence[Sequence[float]],
+    values: Sequence[Sequence[float]],
     printed: Sequence[float],
     generator: np.random.Generator,
     draws: int = TAU_DRAWS,
     signal: np.ndarray | None = None,
 ) -> tuple[float, float] | None:
     """Returns the percentile interval of tau-b over resampled seeds; None if no row has two seeds."""
-    means = resample_means(ours, generator, draws)
+    means = resample_means(values, generator, draws)
     if means is None:
         return None
     low, high = np.quantile(tau_b(means, np.asarray(printed), signal), QUANTILES)
@@ -159,48 +159,48 @@ def resample_means(values: Sequence[Sequence[float]], generator: np.random.Gener
     if not deviations:
         return None
     everyones, row_deviations = np.concatenate(deviations), iter(deviations)
-    drawn = []
+    means = []
     for row in samples:
         among = next(row_deviations) if len(row) > 1 else everyones
-        drawn.append(row.mean() + among[generator.integers(len(among), size=(draws, len(row)))].mean(axis=1))
-    return np.stack(drawn, axis=1)
+        means.append(row.mean() + among[generator.integers(len(among), size=(draws, len(row)))].mean(axis=1))
+    return np.stack(means, axis=1)
 
 
-def tau_b(ours: np.ndarray, printed: np.ndarray, signal: np.ndarray | None = None) -> np.ndarray:
-    """Returns Kendall's tau-b of every line of `ours` [draws, rows] with `printed` [rows]; 0 for a line of equal
+def tau_b(values: np.ndarray, printed: np.ndarray, signal: np.ndarray | None = None) -> np.ndarray:
+    """Returns Kendall's tau-b of every line of `values` [draws, rows] with `printed` [rows]; 0 for a line of equal
     values.
 
     `signal` is [rows] or [draws, rows]; rows without signal count as equal to each other.
     """
     left, right = np.triu_indices(len(printed), 1)
-    signs, paper = np.sign(ours[:, left] - ours[:, right]), np.sign(printed[left] - printed[right])
+    signs, paper = np.sign(values[:, left] - values[:, right]), np.sign(printed[left] - printed[right])
     if signal is not None:
         signs = np.where(signal[..., left] | signal[..., right], signs, 0)
     scale = np.sqrt((signs != 0).sum(axis=1) * (paper != 0).sum())
-    return np.asarray(np.divide(signs @ paper, scale, out=np.zeros(len(ours)), where=scale > 0))
+    return np.asarray(np.divide(signs @ paper, scale, out=np.zeros(len(values)), where=scale > 0))
 
 
 def pair_differences(
-    kept: ColumnCosines, generator: np.random.Generator, draws: int | None = None
+    cosines: ColumnCosines, generator: np.random.Generator, draws: int | None = None
 ) -> tuple[PairDifference, ...]:
     """Compares every pair of rows with cosines by a paired bootstrap over sentence pairs, with Holm's correction over
     all.
 
     The default number of draws grows with the number of pairs, so that the smallest p value survives the correction.
     """
-    rows = sorted(kept.rows)
+    rows = sorted(cosines.rows)
     couples = list(itertools.combinations(range(len(rows)), 2))
     if not couples:
         return ()
     draws = draws or max(PAIR_DRAWS, 40 * len(couples))
-    values = resample_pairs([kept.rows[row] for row in rows], kept.gold, draws, generator)
+    values = resample_pairs([cosines.rows[row] for row in rows], cosines.gold, draws, generator)
     differences = []
     for a, b in couples:
-        drawn, observed = values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]
-        low, high = np.quantile(drawn, QUANTILES)
+        resampled, observed = values[a] - values[b], cosines.means[rows[a]] - cosines.means[rows[b]]
+        low, high = np.quantile(resampled, QUANTILES)
         # Two-sided: how often a resample strays from the difference as far as it is from 0.
-        far = int(np.count_nonzero(np.abs(drawn - observed) >= abs(observed)))
-        p = (1 + far) / (1 + len(drawn))
+        extreme_count = int(np.count_nonzero(np.abs(resampled - observed) >= abs(observed)))
+        p = (1 + extreme_count) / (1 + len(resampled))
         differences.append(PairDifference(rows[a], rows[b], observed, (float(low), float(high)), p, corrected=p))
     corrected = holm([pair.p for pair in differences])
     return tuple(replace(pair, corrected=p) for pair, p in zip(differences, corrected, strict=True))

@@ -9,7 +9,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.results import Planned, results_of
 from cse_train.results import Protocol
 
-OF_ONE_RUN = ("id", "metrics", "row")
+UNIQUE_DETAILS = ("id", "metrics", "row")
 """Details that differ between any two imported runs, so that they are not compared."""
 
 
@@ -113,7 +113,7 @@ def origins(runs: Sequence[SeedRun]) -> Origins:
 
 def _facts(seed_run: SeedRun) -> dict[str, object]:
     every = seed_run.attempts[-1].details if seed_run.attempts else {}
-    details = {name: value for name, value in every.items() if name not in OF_ONE_RUN}
+    details = {name: value for name, value in every.items() if name not in UNIQUE_DETAILS}
     flat = {name: value for name, value in details.items() if not isinstance(value, Mapping)}
     nested = {
         f"{name}.{inner}": value

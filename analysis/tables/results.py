@@ -29,9 +29,10 @@ def drop_part(key: Key) -> dict[str, Scalar]:
 
 def stands_behind(planned: Sequence[Planned], suite: str) -> list[bool]:
     """Returns for each run whether a suite's column uses it: a row's runs for that suite alone, where it has any."""
-    apart = {identify(drop_part(key)) for key, _, _ in planned if key.get(PART) == suite}
+    separate_rows = {identify(drop_part(key)) for key, _, _ in planned if key.get(PART) == suite}
     return [
-        key.get(PART) == suite or (PART not in key and not (apart and identify(drop_part(key)) in apart))
+        key.get(PART) == suite
+        or (PART not in key and not (separate_rows and identify(drop_part(key)) in separate_rows))
         for key, _, _ in planned
     ]
 
@@ -73,10 +74,10 @@ def results_of(
 
 def find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[str, str]]:
     """Returns signature -> requested and actual precision, for runs whose device decides the precision."""
-    asked = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
-    attempts = ledger.provenance([signature for signature, value in asked.items() if value != "fp32"])
+    requested = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
+    attempts = ledger.provenance([signature for signature, value in requested.items() if value != "fp32"])
     newest = {signature: rows[-1].details.get(ARITHMETIC) for signature, rows in attempts.items()}
-    return {signature: (asked[signature], str(value)) for signature, value in newest.items() if value}
+    return {signature: (requested[signature], str(value)) for signature, value in newest.items() if value}
 
 
 def require_one_precision(results: Iterable[RunValue], table: str) -> None:
@@ -88,12 +89,12 @@ def require_one_precision(results: Iterable[RunValue], table: str) -> None:
 def require_one_way(computed: Mapping[str, tuple[str, str]], table: str) -> None:
     """Raises TableError where one requested precision in `computed` (`find_computed`) came to several actual ones."""
     runs: dict[str, Counter[str]] = defaultdict(Counter)
-    for asked, way in computed.values():
-        runs[asked][way] += 1
-    for asked, ways in runs.items():
+    for requested, way in computed.values():
+        runs[requested][way] += 1
+    for requested, ways in runs.items():
         if len(ways) > 1:
             counted = " and ".join(f"{way} ({count})" for way, count in sorted(ways.items()))
-            line = f"one precision: {ARITHMETIC}={asked} was {counted} in the runs of {table}"
+            line = f"one precision: {ARITHMETIC}={requested} was {counted} in the runs of {table}"
             raise TableError(f"{line}; train them on one kind of device, or give {ARITHMETIC} a value of its own")
 
 

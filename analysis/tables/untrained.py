@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from analysis.ledger import UntrainedScore
 from cse_train.results import Protocol
 
-ABSENT = {"case": "as is", "rule": ""}
+FIELD_DEFAULTS = {"case": "as is", "rule": ""}
 """Protocol field -> its value for scores that were stored before the field existed."""
-TOLD_APART = "pooler"
+MODEL_FIELD = "pooler"
 """Protocol field that belongs to the model, and may differ from the trained rows'."""
 
 
@@ -44,8 +44,8 @@ def collect_scores(
     `model` is name and pooler; `columns` is column -> the suite under which the ledger stores its scores.
     """
     newest = {score.suite: score for score in scores if (score.model, score.pooler) == model}
-    chosen = {column: newest[suite] for column, suite in columns.items() if suite in newest}
-    finite = {column: score for column, score in chosen.items() if score.value is not None}
+    stored = {column: newest[suite] for column, suite in columns.items() if suite in newest}
+    finite = {column: score for column, score in stored.items() if score.value is not None}
     return UntrainedModel(
         label,
         model[0],
@@ -61,33 +61,33 @@ def comparable(
 
     `trained` is column -> the protocols of its trained rows.
     """
-    kept, lines = [], []
+    compared, lines = [], []
     for model in models:
-        unlike = {
-            column: _list_unlike_fields(protocol, trained.get(column, ()))
+        unlike_fields = {
+            column: _list_differing_fields(protocol, trained.get(column, ()))
             for column, protocol in model.protocols.items()
         }
         lines += [
             f"Not compared: {model.label} in {column}, whose {', '.join(names)} is not that of the trained rows; "
             "score them again under one protocol"
-            for column, names in unlike.items()
+            for column, names in unlike_fields.items()
             if names
         ]
-        values = {column: value for column, value in model.values.items() if not unlike.get(column)}
-        protocols = {column: protocol for column, protocol in model.protocols.items() if not unlike[column]}
-        kept.append(replace(model, values=values, protocols=protocols))
-    return kept, lines
+        values = {column: value for column, value in model.values.items() if not unlike_fields.get(column)}
+        protocols = {column: protocol for column, protocol in model.protocols.items() if not unlike_fields[column]}
+        compared.append(replace(model, values=values, protocols=protocols))
+    return compared, lines
 
 
-def _list_unlike_fields(protocol: Protocol, trained: Sequence[Protocol]) -> list[str]:
+def _list_differing_fields(protocol: Protocol, trained: Sequence[Protocol]) -> list[str]:
     return [
         name
         for name in protocol.facts
-        if name != TOLD_APART
-        and any(field_text(other, name) != field_text(protocol, name) for other in trained if name in other.facts)
+        if name != MODEL_FIELD
+        and any(field_text(peer, name) != field_text(protocol, name) for peer in trained if name in peer.facts)
     ]
 
 
 def field_text(protocol: Protocol, name: str) -> str:
     """Returns a protocol field as JSON."""
-    return json.dumps(protocol.facts.get(name, ABSENT.get(name)))
+    return json.dumps(protocol.facts.get(name, FIELD_DEFAULTS.get(name)))

@@ -13,7 +13,7 @@ from analysis.tables.directions import Terms, directions
 from analysis.tables.labels import number_of
 from analysis.tables.spec import identify
 
-SHARP = 1.0
+REPRODUCED_HALF_WIDTH = 1.0
 """Widest half interval of the mean over seeds, in points, for the verdict `reproduced`."""
 
 VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
@@ -50,11 +50,11 @@ def reference_row(table: Table, column: str) -> int | None:
     None if there is no such row.
     """
     entries = [row.entries[column] for row in table.rows]
-    both = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
+    scored_rows = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
     if table.spec.default is None:
-        return both[0] if both else None
-    wanted = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
-    return next((i for i in both if identify(table.rows[i].key) == wanted), None)
+        return scored_rows[0] if scored_rows else None
+    default_key = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
+    return next((i for i in scored_rows if identify(table.rows[i].key) == default_key), None)
 
 
 def _level(column: Column, entry: Entry) -> Verdict:
@@ -68,16 +68,16 @@ def _level(column: Column, entry: Entry) -> Verdict:
     reach, digits = spread.t() * spread.sd, column.digits
     source = number_of(entry.n, "seed") + ("" if entry.sd else "; sd pooled over the column")
     half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
-    of_mean, of_seed = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
-    if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
+    mean_range, seed_range = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
+    if _holds(mean_range, published, column.rounding) and half <= REPRODUCED_HALF_WIDTH * column.point:
         mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
         reason = f"{published:g} lies in the interval of our mean, {mean}"
-        return Verdict("reproduced", of_mean, published, reason, level=VERDICT_LEVEL)
-    where = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
-    if _holds(of_seed, published, column.rounding):
-        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}", level=VERDICT_LEVEL)
+        return Verdict("reproduced", mean_range, published, reason, level=VERDICT_LEVEL)
+    span = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
+    if _holds(seed_range, published, column.rounding):
+        return Verdict("within seed noise", seed_range, published, f"{published:g} lies in {span}", level=VERDICT_LEVEL)
     side = "above" if published > entry.mean else "below"
-    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}", level=VERDICT_LEVEL)
+    return Verdict("different", seed_range, published, f"{published:g} lies {side} {span}", level=VERDICT_LEVEL)
 
 
 def _holds(interval: Interval, published: float, rounding: float) -> bool:
