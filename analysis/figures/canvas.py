@@ -21,7 +21,7 @@ MARKER_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
 """Marker shapes, one for each colour, so that no series is told by colour alone."""
 MANY_POINTS = 500
 """Number of marks above which a figure rasterises them, since thousands of vector circles draw slowly."""
-DECADES = 20.0
+LOG_RATIO = 20.0
 """Smallest ratio of the largest to the smallest number on a log axis."""
 UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """Metadata that removes the date from a file, so that equal figures are equal bytes."""
@@ -46,7 +46,7 @@ def canvas(
 
 def log_scaled(values: list[float]) -> bool:
     """Returns whether numbers belong on a log axis: they reach far, and most of them lie in the lowest quarter."""
-    if not values or min(values) <= 0 or max(values) / min(values) < DECADES:
+    if not values or min(values) <= 0 or max(values) / min(values) < LOG_RATIO:
         return False
     return statistics.median(values) < (min(values) + max(values)) / 4
 
@@ -57,9 +57,9 @@ def thin_ticks(figure: Figure) -> None:
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
-            shown = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if tick.label1.get_text()]
+            ticks = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if tick.label1.get_text()]
             last = None
-            for tick in sorted(shown, key=lambda tick: float(tick.get_loc())):
+            for tick in sorted(ticks, key=lambda tick: float(tick.get_loc())):
                 if not low <= tick.get_loc() <= high or not tick.label1.get_visible():
                     continue
                 box = tick.label1.get_window_extent().padded(1.0)
@@ -75,17 +75,17 @@ def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -
     inches = axes.get_window_extent().height / figure.dpi
     low, high = axes.get_ylim()
     size = 7.5
-    wanted = sorted(((y - low) / (high - low), text, colour) for y, text, colour in ends)
-    heights = [1.3 * size * (text.count("\n") + 1) / 72 / inches for _, text, _ in wanted]
+    labels = sorted(((y - low) / (high - low), text, colour) for y, text, colour in ends)
+    heights = [1.3 * size * (text.count("\n") + 1) / 72 / inches for _, text, _ in labels]
     places: list[float] = []
-    for (y, _, _), height in zip(wanted, heights, strict=True):
+    for (y, _, _), height in zip(labels, heights, strict=True):
         below = places[-1] + (heights[len(places) - 1] + height) / 2 if places else y
         places.append(max(y, below))
     top = 1.0
     for i in reversed(range(len(places))):
         places[i] = min(places[i], top - heights[i] / 2)
         top = places[i] - heights[i] / 2
-    for (y, text, colour), place in zip(wanted, places, strict=True):
+    for (y, text, colour), place in zip(labels, places, strict=True):
         axes.annotate(
             text, (1.0, y), (1.04, place), xycoords="axes fraction", textcoords="axes fraction", va="center",
             fontsize=size, color=INK, annotation_clip=False,
@@ -110,7 +110,7 @@ def data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(encode_figure(figure, "svg", clear=True)).decode()
 
 
-def save(figure: Figure, to: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
     """Writes a figure to a temporary file and renames it, so that no reader finds half; the suffix is the format."""
-    replace_file(to, lambda aside: aside.write_bytes(encode_figure(figure, to.suffix.lstrip(".") or "png")))
-    return to
+    replace_file(path, lambda temporary: temporary.write_bytes(encode_figure(figure, path.suffix.lstrip(".") or "png")))
+    return path

@@ -85,8 +85,8 @@ def budget_plot(budget: SpentBudget, metric: str) -> Figure:
     return figure
 
 
-def _count_examples(figure: Figure, what: str) -> None:
+def _count_examples(figure: Figure, label: str) -> None:
     (axes,) = figure.axes
-    axes.set_xlabel(what, fontsize=8)
+    axes.set_xlabel(label, fontsize=8)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(6))

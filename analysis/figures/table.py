@@ -21,11 +21,12 @@ from analysis.tables.spec import plain
 
 TABLE_NAME_CHARACTERS = 42
 """Characters per line of a row's name."""
-OWN = 3
+OWN_SPREAD_SEEDS = 3
 """Least number of seeds with which a row's interval uses its own spread; with fewer, the column's."""
 FAR_AWAY = 1.5
 """Largest widening of the scale, in ranges of the rows, for which the reference line is drawn."""
-ABOUT_OURS, ABOUT_PAPER = "ours: ● mean, 95% interval; ○ a seed", "the paper's: □, other levels, the same span"
+MEASURED_LEGEND = "ours: ● mean, 95% interval; ○ a seed"
+PUBLISHED_LEGEND = "the paper's: □, other levels, the same span"
 
 
 def axis_plot(table: Table, column: str | None = None) -> Figure:
@@ -35,14 +36,14 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
     Levels differ between scales of training, so only the shapes of the two panels compare. The reference line is the
     untrained encoder's [CLS].
     """
-    chosen = column or table.spec.columns[0]
+    column_name = column or table.spec.columns[0]
     title = " · ".join(part for part in (table.spec.id, table.spec.title) if part)
-    rows = _sort_rows(table, chosen)
+    rows = _sort_rows(table, column_name)
     numbers = _numbers(table, rows)
-    has_paper = any(row.entries[chosen].published is not None for row in rows)
+    has_paper = any(row.entries[column_name].published is not None for row in rows)
     if numbers is None:
-        return _draw_by_name(table, rows, chosen, title, has_paper)
-    return _draw_by_number(table, rows, chosen, title, numbers, has_paper)
+        return _draw_by_name(table, rows, column_name, title, has_paper)
+    return _draw_by_number(table, rows, column_name, title, numbers, has_paper)
 
 
 def _sort_rows(table: Table, column: str) -> list[Row]:
@@ -63,23 +64,23 @@ def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
 def _draw_by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_paper: bool) -> Figure:
     names = [wrap_words(brief(label(row.key, table.named)), TABLE_NAME_CHARACTERS) for row in rows]
     start = table.starting_point(column)
-    shown = start is not None and _is_near(table, rows, column, start)
+    draws_start = start is not None and _is_near(table, rows, column, start)
     if start is not None:
-        names.append(UNTRAINED_CLS if shown else f"{UNTRAINED_CLS}: {start:.2f},\nfar off this scale")
+        names.append(UNTRAINED_CLS if draws_start else f"{UNTRAINED_CLS}: {start:.2f},\nfar off this scale")
     lines = sum(name.count("\n") + 1.4 for name in names)
     size = (7.0, 1.3 + 0.16 * max(lines, 4))
     figure, panels = canvas(title, across=1 + has_paper, size=size, sharey=True)
-    ours, places = panels[0], list(range(len(rows)))
-    _draw_ours(ours, table, rows, column, places, upright=False)
-    if start is not None and shown:
-        ours.axvline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
-    ours.set_yticks(range(len(names)), names)
-    ours.set_ylim(len(names) - 0.4, -0.6)
-    ours.grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
-    ours.set_xlabel(wrap_words(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
-    _explain_marks(ours, ABOUT_OURS, has_paper)
+    panel, places = panels[0], list(range(len(rows)))
+    _draw_measured(panel, table, rows, column, places, upright=False)
+    if start is not None and draws_start:
+        panel.axvline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    panel.grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
+    panel.set_xlabel(wrap_words(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
+    _explain_marks(panel, MEASURED_LEGEND, has_paper)
     if has_paper:
-        _draw_paper(panels[1], rows, column, places, upright=False)
+        _draw_published(panels[1], rows, column, places, upright=False)
         panels[1].grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
         panels[1].set_xlabel("published", fontsize=8)
         _match_spans(panels, "x")
@@ -93,18 +94,18 @@ def _draw_by_number(
     start = table.starting_point(column)
     size = (7.0, 4.8 if has_paper else 3.6)
     figure, panels = canvas(title, down=1 + has_paper, size=size, sharex=True)
-    ours, last = panels[0], panels[-1]
-    _draw_ours(ours, table, rows, column, numbers, upright=True)
+    panel, last = panels[0], panels[-1]
+    _draw_measured(panel, table, rows, column, numbers, upright=True)
     note = ""
     if start is not None and _is_near(table, rows, column, start):
-        ours.axhline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
+        panel.axhline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
         note = f"; dashed: {UNTRAINED_CLS}"
     elif start is not None:
         note = f"; {UNTRAINED_CLS}, {start:.2f}, is far off this scale"
-    _explain_marks(ours, ABOUT_OURS + note, narrow=False)
-    ours.set_ylabel(wrap_words(metric_name(column, table.spec.metric), 24), fontsize=8)
+    _explain_marks(panel, MEASURED_LEGEND + note, narrow=False)
+    panel.set_ylabel(wrap_words(metric_name(column, table.spec.metric), 24), fontsize=8)
     if has_paper:
-        _draw_paper(last, rows, column, numbers, upright=True)
+        _draw_published(last, rows, column, numbers, upright=True)
         last.set_ylabel("published", fontsize=8)
         _match_spans(panels, "y")
     if log_scaled(list(numbers)):
@@ -122,7 +123,7 @@ def _explain_marks(axes: Axes, text: str, narrow: bool) -> None:
 
 def half_interval(table: Table, column: str, entry: Entry) -> float:
     """Returns half of the 95% interval of an entry's mean; 0 where no seeds tell it."""
-    spread = Spread(entry.sd, entry.n - 1) if entry.sd and entry.n >= OWN else table.seed_spread(column)
+    spread = Spread(entry.sd, entry.n - 1) if entry.sd and entry.n >= OWN_SPREAD_SEEDS else table.seed_spread(column)
     return spread.t() * spread.sd / math.sqrt(entry.n) if spread is not None and entry.n else 0.0
 
 
@@ -135,7 +136,7 @@ def _is_near(table: Table, rows: Sequence[Row], column: str, start: float) -> bo
     return max(*ends, start) - min(*ends, start) <= (1 + FAR_AWAY) * max(span, 1e-9)
 
 
-def _draw_ours(
+def _draw_measured(
     axes: Axes, table: Table, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool
 ) -> None:
     entries = [(place, row.entries[column]) for place, row in zip(places, rows, strict=True)]
@@ -148,11 +149,11 @@ def _draw_ours(
         axes.errorbar(*_turn(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
 
 
-def _draw_paper(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
+def _draw_published(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
     points = [(place, row.entries[column].published) for place, row in zip(places, rows, strict=True)]
     printed = [(place, value) for place, value in points if value is not None]
     axes.scatter(*_turn(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6)
-    _explain_marks(axes, ABOUT_PAPER, narrow=not upright)
+    _explain_marks(axes, PUBLISHED_LEGEND, narrow=not upright)
 
 
 def _turn(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:

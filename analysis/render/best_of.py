@@ -41,8 +41,8 @@ def describe_ranges(entry: Entry, scale: MetricScale) -> str:
     """Returns the ranges that hold 95% of the picks; empty where the seeds are too few to tell."""
     digits = scale.digits(entry.values)
     ranges = [(best.seeds, best.spread) for best in entry.best_of if best.spread]
-    shown = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]
-    return f"95% of such picks: {', '.join(shown)}" if shown else ""
+    texts = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]
+    return f"95% of such picks: {', '.join(texts)}" if texts else ""
 
 
 def best_of_lines(table: Table) -> list[str]:
@@ -62,8 +62,8 @@ def _describe_published(entry: Entry, scale: MetricScale) -> str:
     seeds = entry.seeds_for_published(scale)
     if seeds is not None:
         return f"; the published {entry.published:g} takes the best of {seeds}"
-    side, most = ("below", min) if scale.better == "lower" else ("above", max)
+    side, extreme = ("below", min) if scale.better == "lower" else ("above", max)
     sign = -1 if scale.better == "lower" else 1
-    beyond_all = sign * (entry.published - most(entry.values)) > 0
+    beyond_all = sign * (entry.published - extreme(entry.values)) > 0
     every = f", and {side} every one of them" if beyond_all else ""
     return f"; the published {entry.published:g} lies {side} the best of any number of these {entry.n}{every}"

@@ -77,31 +77,33 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     places = max(table.digits(column), decimals or 0)
     ranks = _ranks(table.best(column), entries, places)
     scored = list_untrained_values(table, column)
-    ours = [[_number(entry, ranks, places, markup)] for entry in entries]
-    ours += [[_format(value, places, markup)] for value in scored]
+    measured = [[_number(entry, ranks, places, markup)] for entry in entries]
+    measured += [[_format(value, places, markup)] for value in scored]
     if decimals is None:
-        return [name], ours
+        return [name], measured
     deltas = [entry.delta for entry in entries]
     deltas += [
         difference(value, row["cells"].get(column)) for value, row in zip(scored, table.spec.references, strict=True)
     ]
-    theirs = [
-        [_format(value, decimals, markup) + SIC * wrong, _format(delta, places, markup, "+")]
-        for (value, wrong), delta in zip(printed, deltas, strict=True)
+    published = [
+        [_format(value, decimals, markup) + SIC * sic, _format(delta, places, markup, "+")]
+        for (value, sic), delta in zip(printed, deltas, strict=True)
     ]
-    return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
+    return [name, f"{name} paper", markup.delta], [
+        left + right for left, right in zip(measured, published, strict=True)
+    ]
 
 
-def difference(ours: float | None, published: float | None) -> float | None:
+def difference(measured: float | None, published: float | None) -> float | None:
     """Returns the measured value minus the published one; None if one is missing."""
-    return None if ours is None or published is None else ours - published
+    return None if measured is None or published is None else measured - published
 
 
 def _list_printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     """Returns the paper's value in every row, its untrained rows last, each with whether it is a misprint."""
-    wrong = misprints(table.spec)
-    ours = [(row.entries[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
-    return ours + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
+    fixes = misprints(table.spec)
+    values = [(row.entries[column].published, column in fixes.get(identify(row.key), {})) for row in table.rows]
+    return values + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
 def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
@@ -157,21 +159,21 @@ def _remark_on_paper(table: Table) -> list[str]:
     """Returns lines on the rows that are not trained, with the protocol of scored ones, and on each misprint."""
     spec = table.spec
     rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
-    wrong = [
+    misprint_lines = [
         f"As printed: {column} {row['cells'][column]:g} of {name}; the row's other numbers give {value:g}"
         for name, row in rows
         for column, value in row.get("recomputed", {}).items()
     ]
-    alone = any(row["label"] not in table.untrained for row in spec.references)
-    about = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * alone
+    unscored = any(row["label"] not in table.untrained for row in spec.references)
+    lines = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * unscored
     if table.untrained:
         scored = f'Rows that begin with "{UNTRAINED_PREFIX.strip()}" are scored as they are, once and without seeds'
         each = [
             f"{model.label}: {model.model}, {_describe_protocol(model.protocol())}"
             for model in table.untrained.values()
         ]
-        about += [f"{scored}: the difference is that of one number that does not vary", *each]
-    return about + wrong
+        lines += [f"{scored}: the difference is that of one number that does not vary", *each]
+    return lines + misprint_lines
 
 
 def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
@@ -190,12 +192,12 @@ def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[st
 def list_differences(table: Table) -> list[SettingDifference]:
     """Returns the settings other than the axes in which the table's rows differ."""
     rows = {identify(row.key) for row in table.rows}
-    kept = []
+    differences = []
     for setting in table.differing:
         values = {value: [key for key in keys if identify(key) in rows] for value, keys in setting.values.items()}
         values = {value: keys for value, keys in values.items() if keys}
-        kept += [SettingDifference(setting.name, values)] if len(values) > 1 else []
-    return kept
+        differences += [SettingDifference(setting.name, values)] if len(values) > 1 else []
+    return differences
 
 
 def difference_line(table: Table) -> str:

@@ -38,9 +38,9 @@ MARKDOWN = Markup(
 
 def align_table(header: list[str], body: list[list[str]], texts: int) -> str:
     """Returns a Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
-    right = [index >= texts for index in range(len(header))]
-    head, *lines = pad_columns([header, *body], right, least=3)
-    rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, right, strict=True)]
+    aligns_right = [index >= texts for index in range(len(header))]
+    head, *lines = pad_columns([header, *body], aligns_right, least=3)
+    rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, aligns_right, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
 
 

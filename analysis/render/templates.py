@@ -26,7 +26,7 @@ def own(file: str) -> markupsafe.Markup:
 @functools.cache
 def environment() -> Environment:
     """Returns the environment of all templates, in which an undefined name is an error."""
-    made = Environment(
+    jinja = Environment(
         loader=FileSystemLoader(ROOT),
         autoescape=True,
         undefined=StrictUndefined,
@@ -35,8 +35,8 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_visible,
     )
-    made.globals |= {"own": own, "glyphs": GLYPHS}
-    return made
+    jinja.globals |= {"own": own, "glyphs": GLYPHS}
+    return jinja
 
 
 def _visible(value: object) -> object:

@@ -27,10 +27,10 @@ def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: flo
     places = {word: place for place, word in enumerate(GLYPHS)}
     words = sorted(counts, key=lambda word: (places.get(word, len(places)), word))
     price = {"undecided": _price(verdicts, seconds)}
-    shown = ", ".join(f"{count_word(w, counts[w])}{price.get(w, '')}" for w in words)
-    why = f"; {table.no_signal}" if counts["no signal"] and table.no_signal else ""
+    counts_text = ", ".join(f"{count_word(w, counts[w])}{price.get(w, '')}" for w in words)
+    reason = f"; {table.no_signal}" if counts["no signal"] and table.no_signal else ""
     scale = "" if same_scale else "; not the paper's scale"
-    return f"{table.spec.id}: {shown}{why}{scale}" if shown else ""
+    return f"{table.spec.id}: {counts_text}{reason}{scale}" if counts_text else ""
 
 
 def _price(verdicts: Verdicts, seconds: float | None) -> str:
@@ -40,17 +40,17 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
     A row's seeds count in all its columns.
     """
     undecided = {place: verdict for place, verdict in verdicts.items() if verdict.word == "undecided"}
-    wanted: dict[int, int] = {}
+    more_seeds: dict[int, int] = {}
     for (row, _), verdict in undecided.items():
-        wanted[row] = max(wanted.get(row, 0), verdict.more_seeds or 0)
-    most = max(wanted.values(), default=0)
-    if not most:
+        more_seeds[row] = max(more_seeds.get(row, 0), verdict.more_seeds or 0)
+    largest = max(more_seeds.values(), default=0)
+    if not largest:
         return ""
     priced = sum(verdict.more_seeds is not None for verdict in undecided.values())
-    which = "them" if priced == len(undecided) else f"{priced:,}"
-    runs = sum(wanted.values()) + most
+    object_text = "them" if priced == len(undecided) else f"{priced:,}"
+    runs = sum(more_seeds.values()) + largest
     time = f", {duration(MINUTE * math.ceil(runs * seconds / MINUTE))}" if seconds else ""
-    return f" (at most {number_of(most, 'more seed')} would settle {which}{time})"
+    return f" (at most {number_of(largest, 'more seed')} would settle {object_text}{time})"
 
 
 def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
@@ -86,9 +86,9 @@ def _agreement(order: Ordering) -> list[str]:
     agreement = order.agreement
     if agreement is None:
         return []
-    said = f"{agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
+    ranking = f"{agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
     scale = f"1: every seed the same order; rows shuffled within each seed reach it with p {agreement.p:.2g}"
-    return [f"{said} ({scale}); over seeds, two rows correlate by rho {agreement.rho:.2f}"]
+    return [f"{ranking} ({scale}); over seeds, two rows correlate by rho {agreement.rho:.2f}"]
 
 
 def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
@@ -96,18 +96,18 @@ def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
 
     JSON has all pairs.
     """
-    differing = [pair for pair in order.pairs if pair.differs]
-    alike = [pair for pair in order.pairs if not pair.differs]
-    said = f"{len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
-    said += f" (these runs' mean over seeds, Holm at {ORDER_LEVEL:g})"
-    if len(differing) <= max(PAIRS_SHOWN, len(alike)):
-        listed = some([_describe_pair(pair, names) for pair in differing], PAIRS_SHOWN, "; ")
+    different = [pair for pair in order.pairs if pair.differs]
+    similar = [pair for pair in order.pairs if not pair.differs]
+    summary = f"{len(different)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
+    summary += f" (these runs' mean over seeds, Holm at {ORDER_LEVEL:g})"
+    if len(different) <= max(PAIRS_SHOWN, len(similar)):
+        examples = some([_describe_pair(pair, names) for pair in different], PAIRS_SHOWN, "; ")
     else:
-        listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS_SHOWN, "; ")
-        listed = f"not told apart: {listed}" if alike else ""
-    compared = [said + (f": {listed}" if listed else "")]
-    lacking = [f"not compared by sentence pairs: {some(order.lacking, LACKING_SHOWN, '; ')}"]
-    return [*(compared if order.pairs else []), *(lacking if order.lacking else [])]
+        examples = some([f"{names[pair.left]} and {names[pair.right]}" for pair in similar], PAIRS_SHOWN, "; ")
+        examples = f"not told apart: {examples}" if similar else ""
+    compared = [summary + (f": {examples}" if examples else "")]
+    left_out = [f"not compared by sentence pairs: {some(order.lacking, LACKING_SHOWN, '; ')}"]
+    return [*(compared if order.pairs else []), *(left_out if order.lacking else [])]
 
 
 def _describe_pair(pair: PairDifference, names: Sequence[str]) -> str:

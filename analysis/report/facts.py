@@ -41,8 +41,8 @@ def slug(text: str) -> str:
 
 def folder_name(name: str) -> str:
     """Returns a study's name as a folder's name; a hash is added if characters were replaced."""
-    read = slug(name)
-    return read if read == name else f"{read}-{hashlib.sha256(name.encode('utf8', 'replace')).hexdigest()[:6]}"
+    text = slug(name)
+    return text if text == name else f"{text}-{hashlib.sha256(name.encode('utf8', 'replace')).hexdigest()[:6]}"
 
 
 def cost(study: Study) -> Grid:
@@ -68,8 +68,8 @@ def missing(study: Study) -> Grid:
     for member in study.missing:
         reason = (member.run.reason if member.run else None) or ""
         groups[member.state, reason].append(f"{member.cell} seed {member.seed}")
-    named = sorted(groups.items())
-    body = [[state, reason, some(runs, FACT_EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in named]
+    ordered = sorted(groups.items())
+    body = [[state, reason, some(runs, FACT_EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in ordered]
     return Grid("Runs without a result", ["state", "reason", "runs", "number"], _most(body, 4), texts=3)
 
 
@@ -124,8 +124,8 @@ def shares(effects: Importance) -> Grid:
         [a.axis, str(a.levels), _percent(a.share), _percent(a.floor), "" if a.p is None else f"{a.p:.2g}"]
         for a in sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
     ]
-    others = {"seeds": effects.seeds, "interactions": effects.rest}
-    body += [[name, "", _percent(share), "", ""] for name, share in others.items() if share]
+    other_shares = {"seeds": effects.seeds, "interactions": effects.rest}
+    body += [[name, "", _percent(share), "", ""] for name, share in other_shares.items() if share]
     header = ["axis", "values", "share", "seeds alone (1 of 20)", "p"]
     return Grid("Share of the sum of squares", header, body)
 
@@ -141,9 +141,9 @@ def verdicts(table: Table, judged: Verdicts) -> Grid:
         row, interval = table.rows[index], verdict.interval
         digits = table.digits(column)
         sure = "" if verdict.level is None else f" ({sureness(verdict.level)})"
-        shown = "" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}{sure}"
+        span = "" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}{sure}"
         name = label(row.key, table.named)
-        body.append([name, column, sign_word(verdict.word), verdict.reason, shown, f"{verdict.published:.{digits}f}"])
+        body.append([name, column, sign_word(verdict.word), verdict.reason, span, f"{verdict.published:.{digits}f}"])
     header = ["row", "column", "verdict", "reason", "interval", "published"]
     tones = [TONES.get(verdict.word, "") for verdict in judged.values()]
     return Grid("Verdict on each published value", header, body, texts=4, tones=tones, judged=2)

@@ -110,8 +110,8 @@ def make_report(
     ordered = [Section("Order of the rows", order)] if order else []
     sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
     cost = sum_cost(study)
-    said = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
-    return Report(title, said, _summary(study, table), [*sections, Section("How to repeat it", code=study.command)])
+    head = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
+    return Report(title, head, _summary(study, table), [*sections, Section("How to repeat it", code=study.command)])
 
 
 def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
@@ -141,19 +141,19 @@ def _results(table: Table, verdicts: Verdicts) -> Section:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
         return Section("Results", [text], table, grids=grids)
     pictures = [_axis_picture(table, column) for column in columns[:CURVE_COLUMNS]]
-    lacking = [column for column in table.spec.columns if column not in columns]
-    texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
+    unscored = [column for column in table.spec.columns if column not in columns]
+    texts = [f"No run has a score on {', '.join(unscored)}."] if unscored else []
     return Section("Results", texts, table, pictures, grids)
 
 
 def _axis_picture(table: Table, column: str) -> Picture:
     means = [row.entries[column].mean for row in table.rows]
     measured = [mean for mean in means if mean is not None]
-    over = ", ".join(table.named) or "one cell"
+    axes = ", ".join(table.named) or "one cell"
     published, digits = any(row.entries[column].published is not None for row in table.rows), table.digits(column)
     return Picture(
         f"axis-{facts.slug(column)}",
-        f"{column} over {over}: {len(measured)} means from {min(measured):.{digits}f} to {max(measured):.{digits}f}",
+        f"{column} over {axes}: {len(measured)} means from {min(measured):.{digits}f} to {max(measured):.{digits}f}",
         "A ring per seed; a dot for the mean with its 95% interval, from the row's own seeds where it has three"
         + (
             "; squares for the published values, in a panel whose scale begins elsewhere and has the same span."
@@ -223,8 +223,8 @@ def _plane(study: Study) -> Section:
 
 def _cosines(study: Study) -> Section:
     cells = list(dict.fromkeys([study.ranked[0], study.ranked[-1]]))
-    suite, kept = read_rated(study, cells)
-    histograms = [rating_histogram(cell, runs) for cell, runs in kept.items() if runs]
+    suite, cosines = read_rated(study, cells)
+    histograms = [rating_histogram(cell, runs) for cell, runs in cosines.items() if runs]
     if not histograms:
         return Section("Cosines by rating", ["No kept per-pair cosines of the best or the worst cell are at hand."])
     alt = f"Histograms of cosines on {suite} in five rating groups for {' and '.join(h.label for h in histograms)}"

@@ -29,12 +29,12 @@ class Spent:
 
 def sum_cost(study: Study, elsewhere: Iterable[str] = ()) -> Spent:
     """Returns the cost of a study; `elsewhere` holds signatures that other tables of the same call have."""
-    done = {run.signature for _, run in study.finished}
+    finished = {run.signature for _, run in study.finished}
     attempts = [attempt for rows in study.attempts.values() for attempt in rows]
     return Spent(
-        runs=len(done),
+        runs=len(finished),
         attempts=len(attempts),
         examples=sum(attempt.examples or 0 for attempt in attempts),
         seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
-        shared=len(done & set(elsewhere)),
+        shared=len(finished & set(elsewhere)),
     )

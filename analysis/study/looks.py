@@ -24,24 +24,24 @@ def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
     values.
     """
     assert terms.looks is not None
-    seeds, ours = [float(terms.looks[0])] * len(table.rows), False
+    seeds, used_measured = [float(terms.looks[0])] * len(table.rows), False
     default = table.spec.default
-    wanted = None if default is None else identify({axis: default.get(axis) for axis in table.spec.axes})
+    default_key = None if default is None else identify({axis: default.get(axis) for axis in table.spec.axes})
     columns = [name for name in table.spec.columns if any(_are_printed(table, name))]
     for name in columns:
         places = [place for place, printed in enumerate(_are_printed(table, name)) if printed]
         entries = [table.rows[place].entries[name] for place in places]
         keys = [identify(table.rows[place].key) for place in places]
-        reference = keys.index(wanted) if wanted in keys else 0  # the paper's default, else the first row
+        reference = keys.index(default_key) if default_key in keys else 0  # the paper's default, else the first row
         deviation = _deviation(entries, reference)
-        ours |= deviation is not None
+        used_measured |= deviation is not None
         point = table.scale(name).point
         means = np.array([entry.published if deviation is None else entry.mean for entry in entries], dtype=float)
-        between = SEED_DEVIATION * (point or 1.0) if deviation is None else deviation
-        took = expect_seeds(means, reference, between, terms.margin * point, len(columns), terms.looks)
-        for place, count in zip(places, took, strict=True):
+        seed_deviation = SEED_DEVIATION * (point or 1.0) if deviation is None else deviation
+        expected = expect_seeds(means, reference, seed_deviation, terms.margin * point, len(columns), terms.looks)
+        for place, count in zip(places, expected, strict=True):
             seeds[place] = max(seeds[place], float(count))
-    return seeds, ours
+    return seeds, used_measured
 
 
 def _are_printed(table: Table, column: str) -> list[bool]:

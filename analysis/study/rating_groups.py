@@ -47,14 +47,14 @@ def read_rated(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, list[
 
     Files that are gone or were changed are left out.
     """
-    wanted = {run.signature: cell for cell in cells for _, run in study.cells[cell]}
-    scores = [score for score in study.scores if score.signature in wanted and score.cosines_file]
+    cell_of = {run.signature: cell for cell in cells for _, run in study.cells[cell]}
+    scores = [score for score in study.scores if score.signature in cell_of and score.cosines_file]
     suite = min((score.suite for score in scores), default="")
     newest = {score.signature: score for score in scores if score.suite == suite}
-    kept: dict[str, list[Rated]] = {cell: [] for cell in cells}
+    by_cell: dict[str, list[Rated]] = {cell: [] for cell in cells}
     for signature, score in newest.items():
         with contextlib.suppress(TableError):
             cosines, gold = read_cosines(score)
             if gold.min() >= 0 and gold.max() <= len(RATING_GROUPS):  # a user's ratings may have another scale
-                kept[wanted[signature]].append((cosines, gold))
-    return suite, kept
+                by_cell[cell_of[signature]].append((cosines, gold))
+    return suite, by_cell

@@ -93,7 +93,7 @@ def read_study(
     rows = sorted(planned, key=lambda row: (json.dumps(dict(row[0]), sort_keys=True, default=str), row[2], row[1]))
     signatures = [signature for _, signature, _ in rows]
     runs = {run.signature: run for run in ledger.runs(signatures=signatures)}
-    named = choose_axes([key for key, _, _ in rows], axes, searched=searched)
-    members = [Member(key, seed, runs.get(signature), label(key, named)) for key, signature, seed in rows]
+    label_axes = choose_axes([key for key, _, _ in rows], axes, searched=searched)
+    members = [Member(key, seed, runs.get(signature), label(key, label_axes)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
-    return Study(id, title, named, members, ledger.curves(runs), scores, ledger.provenance(runs), command)
+    return Study(id, title, label_axes, members, ledger.curves(runs), scores, ledger.provenance(runs), command)

@@ -29,8 +29,8 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 
 def _table(table: Table) -> dict[str, object]:
     """Returns the table in the shape of a space's `paper:` block, numbers in full."""
-    wrong = misprints(table.spec)
-    differing = difference_line(table)
+    recomputed = misprints(table.spec)
+    difference_text = difference_line(table)
     settings = [
         {
             "name": setting.name,
@@ -40,11 +40,11 @@ def _table(table: Table) -> dict[str, object]:
     ]
     return {
         "id": table.spec.id,
-        **({"differing": differing} if differing else {}),
+        **({"differing": difference_text} if difference_text else {}),
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
-            {"key": row.key, "cells": _entries(table, row.entries, wrong.get(identify(row.key), {}))}
+            {"key": row.key, "cells": _entries(table, row.entries, recomputed.get(identify(row.key), {}))}
             for row in table.rows
         ],
         "no_signal": table.no_signal,
@@ -63,21 +63,21 @@ def _describe_untrained(table: Table, row: Json) -> Json:
     return {"model": model.model, "ours": dict(model.values), "delta": deltas, "protocol": model.protocol()}
 
 
-def _entries(table: Table, entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, object]]:
+def _entries(table: Table, entries: Mapping[str, Entry], fixes: Mapping[str, float]) -> dict[str, dict[str, object]]:
     """Returns column -> the entry with every seed, for grading a page again, and the worth of the best of some seeds
     by dev.
 
     An entry with a misprint also has the recomputed value.
     """
-    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
+    corrections = {column: {"recomputed": fixes[column]} if column in fixes else {} for column in entries}
     each = {
         name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
         for name, entry in entries.items()
     }
     best_of = {column: best_of_dict(entry, table.scale(column)) for column, entry in entries.items()}
-    more = {column: {"best_of": best} for column, best in best_of.items() if best}
+    best_entries = {column: {"best_of": best} for column, best in best_of.items() if best}
     return {
-        column: entry.as_dict() | each[column] | more.get(column, {}) | right[column]
+        column: entry.as_dict() | each[column] | best_entries.get(column, {}) | corrections[column]
         for column, entry in entries.items()
     }
 

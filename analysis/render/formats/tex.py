@@ -43,8 +43,8 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     table = add_summary(table, verdicts, ordering)
     header, body = grid(table, LATEX)
     texts = text_columns(table)
-    said = [line for line in (title(table), difference_line(table), *remark_lines(table)) if line]
-    caption = " ".join(LATEX.escape(line.rstrip(".") + ".") for line in said)
+    captions = [line for line in (title(table), difference_line(table), *remark_lines(table)) if line]
+    caption = " ".join(LATEX.escape(line.rstrip(".") + ".") for line in captions)
     lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{caption}}}"]
     lines += [rf"\label{{tab:{''.join(letter for letter in table.spec.id if letter.isalnum() or letter in '-_')}}}"]
     lines += _tabular(header, body, texts)
