@@ -70,6 +70,7 @@ class RunFolder:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             paths = [Path(entry.path) for entry in os.scandir(home) if entry.name.startswith(FINAL_HOME)]
             folders = [cls(path) for path in paths if _is_folder(path)]
+        # By number: as text, final-10 would come before final-9.
         return sorted(folders, key=lambda folder: folder._numbers, reverse=True)
 
     @property

@@ -55,7 +55,7 @@ class SweepSpec:
 
     @property
     def blocked(self) -> Mapping[str, str]:
-        """Label of a cell that lacks an input -> the reason; empty reasons in descriptions by older versions."""
+        """Label of a cell that cannot run for want of an input -> the reason; older versions stored no reasons."""
         blocked = self.stored.get("blocked") or {}
         return blocked if isinstance(blocked, Mapping) else dict.fromkeys(blocked, "")
 

@@ -189,7 +189,8 @@ def find_changes(
     for value in (value for value in values if value.column in forgotten):
         run = by_signature.get(value.signature)
         data = value.protocol.data_hash if value.protocol else ""
-        has_rows = run is not None and run.config.get("train.prompt") is None  # they stand behind the folder's own
+        # Stored rows were scored behind the prompt of the encoder's folder, and fit no run with a prompt of its own.
+        has_rows = run is not None and run.config.get("train.prompt") is None
         start = _start(run, value.column, data, entries) if run and has_rows else None
         unknown_columns += [value.column] if start is None and math.isfinite(value.value) else []
         change = math.nan if start is None else value.value - start

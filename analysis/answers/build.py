@@ -27,7 +27,6 @@ from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.identity.signature import PROMPT
-from search_spaces.paper import Paper
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_SCALES: Mapping[str, MetricScale] = MappingProxyType({})
@@ -97,7 +96,7 @@ def build_planned(
     scales = {name: spec.scales[column] for name, column in forgotten.items()}
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
     table = aggregate(
-        spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=no_signal.signatures
+        spec, [*lines, *changes], baselines=rows, untrained=start, models=models, no_signal_runs=no_signal.signatures
     )
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *no_signal.lines()]
     remarks += [] if published else _list_unscorable(space_name(resolved.space.file), lines, runs or [])
@@ -140,6 +139,8 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
     )
     printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
+    paper_notes = [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""] if paper else []
+    scale_note = resolved.own_loop.NOTE if resolved.own_loop else tell_scale(resolved)
     return TableSpec(
         id=space.id,
         title=space.title,
@@ -155,7 +156,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), *tell_run(resolved)) if note],
+        notes=[note for note in (space.notes, *paper_notes, *list_apart(resolved), scale_note) if note],
     )
 
 
@@ -193,13 +194,6 @@ def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence
     return differing(settings, {*spec.axes, *SEED_SETTINGS})
 
 
-def list_notes(paper: Paper | None) -> list[str]:
-    """Returns the text of a space's `paper:` block: its notes, and the finding of a figure."""
-    if paper is None:
-        return []
-    return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
-
-
 def list_apart(resolved: ResolvedSpace) -> list[str]:
     """Returns a line for each column whose runs have settings of their own."""
     texts = {
@@ -208,11 +202,6 @@ def list_apart(resolved: ResolvedSpace) -> list[str]:
     }
     parts = {cell.part for cell in resolved.cells()} if texts else set()
     return [f"{suite} stands on runs of its own, with {text}." for suite, text in texts.items() if suite in parts]
-
-
-def tell_run(resolved: ResolvedSpace) -> list[str]:
-    """Returns a line on what a run is: its scale under the profile, or a loop of its own."""
-    return [resolved.own_loop.NOTE] if resolved.own_loop else [tell_scale(resolved)]
 
 
 def tell_scale(resolved: ResolvedSpace) -> str:

@@ -105,7 +105,7 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
 
 
 def _find_state(left_out: bool, unscored: str, missing_input: str, state: str) -> tuple[str, str]:
-    """Returns the state of a printed value and the reason why it cannot be reproduced; else `state` and no reason."""
+    """Returns the state of a printed value with the reason why it cannot be reproduced; without a reason, `state`."""
     if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
     if unscored:

@@ -116,7 +116,7 @@ def spaces_of_run(signature: str, ledger: Ledger) -> list[ResolvedSpace]:
 
 
 def row_of(folder: Path, ledger: Ledger) -> RunRow | None:
-    """Returns the run whose files lie in a folder; None for no such run."""
+    """Returns the run whose files lie in a folder; None if the ledger has no run there."""
     rows = (run for run in ledger.runs() if run.folder is not None and Path(run.folder).resolve() == folder.resolve())
     return next(rows, None)
 

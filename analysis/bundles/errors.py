@@ -1,4 +1,4 @@
-"""Error for bundles that cannot be read or written."""
+"""Error of reading or writing bundles."""
 
 
 class BundleError(ValueError):

@@ -65,7 +65,7 @@ class Bundle:
             digest.update(part)
             count += part.count(b"\n")
             end = part
-        count += not end.endswith(b"\n")
+        count += not end.endswith(b"\n")  # a last line without an end of line is a record too
         if digest.hexdigest() != header.sha256:
             raise BundleError(
                 f"damaged bundle: file={self.path} sha256={digest.hexdigest()[:12]}…, "
@@ -94,6 +94,7 @@ class Bundle:
                     yield part
                     part = file.readline(size) if lines else file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            # Nothing was read yet: the file is no gzip file at all, and not a damaged one.
             if remaining == limit and isinstance(error, gzip.BadGzipFile):
                 raise BundleError(f"no bundle: file={self.path} is no gzip file; cse bundle writes one") from error
             raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {REFETCH_ADVICE}") from error

@@ -26,8 +26,7 @@ from analysis.tables.spec import Key, plain
 PANELS_PER_ROW = 3
 """Largest number of panels in one row."""
 WORD_CHARACTERS, UPRIGHT_CHARACTERS = 12, 30
-"""Characters per line of a value that is a word, and characters of all words side by side above which they turn
-upright."""
+"""Characters per line of a tick label that is no number, and total characters above which tick labels turn upright."""
 SERIES_SHOWN, SERIES_NAME_CHARACTERS = 4, 34
 """Number of rows on one axis that have colours of their own, and characters per line of their names."""
 

@@ -18,7 +18,7 @@ OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
 SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
 """Okabe and Ito's palette, safe for colour-blind readers; measured values have the first colour."""
 MARKER_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
-"""Marker shapes, one for each colour, so that no series is told by colour alone."""
+"""Marker shapes, one for each colour, so that readers without colour can distinguish series."""
 MANY_POINTS = 500
 """Number of marks above which a figure rasterises them, since thousands of vector circles draw slowly."""
 LOG_RATIO = 20.0
@@ -53,7 +53,7 @@ def log_scaled(values: list[float]) -> bool:
 
 def thin_ticks(figure: Figure) -> None:
     """Hides every tick label that would overlap the label before it."""
-    figure.draw_without_rendering()
+    figure.draw_without_rendering()  # labels have no text and no place before
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
@@ -78,6 +78,7 @@ def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -
     labels = sorted(((y - low) / (high - low), text, colour) for y, text, colour in ends)
     heights = [1.3 * size * (text.count("\n") + 1) / 72 / inches for _, text, _ in labels]
     places: list[float] = []
+    # Upwards, each text clear of the one below; then downwards from the top, where texts have left the axes.
     for (y, _, _), height in zip(labels, heights, strict=True):
         below = places[-1] + (heights[len(places) - 1] + height) / 2 if places else y
         places.append(max(y, below))
@@ -100,6 +101,7 @@ def encode_figure(figure: Figure, form: str, *, clear: bool = False) -> bytes:
     """
     FigureCanvasAgg(figure)
     text = io.BytesIO()
+    # A fixed salt: IDs in SVG are random otherwise, and equal figures would be different bytes.
     with matplotlib.rc_context({"svg.hashsalt": "cse", "svg.fonttype": "path"}):
         figure.savefig(text, format=form, dpi=150, metadata=UNDATED.get(form, {}), transparent=clear)
     return text.getvalue()

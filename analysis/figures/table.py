@@ -122,7 +122,7 @@ def _explain_marks(axes: Axes, text: str, narrow: bool) -> None:
 
 
 def half_interval(table: Table, column: str, entry: Entry) -> float:
-    """Returns half of the 95% interval of an entry's mean; 0 where no seeds tell it."""
+    """Returns half of the 95% interval of an entry's mean; 0 if no spread over seeds is known."""
     spread = Spread(entry.sd, entry.n - 1) if entry.sd and entry.n >= OWN_SPREAD_SEEDS else table.seed_spread(column)
     return spread.t() * spread.sd / math.sqrt(entry.n) if spread is not None and entry.n else 0.0
 

@@ -25,6 +25,7 @@ from analysis.ledger.rows import Claim
 from analysis.run_state import CLAIMABLE, HELD, RunState
 from cse_train.results import Point
 
+# Statements that every run needs are built once: SQLAlchemy takes as long to build one as the database to run it.
 _NOTE = insert(schema.history).values(at=schema.now())
 _ORIGIN = insert(schema.provenance).values(at=schema.now())
 _CLAIM_COLUMNS = {"of_signature": "signature", "of_attempt": "attempt", "of_owner": "owner"}

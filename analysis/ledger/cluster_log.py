@@ -64,7 +64,7 @@ class Cluster:
 
     sweep: str
     dashboard: str
-    """HOST:PORT of Ray's dashboard; empty where Ray does not tell it."""
+    """HOST:PORT of Ray's dashboard; empty if Ray does not report it."""
     shape: str
     """Number of concurrent runs and of workers per run, then `; logs ` and the place of Ray's logs."""
     began: float
@@ -138,7 +138,7 @@ def _read_drivers(connection: Connection, now: float) -> tuple[list[Driver], lis
             driver = Driver(**{**fields, "sweeps": tuple(fields["sweeps"])})
         except (ValueError, TypeError, KeyError, AttributeError):  # spoilt; who lives writes it again
             silence_seconds = math.inf
-        if abs(silence_seconds) > SILENCE_SECONDS:
+        if abs(silence_seconds) > SILENCE_SECONDS:  # below 0 where the clock was set back
             gone.append(key)
         else:
             living.append(driver)

@@ -113,7 +113,7 @@ def _engine(url: URL, create: bool) -> Engine:
         _configure_sqlite(engine, writes=not read_only)
         return engine
     try:
-        return _server(url).execution_options()
+        return _server(url).execution_options()  # a copy with options of its own, on the one pool
     except ModuleNotFoundError as error:
         raise LedgerError(
             f"ledger driver: url={mask_password(url)} needs {error.name}; pip install 'psycopg[binary]'"
@@ -164,7 +164,7 @@ def _limit_waits(connection: Any, record: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET idle_in_transaction_session_timeout = '{TRANSACTION_IDLE_SECONDS}s'")
         cursor.execute(f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'")
-    connection.commit()
+    connection.commit()  # a SET in a transaction that is rolled back, as the pool does on return, has no effect
 
 
 _TIMEOUTS = {
@@ -182,7 +182,7 @@ def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
 
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: Any, record: Any) -> None:
-        connection.isolation_level = None
+        connection.isolation_level = None  # else sqlite3 begins transactions itself, too late and never with a lock
         connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
@@ -192,6 +192,7 @@ def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("cse_writes")
+        # A transaction that reads first and takes its write lock later fails at once where another one has written.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
@@ -253,7 +254,7 @@ def _transaction(engine: Engine, writes: bool) -> Iterator[Connection]:
             yield connection
     except json.JSONDecodeError as error:
         raise _name_broken_json(engine, error) from error
-    except IntegrityError:
+    except IntegrityError:  # callers tell from its class that another process inserted the same row
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
         if MALFORMED in str(error):

@@ -88,6 +88,7 @@ def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
     kinds = {kind for kind in map(type, values) if kind is not type(None)}
     present: Any = [value for value in values if value is not None]
     if isinstance(column.type, JSON):
+        # Equal texts are mostly parsed into one object, so that each object is looked into once.
         objects = {id(value): value for value in present}.values()
         return kinds <= {dict} and not any(isinstance(item, dict) for value in objects for item in value.values())
     if isinstance(column.type, String):

@@ -223,7 +223,7 @@ class Ledger:
                 self._change(connection, claim, values)
             except LostClaim:
                 if queries.stands(connection, claim) == state:
-                    return
+                    return  # the same end was stored before, and only the answer was lost
                 raise
             self._note_storage(connection, storage)
             self._store_curve(connection, claim, points)

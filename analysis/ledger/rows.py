@@ -78,7 +78,7 @@ class RunRow:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One stored point of a run's curve. None is a value that was no number, such as a diverged loss."""
+    """One stored point of a run's curve; None stands for a value that was no finite number, such as a diverged loss."""
 
     examples: int
     step: int
@@ -117,13 +117,13 @@ class Objects:
     def config(self, text: str) -> tuple[Any, str]:
         """Returns a run's configuration and `RunRow.settings`. Texts that differ only in the seed are parsed once."""
         parts = SEED_TEXT.split(text)
-        if len(parts) != 3:
+        if len(parts) != 3:  # no seed in the text, or several matches
             return self.read(text), text
         settings, seed = f"{parts[0]}{parts[2]}", int(parts[1])
         if settings in self._configs:
             return {**self._configs[settings], SEED: seed}, settings
         config = json.loads(text)
-        if not isinstance(config, dict) or config.get(SEED) != seed:
+        if not isinstance(config, dict) or config.get(SEED) != seed:  # the match was not the setting itself
             return config, text
         self._configs[settings] = config
         return config, settings

@@ -100,6 +100,7 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
         raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(hashes) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
     latest_first = sorted(candidates, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
+    # Oldest first, so that the newest content of a name overwrites the others.
     for content in reversed(dict.fromkeys(contents_of[run.signature] for run in latest_first)):
         newest |= {(part, name): value for part, name, value in content}
     newest_contents = {(part, name, value) for (part, name), value in newest.items()}

@@ -29,7 +29,7 @@ class MatchedRun:
 
     cell: Cell
     key: Key
-    """Row of the cell in the table: a value for every axis, None for an axis that does not count there."""
+    """Key of the cell's row in the table: a value for every axis, None for an axis that the cell does not use."""
     run: RunRow
 
     @property
@@ -180,7 +180,7 @@ class InputsAtHand:
         return self._behind_paths[cell.id]
 
     def fit(self, cell: Cell, row: RunRow) -> bool:
-        """Returns whether a cell names the inputs of a row as the row does, or has equal content under other names."""
+        """Returns whether a cell has the inputs of a row: equal names, or equal content under other names."""
         names = [(part, name) for part in row.identity if (name := find_setting(part)) is not None]
         renamed = [part for part, name in names if cell.flat.get(name) != row.config.get(name)]
         return all(self.of(cell).get(part) == row.identity[part] for part in renamed)
@@ -232,7 +232,7 @@ class RunMatcher:
         return []
 
     def _find_by_inputs(self, row: RunRow) -> Sequence[Cell]:
-        """Returns the cells that have a row's settings, with signatures from the row's own inputs."""
+        """Returns the cells that have a row's settings and, computed with the row's own inputs, its signature."""
         inputs_key = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
         if inputs_key not in self._cells_by_inputs:
             fitting = [cell for cell in self._find_by_settings(row) if self._at_hand.fit(cell, row)]

@@ -50,7 +50,7 @@ class Wanted:
     words: str = ""
     """Filter terms that must all hold: `dup_rate>=0.2`, `state=failed`, or a word in the label or reason."""
     folded: bool = False
-    """True for one line per cell, which stands for all its seeds."""
+    """True for one line per cell that summarises all its seeds."""
     offset: int = 0
 
 

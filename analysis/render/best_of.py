@@ -38,7 +38,7 @@ def describe_best_of(entry: Entry, scale: MetricScale) -> str:
 
 
 def describe_ranges(entry: Entry, scale: MetricScale) -> str:
-    """Returns the ranges that hold 95% of the picks; empty where the seeds are too few to tell."""
+    """Returns a text on the ranges that hold 95% of the picks; empty for too few seeds."""
     digits = scale.digits(entry.values)
     ranges = [(best.seeds, best.spread) for best in entry.best_of if best.spread]
     texts = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]

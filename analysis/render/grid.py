@@ -55,12 +55,6 @@ def reference_name(table: Table, label: str) -> str:
     return (UNTRAINED_PREFIX if label in table.untrained else REFERENCE_PREFIX) + label
 
 
-def list_untrained_values(table: Table, column: str) -> list[float | None]:
-    """Returns the measured score of each row that is not trained; None for a row with published values alone."""
-    models = (table.untrained.get(row["label"]) for row in table.spec.references)
-    return [None if model is None else model.values.get(column) for model in models]
-
-
 def text_columns(table: Table) -> int:
     """Returns the number of columns that name a row: one per axis, or one for a table without axes."""
     return max(1, len(table.spec.axes))
@@ -76,7 +70,8 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     decimals = max((min(4, len(text.partition(".")[2])) for text in texts), default=None)
     places = max(table.digits(column), decimals or 0)
     ranks = _ranks(table.best(column), entries, places)
-    scored = list_untrained_values(table, column)
+    models = (table.untrained.get(row["label"]) for row in table.spec.references)
+    scored = [None if model is None else model.values.get(column) for model in models]
     measured = [[_number(entry, ranks, places, markup)] for entry in entries]
     measured += [[_format(value, places, markup)] for value in scored]
     if decimals is None:
@@ -112,9 +107,10 @@ def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
 
 
 def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
-    """Returns the best and the second best mean of a column as printed, each if seeds tell it apart from the next.
+    """Returns the best and the second best mean of a column as printed, each if it differs from the next beyond seed
+    noise.
 
-    A single seed and a tie in print tell nothing.
+    A mean of a single seed, or equal to the next in print, is not ranked.
     """
     if best == "none":
         return []

@@ -54,7 +54,7 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
 
 
 def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
-    """Returns the table with each column's counts of verdicts, and the word for its order, among its notes."""
+    """Returns the table with notes added for each column: counts of verdicts, and the verdict on its order."""
     columns: dict[str, Counter[str]] = {}
     for (_, column), verdict in (verdicts or {}).items():
         columns.setdefault(column, Counter())[verdict.word] += 1
@@ -74,7 +74,7 @@ def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
 
 
 def order_said(order: Ordering, names: Sequence[str]) -> list[str]:
-    """Returns lines on one column's order: the word and why, agreement of seeds, pairs that differ, missing inputs."""
+    """Returns lines on one column's order of rows: verdict and reason, agreement of seeds, differing pairs."""
     return [_order(order), *_agreement(order), *_pairs(order, names)]
 
 

@@ -22,7 +22,7 @@ MOST_LISTED = 50
 
 @dataclass(frozen=True)
 class Grid:
-    """Small table of a report; its first `texts` columns are words."""
+    """Small table of a report: header, lines and caption; the first `texts` columns are words."""
 
     caption: str
     header: Sequence[str]

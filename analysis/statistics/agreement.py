@@ -1,7 +1,7 @@
 """Agreement of seeds on the order of a table's rows: Kendall's W, with seeds as judges.
 
-A seed that moves all rows alike widens the interval of every mean, and leaves the order within the seed as it is. Shape
-suffixes: S seeds, R rows, D draws.
+A seed that shifts all rows equally widens the interval of every mean, and leaves the order within the seed as it is.
+Shape suffixes: S seeds, R rows, D draws.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,9 @@ def concordance(
         return None
     observed = np.square(centred_SR.sum(axis=0)).sum()
     shuffled_DSR = generator.permuted(np.broadcast_to(centred_SR, (draws, seeds, rows)), axis=2)
+    # Sums of equal orders differ by rounding, so that they are compared with a tolerance.
     reached = np.square(shuffled_DSR.sum(axis=1)).sum(axis=1) >= observed - 1e-9 * largest
+    # The measured order counts as one of the draws, so that p is never 0.
     return Concordance(
         float(observed / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows, correlate_seeds(values_SR)
     )

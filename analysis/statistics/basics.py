@@ -39,6 +39,7 @@ class Spread:
 
     def excludes(self, difference: float) -> bool:
         """Returns whether the interval around 0, with `sd` as standard error, leaves a difference out."""
+        # The normal quantile is the smaller one: a difference below it needs no scipy.
         return abs(difference) > NORMAL_QUANTILE * self.sd and abs(difference) > self.t() * self.sd
 
 

@@ -27,11 +27,12 @@ def find_collapsed(values_TRS: Array, point: float = 1.0) -> NDArray[np.bool_]:
     seeds do not hide each other.
     """
     known_TR = np.isfinite(values_TRS).sum(axis=2)
-    sorted_TRS = np.sort(values_TRS, axis=2)
+    sorted_TRS = np.sort(values_TRS, axis=2)  # NaN comes last, so that a row's known values are its first
     top_TR = np.take_along_axis(sorted_TRS, np.maximum(known_TR - 1, 0)[:, :, None], axis=2)[:, :, 0]
     limit_T = np.maximum(COLLAPSE_POINTS * point, COLLAPSE_DEVIATIONS * _deviation(values_TRS))
     highest_TR = np.full(known_TR.shape, -np.inf)
     with np.errstate(invalid="ignore"):
+        # The gap above the `lowest` lowest seeds, which are fewer than half, decides on all of them.
         for lowest in range(1, (values_TRS.shape[2] - 1) // 2 + 1):
             below, above = sorted_TRS[:, :, lowest - 1], sorted_TRS[:, :, lowest]
             is_far = above - below > np.maximum(limit_T[:, None], COLLAPSE_RANGES * (top_TR - above))

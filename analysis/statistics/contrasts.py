@@ -30,7 +30,7 @@ class Contrasts:
     difference: Array
     """Mean difference over common seeds; NaN where two rows have none in common."""
     variance: Array
-    """Variance of a difference within one seed; NaN where no seeds tell it."""
+    """Variance of a difference within one seed; NaN if it is unknown."""
     freedom: Array
     """Degrees of freedom of each contrast's variance."""
     seeds: NDArray[np.int64]
@@ -88,6 +88,7 @@ def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
     mean_T = _over((logs_TC * counted_TC).sum(axis=1), count_T)
     squares_T = (np.square(logs_TC - mean_T[:, None]) * counted_TC).sum(axis=1)
     explained_T = _over((scipy.special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
+    # Reversed, since np.interp needs ascending points and trigamma falls.
     return np.interp(_over(squares_T, count_T - 1) - explained_T, _spreads()[::-1], PRIORS[::-1])
 
 

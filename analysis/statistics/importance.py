@@ -113,6 +113,7 @@ def _residual(values: np.ndarray, axes: Sequence[np.ndarray]) -> tuple[float, in
 
     Least squares use the normal equations of indicator columns, whose matrix is as small as the number of levels.
     """
+    # The first level of each axis is part of the constant column: its own column would be redundant.
     columns = [np.ones((len(values), 1)), *(np.eye(codes.max() + 1)[codes][:, 1:] for codes in axes)]
     design = np.hstack(columns)
     effects, _, rank, _ = np.linalg.lstsq(design.T @ design, design.T @ values, rcond=1e-10)

@@ -10,7 +10,7 @@ from analysis.statistics.contrasts import Array, contrasts, student
 from analysis.statistics.looks import level
 
 POWER = 0.8
-"""Probability with which the needed number of seeds decides."""
+"""Statistical power: the probability that a difference is detected with the computed number of seeds."""
 MOST_SEEDS_NEEDED = 200
 """Largest number of seeds that is reported as needed."""
 NEEDED_DRAWS = 400
@@ -18,7 +18,7 @@ NEEDED_DRAWS = 400
 
 
 def seeds_needed(gap: float, variance: float, weight: float, level: float) -> int | None:
-    """Returns the seeds of both rows that tell a true difference of `gap` from 0 in POWER of all tables.
+    """Returns the seeds of both rows with which a true difference of `gap` is detected with probability POWER.
 
     None for more than MOST_SEEDS_NEEDED. `variance` is that of the difference within a seed, with `weight` degrees of
     freedom for each seed but one.
@@ -31,9 +31,9 @@ def seeds_needed(gap: float, variance: float, weight: float, level: float) -> in
 
 
 def seeds_to_decide(difference: float, margin: float, variance: float, weight: float, level: float) -> int | None:
-    """Returns the seeds that tell a difference from 0, or place it within the margin, whichever takes fewer.
+    """Returns the seeds that separate a difference from 0, or place it within the margin, whichever takes fewer.
 
-    A tie is told at twice the level: its interval is one of 90% where a direction's is one of 95%.
+    A tie is decided at twice the level: its interval is one of 90% where a direction's is one of 95%.
     """
     ways = (
         seeds_needed(difference, variance, weight, level),
@@ -49,6 +49,7 @@ def expect_seeds(
 
     `means_R` are the assumed true means; `deviation` is that of a row's difference from the reference within one seed.
     """
+    # A difference of two rows has twice the variance of a row.
     noise_TRS = np.random.default_rng(0).normal(size=(NEEDED_DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
     values_TRS = np.asarray(means_R)[:, None] + noise_TRS
     share = level(len(means_R) - 1, columns, looks)

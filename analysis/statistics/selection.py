@@ -176,7 +176,7 @@ def _describe(dev_N: Array, test_N: Array, seeds: int) -> BestOf:
 
 
 def _shares(dev_N: Array, seeds: int) -> Array:
-    """Returns the share of all choices of `seeds` seeds in which each seed is the pick, [N]; ties share equally."""
+    """Returns the share of all choices of `seeds` seeds in which each seed is best by dev, [N]; ties share equally."""
     order_N = np.argsort(-dev_N, kind="stable")
     by_rank_N = np.zeros(len(dev_N))
     shares = shares_of_ranks(len(dev_N), seeds)

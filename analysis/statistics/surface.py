@@ -41,6 +41,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound: the axis does not matter
         model = GaussianProcessRegressor(kernel, random_state=0).fit(inputs_ND[fitted], targets_N[fitted])
+    # k1 is the signal, k2 the noise of seeds. The fit chose the kernel; all runs count in the prediction.
     kernel_NN = model.kernel_.k1(inputs_ND)
     gain_NN = np.linalg.solve(kernel_NN + model.kernel_.k2(inputs_ND), kernel_NN)
     mean_N = gain_NN.T @ targets_N

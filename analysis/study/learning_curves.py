@@ -10,7 +10,7 @@ from analysis.study.study import Study
 from analysis.tables.results import DEV
 
 CURVES_SHOWN = 8
-"""Largest number of cells in one figure, whose lines a reader can tell apart."""
+"""Largest number of cells in one figure, since more lines cannot be distinguished."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Study:
     id: str
     title: str
     axes: Sequence[str]
-    """Axes that name the cells: all that vary in a search, else as few as tell the cells apart."""
+    """Axes that name the cells: all that vary in a search, else as few as distinguish all cells."""
     members: Sequence[Member]
     curves: Mapping[str, Sequence[CurvePoint]]
     """Signature -> points of the run's curve."""

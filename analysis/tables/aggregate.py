@@ -33,7 +33,7 @@ RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
 """Suite field -> values (up to a comma) that are choices of the scorer and not of the suite: all columns share one."""
 OWN_FIELD = "pooler"
 """Protocol field that belongs to a method: in a table of several methods each has its own test-time representation."""
-IDLE = "never beat their first evaluation or their encoder without training"
+NO_SIGNAL_TEXT = "never beat their first evaluation or their encoder without training"
 """Message about runs without signal: nothing that was trained shows in their score."""
 UNTRAINED_CLS = "untrained [CLS]"
 """Prefix of the baseline's label whose value figures draw as a reference line."""
@@ -67,12 +67,12 @@ class Table:
     untrained: dict[str, UntrainedModel] = field(default_factory=dict)
     """Label of a row of the paper -> measured scores of its model, which is not trained by this project."""
     no_signal: str = ""
-    """Reason why no row may be told from another; empty where rows may."""
+    """Reason why no two rows may be compared; empty if they may."""
 
     differing: Sequence[SettingDifference] = ()
     """Settings other than the axes in which rows differ."""
     apart: str = ""
-    """Line on settings in which runs differ that are not the table's own rows; empty for none."""
+    """Line on settings in which runs differ, for a table whose own rows do not differ; else empty."""
     _scales: dict[str, MetricScale] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Cache of each column's scale: every row asks for it, and reading all rows each time would be quadratic."""
 
@@ -120,14 +120,14 @@ def aggregate(
     baselines: Sequence[Baseline] = (),
     untrained: Mapping[str, float] | None = None,
     models: Sequence[UntrainedModel] = (),
-    idle: Set[str] = frozenset(),
+    no_signal_runs: Set[str] = frozenset(),
 ) -> Table:
     """Builds the table of `results`; `models` are the paper's other rows with measured scores.
 
-    `idle` holds signatures of runs without signal: they never beat their first evaluation or their encoder without
-    training. A published table of which half the runs are idle is without signal, and so is one whose entries all lie
-    within the median seed sd of `untrained` (column -> value of the untrained encoder). Raises TableError where scores
-    have different protocols, one seed has two values, or `train.precision` came to several things.
+    `no_signal_runs` holds signatures of runs that never beat their first evaluation or their encoder without training.
+    A published table is without signal if half its runs are, or if all its entries lie within the median seed sd of
+    `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different protocols, one
+    seed has two values, or `train.precision` came to several things.
     """
     require_one_precision(results, spec.id)
     values = _values(spec, results)
@@ -138,13 +138,13 @@ def aggregate(
             identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results
         }
         keys = list(by_identity.values())
-    rows = [_row(spec, key, values, idle, printed) for key in keys]
+    rows = [_row(spec, key, values, no_signal_runs, printed) for key in keys]
     by_column = _protocols(spec, results)
     compared, protocol_notes = comparable(models, by_column)
     notes = [*spec.notes, *_remarks(spec, results), *protocol_notes]
     scored = {model.label: model for model in compared if model.values}
     table = Table(spec, rows, list(baselines), _protocol(spec, results, by_column), notes, scored)
-    reason = _mostly_idle(spec, results, idle) or _flat(table, untrained or {})
+    reason = _describe_no_signal(spec, results, no_signal_runs) or _flat(table, untrained or {})
     return replace(table, no_signal=reason, notes=[*notes, f"no signal at this scale: {reason}"]) if reason else table
 
 
@@ -171,7 +171,7 @@ def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
 
 
 def _row(
-    spec: TableSpec, key: Key, values: Values, idle: Set[str], printed: Mapping[Identity, Mapping[str, float]]
+    spec: TableSpec, key: Key, values: Values, no_signal_runs: Set[str], printed: Mapping[Identity, Mapping[str, float]]
 ) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
@@ -179,7 +179,7 @@ def _row(
     for column in spec.columns:
         runs = values.get((name, column), {})
         dev = {seed: run.dev for seed, run in runs.items() if run.dev is not None}
-        no_signal_seeds = [seed for seed, run in runs.items() if run.signature in idle]
+        no_signal_seeds = [seed for seed, run in runs.items() if run.signature in no_signal_runs]
         of_seeds = {seed: run.value for seed, run in runs.items()}
         entries[column] = entry_of(of_seeds, paper.get(column), no_signal_seeds, dev)
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
@@ -254,14 +254,18 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, Sequence[Pr
             )
 
 
-def _mostly_idle(spec: TableSpec, results: Sequence[RunValue], idle: Set[str]) -> str:
-    """Returns a message where half or more of a published table's runs are without signal, else an empty text.
+def _describe_no_signal(spec: TableSpec, results: Sequence[RunValue], no_signal_runs: Set[str]) -> str:
+    """Returns a message if half or more of a published table's runs are without signal, else an empty text.
 
-    Most cells of a search may be bad without a word on its best ones.
+    A search gets none: most of its cells may be bad, which says nothing of its best ones.
     """
     runs = {result.signature for result in results if result.signature and math.isfinite(result.value)}
-    few = not runs & idle or 2 * len(runs & idle) < len(runs)
-    return "" if few or spec.searched or not spec.published else f"{len(runs & idle)} of {len(runs)} runs {IDLE}"
+    few = not runs & no_signal_runs or 2 * len(runs & no_signal_runs) < len(runs)
+    return (
+        ""
+        if few or spec.searched or not spec.published
+        else f"{len(runs & no_signal_runs)} of {len(runs)} runs {NO_SIGNAL_TEXT}"
+    )
 
 
 def _flat(table: Table, untrained: Mapping[str, float]) -> str:
@@ -274,7 +278,10 @@ def _flat(table: Table, untrained: Mapping[str, float]) -> str:
 
 
 def _is_flat(table: Table, column: str, untrained: float) -> bool:
-    """Returns whether all means lie within the entries' median sd of a value; collapsed seeds widen a pooled sd."""
+    """Returns whether all means of a column lie within the median seed sd of the untrained value.
+
+    A pooled sd would let a few entries with collapsed seeds hide what all others show.
+    """
     entries = [row.entries[column] for row in table.rows]
     sds = [entry.sd for entry in entries if entry.sd is not None]
     means = [entry.mean for entry in entries if entry.mean is not None]

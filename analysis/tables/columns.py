@@ -21,16 +21,16 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table with its seeds; `sd` (divisor n - 1) needs two."""
+    """One entry of a table: mean and sd (divisor n - 1) over seeds, and the published value."""
 
     n: int
     mean: float | None
     sd: float | None
     published: float | None
     values: tuple[float, ...] = ()
-    """One value per seed, in the order of the seeds."""
+    """Scores of the entry's runs, one per seed, in the order of the seeds."""
     seeds: tuple[int, ...] = ()
-    """Seeds of the entry, one for each value."""
+    """Seeds of the entry's runs, in ascending order, one for each of `values`."""
     idle: tuple[int, ...] = ()
     """Seeds whose runs show no signal of training."""
     dev: tuple[float, ...] = ()
@@ -75,8 +75,8 @@ def entry_of(
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    of_dev = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
-    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), of_dev)
+    dev_scores = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
+    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), dev_scores)
 
 
 def differ(left: Entry, right: Entry) -> bool:
@@ -142,7 +142,7 @@ class Column:
         return 0.5 * 10.0 ** -max(len(f"{value:.10g}".partition(".")[2]) for value in self.printed)
 
     def spread(self, entry: Entry) -> Spread | None:
-        """Returns an entry's own spread where two seeds differ, else the column's; None if no seeds tell."""
+        """Returns an entry's own spread if two seeds differ, else the column's; None if neither is known."""
         spread = Spread(entry.sd, entry.n - 1) if entry.sd else self.shared
         return spread if spread is not None and spread.sd > 0 else None
 

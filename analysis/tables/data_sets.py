@@ -1,4 +1,4 @@
-"""Tells apart runs of one cell that differ in inputs or code, wherever runs are listed or averaged."""
+"""Distinguishes runs of one cell that differ in inputs or code, wherever runs are listed or averaged."""
 
 from collections import defaultdict
 from collections.abc import Iterable

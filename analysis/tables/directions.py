@@ -12,7 +12,7 @@ from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, level
 from analysis.statistics.looks import TIE_MARGIN as TIE_MARGIN
 from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.aggregate import IDLE
+from analysis.tables.aggregate import NO_SIGNAL_TEXT
 from analysis.tables.columns import Column, Entry, Verdict, Word, align_by_seed
 from analysis.tables.labels import number_of
 from analysis.tables.spec import TableError
@@ -32,7 +32,7 @@ class Terms:
     seconds: float | None = None
     """Duration of one run; None if unknown."""
     each: bool = False
-    """True if every contrast has the whole error rate for itself, as in a table of two rows; else all share it."""
+    """True if every comparison has the whole error rate for itself, as in a table of two rows; else all share it."""
     family: float = FAMILY
     """Family-wise error rate: how often anything at all may be wrong."""
 
@@ -50,7 +50,7 @@ class Terms:
             raise TableError(f"{line}; give 2 or more first, such as {','.join(map(str, LOOKS))}")
 
     def declared(self) -> dict[str, object]:
-        """Returns the terms that a sweep stores, so that all its pages judge alike; empty for the default ones."""
+        """Returns the terms that a sweep stores, so that all its pages use them; empty for the default ones."""
         margin: dict[str, object] = {} if self.margin == TIE_MARGIN else {"margin": self.margin}
         return margin if self.looks is None else margin | {"looks": list(self.looks)}
 
@@ -95,9 +95,9 @@ def directions(
 
 
 def lacking_signal(rows: Mapping[str, Entry], word: str) -> str:
-    """Returns the reason why two rows cannot have a word: without signal in one they may differ, but are no tie."""
+    """Returns why a verdict on two rows is void: both are without signal, or one is and the verdict is a tie."""
     phrases = [f"{len(row.idle)} of {row.n} runs of {name}" for name, row in rows.items() if not row.has_signal]
-    return f"{' and '.join(phrases)} {IDLE}" if len(phrases) == 2 or (phrases and word == "tie") else ""
+    return f"{' and '.join(phrases)} {NO_SIGNAL_TEXT}" if len(phrases) == 2 or (phrases and word == "tie") else ""
 
 
 def _differences(
@@ -159,7 +159,7 @@ def _verdict(
 def _word(
     measured: Difference, published: float, needed: int | None, margin: float, share: float
 ) -> tuple[Word, str, int | None]:
-    """Returns the verdict's word, the clause that explains it, and the seeds that an undecided row lacks."""
+    """Returns the verdict, the clause that explains it, and the further seeds that an undecided row needs."""
     if measured.sign and published:
         return ("same direction" if (measured.sign > 0) == (published > 0) else "opposite direction"), "", None
     if measured.within(margin):

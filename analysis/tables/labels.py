@@ -31,14 +31,15 @@ def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
 
 
 def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
-    """Returns the axes that name the keys: as few as tell them apart. Of two axes that vary together the first stays.
+    """Returns the axes that name the keys: as few as distinguish all keys. Of two axes that vary together the first
+    stays.
 
-    `searched` says that a sampler drew the keys. One drawn rate tells all cells apart by chance, so then every axis
+    `searched` says that a sampler drew the keys. One drawn rate distinguishes all cells by chance, so then every axis
     with two values stays.
     """
     rows = _rows(keys, axes)
     places = _find_varying(rows)
-    for place in [] if searched else places[::-1]:
+    for place in [] if searched else places[::-1]:  # from the last axis, so that the first of equals stays
         fewer = [other_place for other_place in places if other_place != place]
         if len({tuple(row[other_place] for other_place in fewer) for row in rows}) == len(rows):
             places = fewer
@@ -72,7 +73,8 @@ ROWS_SHOWN = 3
 def differing_line(differences: Sequence[SettingDifference], names: Callable[[Key], str], what: str = "Rows") -> str:
     """Returns `Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where only the axes differ.
 
-    Options that some methods have, always at one value, are counted: they tell the methods apart and nothing else.
+    Options that some methods have, always at one value, are only counted: they distinguish the methods and nothing
+    else.
     """
     parts = []
     for difference in (each for each in differences if each.is_varied):

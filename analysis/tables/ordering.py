@@ -49,7 +49,7 @@ class PairDifference:
 
 @dataclass(frozen=True)
 class Ordering:
-    """Result of the test of one column's order of rows."""
+    """Verdict on one column's order of rows, compared with the paper's order."""
 
     column: str
     rows: int
@@ -200,6 +200,7 @@ def pair_differences(
         low, high = np.quantile(resampled, QUANTILES)
         # Two-sided: how often a resample strays from the difference as far as it is from 0.
         extreme_count = int(np.count_nonzero(np.abs(resampled - observed) >= abs(observed)))
+        # The measured difference counts as one of the draws, so that p is never 0.
         p = (1 + extreme_count) / (1 + len(resampled))
         differences.append(PairDifference(rows[a], rows[b], observed, (float(low), float(high)), p, corrected=p))
     corrected = holm([pair.p for pair in differences])

@@ -50,7 +50,7 @@ class Origins:
 
     shared: Mapping[str, object]
     differing: Mapping[str, Mapping[str, tuple[int, ...]]]
-    """Field -> {value: the seeds that have it}."""
+    """Field in which runs differ -> {value: the seeds that have it}."""
 
 
 def seed_runs(

@@ -28,7 +28,7 @@ def drop_part(key: Key) -> dict[str, Scalar]:
 
 
 def stands_behind(planned: Sequence[Planned], suite: str) -> list[bool]:
-    """Returns for each run whether a suite's column uses it: a row's runs for that suite alone, where it has any."""
+    """Returns per run whether a suite's column uses it: runs for that suite alone replace a row's other runs."""
     separate_rows = {identify(drop_part(key)) for key, _, _ in planned if key.get(PART) == suite}
     return [
         key.get(PART) == suite

@@ -105,7 +105,7 @@ class TableSpec:
     id: str
     title: str = ""
     axes: list[str]
-    """Names of the settings that tell rows apart, as in the space (`method.dup_rate`)."""
+    """Names of the settings that distinguish rows, as in the space (`method.dup_rate`)."""
     columns: list[str]
     """Names of the results: `best` for the run's own dev score, else suites."""
     rows: list[Key] = field(default_factory=list)

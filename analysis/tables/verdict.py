@@ -1,4 +1,4 @@
-"""Compares a reproduced table with the paper's: a word, an interval and a reason for every published value.
+"""Compares a reproduced table with the paper's: a verdict with an interval and a reason for every published value.
 
 At the paper's own scale values are compared; at another scale only the direction of each row from a reference row.
 """
@@ -44,11 +44,7 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
 
 
 def reference_row(table: Table, column: str) -> int | None:
-    """Returns the index of the row that others are compared with: the paper's default, else the first with both
-    numbers.
-
-    None if there is no such row.
-    """
+    """Returns the index of the reference row: the paper's default, else the first with both numbers, else None."""
     entries = [row.entries[column] for row in table.rows]
     scored_rows = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
     if table.spec.default is None:

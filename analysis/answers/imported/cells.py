@@ -40,7 +40,7 @@ class ImportedCell:
 
 
 def is_numbered(run: RunRow) -> bool:
-    """Returns whether a run's seed is a number that the import assigned, since its tool records none."""
+    """Returns whether a run's seed is a number that the import assigned, since its tool records no seed."""
     return IMPORTED in run.identity and not any(name in run.config for name in SEED_NAMES)
 
 

@@ -72,7 +72,7 @@ def merge(connection: Connection, records: Iterable[Record], source: RecordSourc
             if kind == "run":
                 _merge_runs(connection, chunk, source, merged, conflicts)
             else:
-                conflicts.check()
+                conflicts.check()  # runs come first: one message counts all their conflicts
                 MERGES[kind](connection, chunk, merged)
     conflicts.check()
     return merged
@@ -172,6 +172,7 @@ def _finite(value: Any) -> Any:
 
 def _clear(connection: Connection, signature: str) -> None:
     """Deletes all rows of a run."""
+    # The row of the run goes last, since the others refer to it.
     for table in (imports, *(shape.table for shape in RUN_SHAPE.parts.values()), schema.runs):
         connection.execute(delete(table).where(table.c.signature == signature))
 

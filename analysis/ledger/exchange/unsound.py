@@ -1,4 +1,4 @@
-"""Finds and deletes damaged rows that no command can read, and imported runs that no bundle could bring today."""
+"""Finds and deletes damaged rows that no command can read, and imported runs that fail today's checks of bundles."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -38,11 +38,11 @@ class Unsound:
     table: str
     key: Json
     line: str
-    """Message about what is wrong with the row."""
+    """Message that says what is wrong with the row."""
 
 
 def unsound(connection: Connection) -> list[Unsound]:
-    """Returns all damaged rows; a damaged part of an imported run stands for the whole run."""
+    """Returns all damaged rows; for an imported run with a damaged part, returns the run."""
     table_names = set(inspect(connection).get_table_names())
     rows = [row for table in ROW_CHECKS if table.name in table_names for row in _find_spoilt(connection, table)]
     damaged = {row.key.get("signature") for row in rows}

@@ -18,7 +18,7 @@ FORMULA = ("=", "+", "-", "@")
 
 
 def cell(text: str) -> str:
-    """Returns a foreign text as a spreadsheet's entry: after an apostrophe where it would be a formula."""
+    """Returns a foreign text as a CSV entry, with an apostrophe in front if a spreadsheet would run it as a formula."""
     text = "\n".join(map(plain_text, text.split("\n")))
     return f"'{text}" if text.lstrip().startswith(FORMULA) and not _is_number(text) else text
 
