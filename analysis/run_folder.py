@@ -4,7 +4,7 @@ STORAGE/runs/SIGNATURE is the home folder of a run. Each attempt has a folder th
 where several ledgers share the storage:
 
     attempt-2/          attempt 2; attempt-2-3 where attempts of other ledgers have taken the names before
-      attempt.json      the ledger that the attempt belongs to, and what it was trained with
+      attempt.json      the attempt's number, its owner and its provenance
       best/, last/      the best model, and the state to resume from: `cse_train.checkpoint` writes both
       best_sha256.json  checksums of the model's files, for a user's program whose run has ended
       scores/           the cosines behind the scores of suites
@@ -100,7 +100,7 @@ class RunFolder:
 
     @property
     def mark(self) -> Path:
-        """File that names the ledger which the attempt belongs to, and the settings and inputs of its training."""
+        """File with the attempt's number, its owner and its provenance (`attempt.json`)."""
         return self.path / "attempt.json"
 
     def log(self, rank: int) -> Path:

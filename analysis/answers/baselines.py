@@ -179,9 +179,9 @@ def name_change(column: str) -> str:
 def find_changes(
     values: Sequence[RunValue], runs: Sequence[RunRow], forgotten: Sequence[str], ledger: Ledger
 ) -> tuple[list[RunValue], list[str]]:
-    """Returns each run's scores in the forgotten columns minus its encoder's scores there before training.
+    """Returns each run's scores in the columns `forgotten` minus its encoder's scores in them before training.
 
-    The second value has a line for each column where the ledger lacks the latter for some run.
+    The second value has a line for each column in which the ledger lacks an encoder's score.
     """
     entries = {entry.key: entry for entry in ledger.baselines()}
     by_signature = {run.signature: run for run in runs}

@@ -31,7 +31,7 @@ NAME_DIGITS = 12
 SETTINGS_SHOWN = 8
 """Number of settings that a message names."""
 FindFolder = Callable[[str], Path | None]
-"""Returns the folder of a model that is neither a run nor a folder here; None for a name that means no model."""
+"""Function from a model's name to its folder, for a model that is neither a run nor a local folder, else None."""
 
 
 @dataclass(frozen=True)

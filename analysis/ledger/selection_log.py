@@ -1,4 +1,4 @@
-"""Log of selections that looked at a test set, in a table of the ledger."""
+"""Log of selections whose checkpoint was scored on a test set ("looks" at it), in a table of the ledger."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -37,13 +37,13 @@ class Contrasts:
     """Number of seeds that a row and the reference have in common."""
 
     def half(self, level: float) -> Array:
-        """Returns half the width of each contrast's own interval, which misses the truth with probability `level`."""
+        """Returns half the width of each contrast's own interval at significance level `level`, [T, C]."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return student(level, self.freedom) * np.sqrt(self.variance / self.seeds)
 
 
 def student(level: float, freedom: Array | float) -> Array:
-    """Returns Student's two-sided quantile."""
+    """Returns the two-sided quantile of Student's t distribution at a significance level."""
     return np.asarray(scipy.special.stdtrit(freedom, 1 - level / 2))
 
 

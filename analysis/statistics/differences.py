@@ -15,7 +15,7 @@ EQUAL_VARIANCE = 1e-18
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of a row from the reference row at one look, with its intervals."""
+    """Difference of a row from the reference row at one interim analysis, with its intervals."""
 
     value: float
     half: float
@@ -30,7 +30,7 @@ class Difference:
     """Number of seeds in words, for a message."""
     count: int
     level: float
-    """Error rate of the interval that decides on a direction; the interval of a tie has twice that rate."""
+    """Significance level of the interval that decides on a direction; the interval of a tie has twice that level."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -57,13 +57,13 @@ class Difference:
 def differences(
     values_RS: Array, reference: int, *, point: float, level: float, margin: float, looks: Sequence[int] | None = None
 ) -> dict[int, Difference]:
-    """Returns row -> difference at the look that decides it, else at the last look; rows without a spread are left
-    out.
+    """Returns row -> difference at the interim analysis that decides it, else at the last one; rows without a spread
+    are left out.
 
     `values_RS` [rows, seeds] holds NaN where a row lacks a seed. `point` is a point in the values' units; `margin` is
-    in the same units, 0 where nothing can be a tie. `level` is the error rate of one row's interval at one look.
-    `looks` holds numbers of seeds; those above the number of seeds have not come yet. Without any there is one look at
-    all seeds.
+    in the same units, 0 where nothing can be a tie. `level` is the significance level of one row's interval at one
+    analysis. `looks` holds the numbers of seeds of the analyses; those above the number of seeds have not come yet.
+    Without any there is one analysis of all seeds.
     """
     by_row: dict[int, Difference] = {}
     for look in [look for look in looks or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:

@@ -12,7 +12,8 @@ TIE_MARGIN = 0.5
 LOOKS = (3, 5, 8, 12)
 """Numbers of seeds per row after which a table is analysed, where seeds are added until every row is decided."""
 NOMINAL = {1: 0.05, 2: 0.025, 3: 0.0167, 4: 0.015}
-"""Number of looks -> level of each look. An equal share of 5% (Bonferroni) is always enough.
+"""Number of interim analyses ("looks") -> significance level of each. An equal share of 5% (Bonferroni) is always
+enough.
 
 For four looks Pocock (1977, Biometrika 64(2), Table 1) has 0.0182, where the variance is known and the looks are
 equally far apart. With 3, 5, 8 and 12 seeds up to 5.9% of simulated tables are wrong at that level; for those at 0.015
@@ -21,21 +22,21 @@ see `python -m benchmarks.verdicts`.
 
 
 def looks_until(most: int) -> tuple[int, ...]:
-    """Returns the looks for a table of at most `most` seeds (2 or more): the LOOKS below `most`, and `most` itself."""
+    """Returns the numbers of seeds at which a table of up to `most` seeds is analysed: LOOKS below it, and `most`."""
     return (*[look for look in LOOKS[:-1] if look < most], most)
 
 
 def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None, family: float = FAMILY) -> float:
-    """Returns the level of one contrast at one look: an equal share for each column of the table and each of its
+    """Returns the significance level of one comparison at one interim analysis, shared equally by columns and
     contrasts.
 
-    `looks` are at most four; `family` is the family-wise error rate, of which each look has the same part.
+    `looks` holds at most four numbers of seeds; `family` is the family-wise error rate, which the looks share equally.
     """
     return NOMINAL[len(looks) if looks else 1] * (family / FAMILY) / max(1, columns) / max(1, contrasts)
 
 
 def spend(question: int, candidates: int | None = None, family: float = FAMILY) -> float:
-    """Returns the level of a loop's question, counted from 1, about candidates that are all compared on one held-out
+    """Returns the significance level of a loop's question, counted from 1, about candidates compared on one held-out
     set.
 
     With `candidates`, the number announced before the first question, all have equal shares (Bonferroni), so that a

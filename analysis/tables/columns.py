@@ -104,7 +104,7 @@ class Verdict:
     more_seeds: int | None = None
     """Further seeds that an undecided row and its reference row need, if the measured difference stays what it is."""
     level: float | None = None
-    """Error rate of the interval at one look."""
+    """Significance level of the interval at one interim analysis."""
     collapsed: int = 0
     """Number of the row's seeds that collapsed, far below its others; no difference averages them in."""
 

@@ -55,7 +55,7 @@ class Terms:
         return margin if self.looks is None else margin | {"looks": list(self.looks)}
 
     def share(self, contrasts: int, columns: int) -> float:
-        """Returns the level of one contrast at one look."""
+        """Returns the significance level of one row's comparison at one interim analysis."""
         return level(1, 1, self.looks, self.family) if self.each else level(contrasts, columns, self.looks, self.family)
 
 
