@@ -142,7 +142,7 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     finished = [run for run in runs if run.state == RunState.DONE and run.best is not None]
     entries = {entry.key: entry for entry in ledger.baselines()} if finished else {}
     starts = {
-        run.signature: _start(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries)
+        run.signature: _starting_score(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries)
         for run in finished
     }
     below = {
@@ -156,7 +156,7 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     return Idle(len(finished), below, early)
 
 
-def _start(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]) -> float | None:
+def _starting_score(run: RunRow, column: str, data: str, entries: Mapping[Key, Baselines]) -> float | None:
     """Returns the score of a run's encoder on a set, under its pooler, before training; None if it is not stored.
 
     None too for a score on a version of the set other than `data` (empty: any), and for an imported run, which has its
@@ -191,7 +191,7 @@ def find_changes(
         data = value.protocol.data_hash if value.protocol else ""
         # Stored rows were scored behind the prompt of the encoder's folder, and fit no run with a prompt of its own.
         has_rows = run is not None and run.config.get("train.prompt") is None
-        start = _start(run, value.column, data, entries) if run and has_rows else None
+        start = _starting_score(run, value.column, data, entries) if run and has_rows else None
         unknown_columns += [value.column] if start is None and math.isfinite(value.value) else []
         change = math.nan if start is None else value.value - start
         changes.append(replace(value, column=name_change(value.column), value=change, dev=None))

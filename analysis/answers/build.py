@@ -140,7 +140,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
     printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
     paper_notes = [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""] if paper else []
-    scale_note = resolved.own_loop.NOTE if resolved.own_loop else tell_scale(resolved)
+    scale_note = resolved.own_loop.NOTE if resolved.own_loop else describe_substitutions(resolved)
     return TableSpec(
         id=space.id,
         title=space.title,
@@ -204,7 +204,7 @@ def list_apart(resolved: ResolvedSpace) -> list[str]:
     return [f"{suite} stands on runs of its own, with {text}." for suite, text in texts.items() if suite in parts]
 
 
-def tell_scale(resolved: ResolvedSpace) -> str:
+def describe_substitutions(resolved: ResolvedSpace) -> str:
     """Returns a line on the substitutions that the profile makes for the table's values; empty for none."""
     parts = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
     return f"At profile {resolved.profile.name}: {', '.join(parts)}." if parts else ""

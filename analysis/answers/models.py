@@ -112,7 +112,7 @@ def model_of(
     parts = [part.strip() for part in name.split(",")]
     several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
     if several:
-        models = [_single(part, ledger, profile, settings, data_hash, find_folder) for part in parts]
+        models = [_resolve_name(part, ledger, profile, settings, data_hash, find_folder) for part in parts]
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
         folders = tuple(dict.fromkeys(folder for model in models for folder in model.folders))
         if folders and (runs or len(folders) < len(models)):
@@ -122,12 +122,12 @@ def model_of(
             )
         model = Model(name, name, runs, folders, [note for model in models for note in model.notes])
     else:
-        model = _single(name, ledger, profile, settings, data_hash, find_folder)
+        model = _resolve_name(name, ledger, profile, settings, data_hash, find_folder)
     _require_one_model(model)
     return model
 
 
-def _single(
+def _resolve_name(
     name: str,
     ledger: Ledger | None,
     profile: str | None,

@@ -164,7 +164,7 @@ def judge_study(
         table=table,
         verdicts=judge(table, same_scale=not scale_differences, terms=terms),
         terms=terms,
-        ordering=orderings(table, read_kept_cosines(table, ledger, planned)),
+        ordering=orderings(table, read_stored_cosines(table, ledger, planned)),
         study=study,
         spent=cost,
         unlike=scale_differences,
@@ -172,7 +172,7 @@ def judge_study(
     )
 
 
-def read_kept_cosines(table: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
+def read_stored_cosines(table: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
     """Returns column -> the stored cosines of its suite, where runs have any."""
     keys = [row.key for row in table.rows]
     names = {column: table.spec.scores.get(column, column) for column in table.spec.columns}

@@ -13,7 +13,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.matching.data_sets import add_versions
 from analysis.run_state import RunState
 from analysis.statistics import surface
-from analysis.tables.data_sets import tell_apart
+from analysis.tables.data_sets import distinguish_runs
 from analysis.tables.labels import differing, varying
 from analysis.tables.results import find_computed, require_one_way
 from analysis.tables.spec import SettingDifference
@@ -85,7 +85,9 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
     finished = {run.signature: run for run in add_versions(finished_runs)}
     require_one_way(find_computed(ledger, finished.values()), sweep)
     links = [link for link in ledger.cells(sweep) if link.signature in finished]
-    labels = tell_apart((link.signature, link.cell, link.seed, finished[link.signature].identity) for link in links)
+    labels = distinguish_runs(
+        (link.signature, link.cell, link.seed, finished[link.signature].identity) for link in links
+    )
     by_cell: dict[str, tuple[Settings, dict[str, RunRow]]] = {}
     for link in links:
         row = json.dumps([link.cell, labels.get(link.signature, {})], sort_keys=True)
@@ -95,7 +97,7 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
     entries = zip(cells, by_cell.values(), strict=True)
     rows = [CellRuns(cell, tuple(runs.values()), labels.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
     if spec.asked is not None and len(rows) >= LEAST_CELLS and not labels and len(links) <= MOST_CELLS:
-        rows = _bound(rows, _read_stopped(ledger, sweep))
+        rows = _add_bounds(rows, _read_stopped(ledger, sweep))
     return sorted(rows, key=lambda row: -row.rank)
 
 
@@ -107,7 +109,7 @@ def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
     return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
 
 
-def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
+def _add_bounds(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
     """Returns the rows with the lower bound of each cell's expected score; all runs of a cell have the same bound."""
     observations = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
     bounds = surface.lower_bounds(*zip(*observations, strict=True)).tolist()

@@ -10,7 +10,7 @@ from analysis.answers.imported.caveats import list_caveats
 from analysis.answers.imported.metric import RULE, metric_of_spec, scale_of_protocols
 from analysis.answers.lookup import space_of_sweep
 from analysis.answers.paper_scale import unlike_paper
-from analysis.answers.reproduction import read_kept_cosines
+from analysis.answers.reproduction import read_stored_cosines
 from analysis.ledger import Ledger, SweepRow, mask_password
 from analysis.matching.data_sets import add_versions, one_data_set
 from analysis.matching.match import match_on
@@ -110,7 +110,7 @@ def compare_with_paper(
     if resolved is None or not table.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return _judge(resolved, study, table, ledger)[0], orderings(table, read_kept_cosines(table, ledger, planned))
+    return _judge(resolved, study, table, ledger)[0], orderings(table, read_stored_cosines(table, ledger, planned))
 
 
 def read_judged(

@@ -141,22 +141,24 @@ def _draw_measured(
 ) -> None:
     entries = [(place, row.entries[column]) for place, row in zip(places, rows, strict=True)]
     seeds = [(place, value) for place, entry in entries if entry.n > 1 for value in entry.values]
-    axes.scatter(*_turn(seeds, upright), s=16, facecolors="none", edgecolors=GREY, linewidths=0.8, zorder=2)
+    axes.scatter(*_orient(seeds, upright), s=16, facecolors="none", edgecolors=GREY, linewidths=0.8, zorder=2)
     means = [(place, entry.mean) for place, entry in entries if entry.mean is not None]
     halves = [half_interval(table, column, entry) for _, entry in entries if entry.mean is not None]
     if means:
         reach: Mapping[str, Any] = {"yerr" if upright else "xerr": halves}
-        axes.errorbar(*_turn(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
+        axes.errorbar(*_orient(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
 
 
 def _draw_published(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
     points = [(place, row.entries[column].published) for place, row in zip(places, rows, strict=True)]
     printed = [(place, value) for place, value in points if value is not None]
-    axes.scatter(*_turn(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6)
+    axes.scatter(
+        *_orient(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6
+    )
     _explain_marks(axes, PUBLISHED_LEGEND, narrow=not upright)
 
 
-def _turn(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:
+def _orient(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:
     """Returns (position, value) pairs as x and y; `upright` puts values on y."""
     places, values = [place for place, _ in points], [value for _, value in points]
     return (places, values) if upright else (values, places)

@@ -60,7 +60,7 @@ def change_of(lease_end: ColumnElement[float]) -> Update:
 
 def change(connection: Connection, statement: Update, claim: Claim, values: Mapping[str, object]) -> None:
     """Updates the row of a held claim and renews its lease; raises LostClaim where the claim is no longer valid."""
-    if connection.execute(statement, {**_named(claim), **values}).rowcount != 1:
+    if connection.execute(statement, {**_bind_claim(claim), **values}).rowcount != 1:
         raise LostClaim(
             f"claim lost: signature={claim.signature} attempt={claim.attempt} of {claim.owner} "
             f"{holder(connection, claim.signature)}; this attempt reports nothing"
@@ -78,7 +78,7 @@ def holder(connection: Connection, signature: str) -> str:
 
 def note_cost(connection: Connection, claim: Claim, examples: int | None, seconds: float | None) -> None:
     """Stores the examples and seconds that an attempt has spent."""
-    key = {name: value for name, value in _named(claim).items() if name != "of_owner"}
+    key = {name: value for name, value in _bind_claim(claim).items() if name != "of_owner"}
     connection.execute(_COST, {**key, "examples": examples, "seconds": seconds})
 
 
@@ -90,7 +90,7 @@ def note_details(connection: Connection, claim: Claim, details: Mapping[str, obj
     connection.execute(update(table).where(condition).values(details={**(stored or {}), **details}))
 
 
-def _named(claim: Claim) -> dict[str, object]:
+def _bind_claim(claim: Claim) -> dict[str, object]:
     return {name: getattr(claim, column) for name, column in _CLAIM_COLUMNS.items()}
 
 

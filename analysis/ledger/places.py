@@ -36,7 +36,7 @@ class Places:
 
     def path(self, stored: str | None, signature: str) -> str | None:
         """Returns the absolute path for a path stored in the ledger, whether or not the file exists."""
-        if stored is None or (end := _end(stored, signature)) is None:
+        if stored is None or (end := _relative_end(stored, signature)) is None:
             return stored
         fallback = self._folder(stored[: -len(end)]) if os.path.isabs(stored) else self._usual
         roots = self._roots if fallback is None else [*self._roots, fallback]
@@ -65,12 +65,12 @@ def read_places(connection: Connection) -> Places:
 
 def shorten_path(path: str | Path | None, signature: str) -> str | None:
     """Returns the form in which the ledger stores a path: from `runs` on for a file of the run, else the whole path."""
-    return None if path is None else _end(str(path), signature) or str(path)
+    return None if path is None else _relative_end(str(path), signature) or str(path)
 
 
 def storage_of(folder: str | Path | None, signature: str) -> Path | None:
     """Returns the storage that holds a run's folder; None for a folder elsewhere, or for a relative path."""
-    end = _end(str(folder), signature)
+    end = _relative_end(str(folder), signature)
     return Path(str(folder)[: -len(end)]) if folder and end and Path(folder).is_absolute() else None
 
 
@@ -85,7 +85,7 @@ def note_storage(connection: Connection, root: Path) -> None:
         connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
-def _end(path: str, signature: str) -> str | None:
+def _relative_end(path: str, signature: str) -> str | None:
     """Returns the end of a path from `runs/SIGNATURE` on; None for a path without that part."""
     _, middle, rest = f"/{path}/".rpartition(f"/{RUNS}/{signature}/")
     return f"{RUNS}/{signature}/{rest}".rstrip("/") if middle else None

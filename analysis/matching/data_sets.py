@@ -39,15 +39,15 @@ class DataSet:
     left_out: Sequence[RunRow]
     contents: frozenset[Content]
     """Contents of the inputs of the chosen runs."""
-    at_hand: Mapping[str, str | int] = field(default_factory=dict)
+    available_hashes: Mapping[str, str | int] = field(default_factory=dict)
     """Input -> hash of the content at the paths that a cell names."""
 
     def notes(self) -> list[str]:
         """Returns a line on the runs that are left out: in which inputs they differ, and how to show them."""
         other_contents = sorted({content for run in self.left_out for content in contents(run)} - self.contents)
-        if not self.signatures and self.at_hand:  # nothing is left to compare with but what lies here
-            other_contents = [content for content in other_contents if content[0] in self.at_hand]
-            other_contents = [content for content in other_contents if content[2] != self.at_hand[content[0]]]
+        if not self.signatures and self.available_hashes:  # nothing is left to compare with but what lies here
+            other_contents = [content for content in other_contents if content[0] in self.available_hashes]
+            other_contents = [content for content in other_contents if content[2] != self.available_hashes[content[0]]]
         if not other_contents:
             return []
         names = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in other_contents)

@@ -82,7 +82,7 @@ def match(
     matcher = RunMatcher(resolved)
     seed_rows = (row for row in rows if seeds is None or row.seed in seeds)
     matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in seed_rows for cell in matcher.cells(row)]
-    return matches if any_inputs else _choose_data_set(_keep_behind_paths(resolved, matches)[0], matches, None)[0]
+    return matches if any_inputs else _choose_data_set(_keep_matching_paths(resolved, matches)[0], matches, None)[0]
 
 
 def match_on(
@@ -99,32 +99,34 @@ def match_on(
     be the newest. Raises ConfigError where no run has the hash.
     """
     every = match(resolved, rows, seeds, any_inputs=True)
-    candidates, at_hand = (every, {}) if data_hash else _keep_behind_paths(resolved, every)
-    return _choose_data_set(candidates if paths is None else _keep_at_hand(every, paths), every, data_hash, at_hand)
+    candidates, available_hashes = (every, {}) if data_hash else _keep_matching_paths(resolved, every)
+    return _choose_data_set(
+        candidates if paths is None else _keep_available(every, paths), every, data_hash, available_hashes
+    )
 
 
 def _choose_data_set(
     candidates: Sequence[MatchedRun],
     every: Sequence[MatchedRun],
     data_hash: str | None,
-    at_hand: Mapping[str, str | int] | None = None,
+    available_hashes: Mapping[str, str | int] | None = None,
 ) -> tuple[list[MatchedRun], list[str]]:
     data = one_data_set([matched.run for matched in candidates], [matched.run for matched in every], data_hash)
     chosen_runs = {(m.cell.id, m.run.seed): m for m in candidates if m.run.signature in data.signatures}
-    return list(chosen_runs.values()), replace(data, at_hand=at_hand or {}).notes()
+    return list(chosen_runs.values()), replace(data, available_hashes=available_hashes or {}).notes()
 
 
-def _keep_behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
+def _keep_matching_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
     """Returns the runs whose inputs equal what the paths of their cells hold now, as far as files exist, and the
     hashes for the last run that was left out."""
-    at_hand = InputsAtHand(resolved)
-    left_out = [m for m in matches if not at_hand.behind_paths(m.cell).items() <= m.run.identity.items()]
+    inputs = AvailableInputs(resolved)
+    left_out = [m for m in matches if not inputs.hash_absolute_paths(m.cell).items() <= m.run.identity.items()]
     left_out_ids = {id(m) for m in left_out}
-    hashes = at_hand.behind_paths(left_out[-1].cell) if left_out else {}
+    hashes = inputs.hash_absolute_paths(left_out[-1].cell) if left_out else {}
     return [m for m in matches if id(m) not in left_out_ids], hashes
 
 
-def _keep_at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
+def _keep_available(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
     """Returns the runs whose inputs equal the available ones, as far as any are available."""
     available: dict[str, Identity] = {}
     for matched in matches:
@@ -135,27 +137,27 @@ def _keep_at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[Match
 
 def hash_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
     """Returns absolute path that cells name -> content hashes of what it holds now; missing files are left out."""
-    at_hand, hashes_by_path = InputsAtHand(resolved), defaultdict[str, Identity](dict)
+    inputs, hashes_by_path = AvailableInputs(resolved), defaultdict[str, Identity](dict)
     seen = set[tuple[str, Scalar]]()
     for cell in some_cells(resolved):
         paths = {(key, value) for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
         if not paths <= seen:
-            for part, digest in at_hand.behind_paths(cell).items():
+            for part, digest in inputs.hash_absolute_paths(cell).items():
                 hashes_by_path[str(cell.flat[str(find_setting(part))])][part] = digest
         seen |= paths
     return dict(hashes_by_path)
 
 
-class InputsAtHand:
+class AvailableInputs:
     """Content hashes of the inputs of cells, of files as they are now or as recorded with the sweep; cached."""
 
     def __init__(self, resolved: ResolvedSpace) -> None:
         self._paths = DataPaths(files=resolved.files)
         self._held = resolved.held
         self._hashes: dict[str, Identity] = {}
-        self._behind_paths: dict[str, Identity] = {}
+        self._path_hashes: dict[str, Identity] = {}
 
-    def of(self, cell: Cell) -> Identity:
+    def hash_inputs(self, cell: Cell) -> Identity:
         """Returns input -> content hash, for the inputs of a cell that are available without any `--data`."""
         if cell.id not in self._hashes:
             self._hashes[cell.id] = self._read_recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
@@ -171,19 +173,19 @@ class InputsAtHand:
             if find_setting(part) == key
         }
 
-    def behind_paths(self, cell: Cell) -> Identity:
+    def hash_absolute_paths(self, cell: Cell) -> Identity:
         """Returns input -> content hash, for inputs that a cell names by absolute paths, whose content may change."""
-        if cell.id not in self._behind_paths:
+        if cell.id not in self._path_hashes:
             paths = {key for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
-            hashes = self.of(cell) if paths else {}
-            self._behind_paths[cell.id] = {part: value for part, value in hashes.items() if find_setting(part) in paths}
-        return self._behind_paths[cell.id]
+            hashes = self.hash_inputs(cell) if paths else {}
+            self._path_hashes[cell.id] = {part: value for part, value in hashes.items() if find_setting(part) in paths}
+        return self._path_hashes[cell.id]
 
     def fit(self, cell: Cell, row: RunRow) -> bool:
         """Returns whether a cell has the inputs of a row: equal names, or equal content under other names."""
         names = [(part, name) for part in row.identity if (name := find_setting(part)) is not None]
         renamed = [part for part, name in names if cell.flat.get(name) != row.config.get(name)]
-        return all(self.of(cell).get(part) == row.identity[part] for part in renamed)
+        return all(self.hash_inputs(cell).get(part) == row.identity[part] for part in renamed)
 
 
 class RunMatcher:
@@ -193,7 +195,7 @@ class RunMatcher:
         """Takes `sign(run)`, which returns the signature with the available inputs. Without it, a run on any inputs
         belongs to the space, and with `any_code` also a run by any VERSION and rules."""
         self._any_code = any_code
-        self._resolved, self._sign, self._at_hand = resolved, sign, InputsAtHand(resolved)
+        self._resolved, self._sign, self._available = resolved, sign, AvailableInputs(resolved)
         self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
         self._cells: dict[str, Sequence[Cell]] = {}
         self._by_settings: dict[frozenset[str], dict[str, list[Cell]]] = {}
@@ -235,7 +237,7 @@ class RunMatcher:
         """Returns the cells that have a row's settings and, computed with the row's own inputs, its signature."""
         inputs_key = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
         if inputs_key not in self._cells_by_inputs:
-            fitting = [cell for cell in self._find_by_settings(row) if self._at_hand.fit(cell, row)]
+            fitting = [cell for cell in self._find_by_settings(row) if self._available.fit(cell, row)]
             sign = seed_signature(fitting[0].run(0), row.identity) if fitting else lambda _: ""
             self._cells_by_inputs[inputs_key] = fitting, sign
         cells, sign = self._cells_by_inputs[inputs_key]

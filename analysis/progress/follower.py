@@ -56,7 +56,7 @@ class Follower:
     def _read(self, connection: Connection) -> float:
         """Updates the cached rows and returns the database's time. Sweeps that got or lost runs are read whole."""
         sizes = progress_rows.sizes(connection)
-        changed, now = progress_rows.read_news(connection, self._since)
+        changed, now = progress_rows.read_changed_signatures(connection, self._since)
         grown = [sweep for sweep, size in sizes.items() if len(self._rows.get(sweep, ())) != size]
         if changed is None or len(grown) == len(sizes):
             self._rows = progress_rows.rows(connection)

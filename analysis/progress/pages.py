@@ -79,16 +79,16 @@ def page(listing: Listing, request: Wanted) -> dict[str, object]:
     if request.folded:
         cells = _cells(listing, filtered)
         ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=request.down or not column)
-        part = _part(ordered, request.offset, lambda line: {name: line[name] for name in line if name != "values"})
+        part = _cut_page(ordered, request.offset, lambda line: {name: line[name] for name in line if name != "values"})
     else:
         value = partial(listing.value, column=column)
         runs = _sort_lines(filtered, value, down=request.down) if column else sorted(filtered, key=prominence)
-        part = _part(runs, request.offset, partial(_run, listing))
+        part = _cut_page(runs, request.offset, partial(_run, listing))
     axes = [{"axis": axis, "name": short(axis)} for axis in listing.axes]
     return {"axes": axes, "runs": len(filtered), "all": len(listing.rows), **part}
 
 
-def _part(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]) -> dict[str, object]:
+def _cut_page(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]) -> dict[str, object]:
     """Returns the page that holds line `offset`, or the last page."""
     start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
     page = [to_entry(line) for line in lines[start : start + PAGE_ROWS]]
@@ -97,11 +97,11 @@ def _part(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]
 
 def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
     """Returns the rows for which every term of a filter holds. Raises FilterError."""
-    tests = [_test(listing, word) for word in words.split()]
+    tests = [_make_test(listing, word) for word in words.split()]
     return [row for row in listing.rows if all(test(row) for test in tests)]
 
 
-def _test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
+def _make_test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
     parts = FILTER_TERM.fullmatch(word)
     if parts is None:
         text = word.lower()

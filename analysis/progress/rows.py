@@ -74,7 +74,7 @@ def sizes(connection: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(select(links.c.sweep, func.count()).group_by(links.c.sweep))}
 
 
-def read_news(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
+def read_changed_signatures(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
     """Returns signatures of runs that changed since a time of the database's clock (None: all), and the time now.
 
     Unlike `analysis.ledger.queries.read_changes`, it reads no rows.

@@ -15,7 +15,7 @@ from analysis.progress.pages import Listing, prominence
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.run_state import FINAL, RunState, Standing
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.data_sets import tell_apart
+from analysis.tables.data_sets import distinguish_runs
 from analysis.tables.labels import choose_axes, label
 from analysis.tables.spec import POINTS, MetricScale
 from cse_train.evaluate.metric_names import read_span
@@ -203,7 +203,9 @@ class RunLabels(Mapping[str, str]):
     def __init__(self, rows: Sequence[ProgressRow], searched: bool) -> None:
         cells = cells_of(rows)
         self._axes = choose_axes(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
-        self._inputs = tell_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
+        self._inputs = distinguish_runs(
+            (row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity
+        )
         self._rows, self._labels = {row.signature: row for row in rows}, dict[str, str]()
 
     def __getitem__(self, signature: str) -> str:

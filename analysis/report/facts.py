@@ -70,10 +70,10 @@ def missing(study: Study) -> Grid:
         groups[member.state, reason].append(f"{member.cell} seed {member.seed}")
     ordered = sorted(groups.items())
     body = [[state, reason, some(runs, FACT_EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in ordered]
-    return Grid("Runs without a result", ["state", "reason", "runs", "number"], _most(body, 4), texts=3)
+    return Grid("Runs without a result", ["state", "reason", "runs", "number"], _cut_lines(body, 4), texts=3)
 
 
-def _most(body: list[list[str]], width: int) -> list[list[str]]:
+def _cut_lines(body: list[list[str]], width: int) -> list[list[str]]:
     """Returns the first lines of a table, and one that counts the others."""
     if len(body) <= MOST_LISTED:
         return body
@@ -115,7 +115,7 @@ def protocols(study: Study) -> Grid:
 
 def _list_counts(caption: str, counts: Counter[tuple[str, str]]) -> Grid:
     body = [[name, value, str(number)] for (name, value), number in sorted(counts.items())]
-    return Grid(caption, ["what", "value", "runs"], _most(body, 3), texts=2)
+    return Grid(caption, ["what", "value", "runs"], _cut_lines(body, 3), texts=2)
 
 
 def shares(effects: Importance) -> Grid:

@@ -61,15 +61,15 @@ def contrasts(values_TRS: Array, reference: int) -> Contrasts:
     difference_TCS = np.delete(values_TRS, reference, axis=1) - values_TRS[:, reference, None]
     known_TCS = np.isfinite(difference_TCS)
     seeds_TC = known_TCS.sum(axis=2)
-    mean_TC, deviations_TCS = _centred(difference_TCS, known_TCS)
-    own_TC, freedom_TC = _over(np.square(deviations_TCS).sum(axis=2), seeds_TC - 1), np.maximum(seeds_TC - 1.0, 0.0)
+    mean_TC, deviations_TCS = _centre(difference_TCS, known_TCS)
+    own_TC, freedom_TC = _divide(np.square(deviations_TCS).sum(axis=2), seeds_TC - 1), np.maximum(seeds_TC - 1.0, 0.0)
     table_T, table_freedom_T = _pool_table(difference_TCS, known_TCS)
     added_TC = np.maximum(table_freedom_T[:, None] - freedom_TC, 0.0)
     prior_T = prior_freedom(own_TC, freedom_TC, table_T)
     borrowed_TC = np.minimum(np.minimum(prior_T[:, None], added_TC), np.maximum(freedom_TC, 1.0))
     borrowed_TC[_find_noisy(own_TC, freedom_TC, table_freedom_T)] = 0.0
     total_TC = borrowed_TC + freedom_TC
-    variance_TC = _over(borrowed_TC * table_T[:, None] + freedom_TC * own_TC, total_TC)
+    variance_TC = _divide(borrowed_TC * table_T[:, None] + freedom_TC * own_TC, total_TC)
     variance_TC[(total_TC == 0) | (seeds_TC == 0)] = np.nan
     return Contrasts(np.where(seeds_TC > 0, mean_TC, np.nan), variance_TC, total_TC, seeds_TC)
 
@@ -85,11 +85,11 @@ def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
     logs_TC = np.log(np.maximum(np.maximum(own_TC, VARIANCE_FLOOR * table_T[:, None]), np.finfo(float).tiny))
     logs_TC = logs_TC - scipy.special.digamma(half_TC) + np.log(half_TC)
     count_T = counted_TC.sum(axis=1)
-    mean_T = _over((logs_TC * counted_TC).sum(axis=1), count_T)
+    mean_T = _divide((logs_TC * counted_TC).sum(axis=1), count_T)
     squares_T = (np.square(logs_TC - mean_T[:, None]) * counted_TC).sum(axis=1)
-    explained_T = _over((scipy.special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
+    explained_T = _divide((scipy.special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
     # Reversed, since np.interp needs ascending points and trigamma falls.
-    return np.interp(_over(squares_T, count_T - 1) - explained_T, _spreads()[::-1], PRIORS[::-1])
+    return np.interp(_divide(squares_T, count_T - 1) - explained_T, _spreads()[::-1], PRIORS[::-1])
 
 
 @functools.cache
@@ -105,20 +105,20 @@ def _pool_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
     hold the reference's noise, with S - 1 degrees of freedom; the residuals hold that of the other rows, with (C - 1)(S
     - 1).
     """
-    rows_TC, seeds_TS = _without_gaps(has_TCS)
+    rows_TC, seeds_TS = _find_complete(has_TCS)
     within_TCS = rows_TC[:, :, None] & seeds_TS[:, None]
-    _, deviations_TCS = _centred(difference_TCS, within_TCS)
+    _, deviations_TCS = _centre(difference_TCS, within_TCS)
     rows_T, freedom_T = rows_TC.sum(axis=1), np.maximum(seeds_TS.sum(axis=1) - 1.0, 0.0)
-    common_TS = _over(deviations_TCS.sum(axis=1), rows_T[:, None])
+    common_TS = _divide(deviations_TCS.sum(axis=1), rows_T[:, None])
     residual_TCS = np.where(within_TCS, deviations_TCS - common_TS[:, None], 0.0)
-    common_T = _over(np.square(common_TS).sum(axis=1), freedom_T)
-    residual_T = _over(np.square(residual_TCS).sum(axis=(1, 2)), rows_T * freedom_T)
-    parts_T = _over(np.square(common_T), freedom_T) + _over(np.square(residual_T), (rows_T - 1) * freedom_T)
+    common_T = _divide(np.square(common_TS).sum(axis=1), freedom_T)
+    residual_T = _divide(np.square(residual_TCS).sum(axis=(1, 2)), rows_T * freedom_T)
+    parts_T = _divide(np.square(common_T), freedom_T) + _divide(np.square(residual_T), (rows_T - 1) * freedom_T)
     total_T = common_T + residual_T
-    return total_T, _over(np.square(total_T), parts_T)
+    return total_T, _divide(np.square(total_T), parts_T)
 
 
-def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
+def _find_complete(has_TCS: Mask) -> tuple[Mask, Mask]:
     """Returns rows [T, C] and seeds [T, S] without a missing value that give the most degrees of freedom."""
     best_T = np.full(len(has_TCS), -1)
     rows_TC, seeds_TS = np.zeros(has_TCS.shape[:2], bool), np.zeros(has_TCS[:, 0].shape, bool)
@@ -135,7 +135,7 @@ def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
 def _find_noisy(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
     """Returns a mask of contrasts whose variance is too far above the mean of the others to share it."""
     weighted_TC = own_TC * freedom_TC
-    others_TC = _over(
+    others_TC = _divide(
         weighted_TC.sum(axis=1, keepdims=True) - weighted_TC, freedom_TC.sum(axis=1, keepdims=True) - freedom_TC
     )
     limit_TC = scipy.special.fdtri(
@@ -144,13 +144,13 @@ def _find_noisy(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mas
     return np.asarray((others_TC > 0) & (own_TC > limit_TC * others_TC))
 
 
-def _centred(values_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
+def _centre(values_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
     """Returns means over the marked seeds [T, C], and deviations from them, 0 elsewhere."""
-    mean_TC = _over(np.where(has_TCS, values_TCS, 0.0).sum(axis=2), has_TCS.sum(axis=2))
+    mean_TC = _divide(np.where(has_TCS, values_TCS, 0.0).sum(axis=2), has_TCS.sum(axis=2))
     return mean_TC, np.where(has_TCS, values_TCS - mean_TC[:, :, None], 0.0)
 
 
-def _over(numerator: Array, divisor: Array | NDArray[np.int64]) -> Array:
+def _divide(numerator: Array, divisor: Array | NDArray[np.int64]) -> Array:
     """Returns a quotient, with 0 where the divisor is not positive."""
     is_positive: Mask = np.greater(divisor, 0)
     return np.divide(

@@ -68,7 +68,7 @@ def differences(
     by_row: dict[int, Difference] = {}
     for look in [look for look in looks or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
         seen_RS = values_RS[:, :look]
-        for row, current in _at_look(seen_RS, reference, point, level).items():
+        for row, current in _differences_at(seen_RS, reference, point, level).items():
             earlier = by_row.get(row)
             is_open = earlier is None or not (earlier.sign or earlier.within(margin))
             if is_open and (earlier is None or np.isfinite(seen_RS[row]).all()):
@@ -76,7 +76,7 @@ def differences(
     return by_row
 
 
-def _at_look(values_RS: Array, reference: int, point: float, level: float) -> dict[int, Difference]:
+def _differences_at(values_RS: Array, reference: int, point: float, level: float) -> dict[int, Difference]:
     compared = comparable(values_RS[None], reference, point)
     contrast = contrasts(compared, reference)
     halves, tie_halves = contrast.half(level)[0], contrast.half(2 * level)[0]
@@ -85,7 +85,7 @@ def _at_look(values_RS: Array, reference: int, point: float, level: float) -> di
     for place, row in enumerate(np.delete(np.arange(len(values_RS)), reference)):
         seeds, variance = int(contrast.seeds[0, place]), float(contrast.variance[0, place])
         if seeds == 0:
-            welch_difference = _without_common_seeds(compared[0, row], compared[0, reference], level)
+            welch_difference = _compare_unpaired(compared[0, row], compared[0, reference], level)
             by_row.update({int(row): welch_difference} if welch_difference else {})
         elif np.isfinite(variance) and (varies or variance > EQUAL_VARIANCE * point**2):
             weight = max(1.0, contrast.freedom[0, place] / max(1, seeds - 1))
@@ -96,7 +96,7 @@ def _at_look(values_RS: Array, reference: int, point: float, level: float) -> di
     return by_row
 
 
-def _without_common_seeds(row_S: Array, reference_S: Array, level: float) -> Difference | None:
+def _compare_unpaired(row_S: Array, reference_S: Array, level: float) -> Difference | None:
     """Returns Welch's difference of means, for rows without common seeds; None if one has fewer than two or none
     vary.
 

@@ -56,7 +56,7 @@ def importance(keys: Sequence[Mapping[str, object]], scores: Sequence[float], ax
     if not levels or total <= 0:
         return None
     cells = _codes([tuple(key.get(axis) for axis in axes) for key in keys])
-    within, freedom = _within(values, cells)
+    within, freedom = _squares_within(values, cells)
     everything, rank = _residual(values, list(levels.values()))
     shares = []
     for axis, codes in levels.items():
@@ -101,7 +101,7 @@ def _codes(values: Sequence[Hashable]) -> np.ndarray:
     return np.array([order[value] for value in values], dtype=int)
 
 
-def _within(values: np.ndarray, cells: np.ndarray) -> tuple[float, int]:
+def _squares_within(values: np.ndarray, cells: np.ndarray) -> tuple[float, int]:
     """Returns the sum of squares within cells and its degrees of freedom."""
     counts = np.bincount(cells)
     means = np.bincount(cells, weights=values) / counts

@@ -33,11 +33,11 @@ def leave_one_out(full: Seeds, without: Mapping[str, Seeds]) -> list[Without]:
     Runs of one seed share data order and dropout, so where two seeds or more are common the differences are taken seed
     by seed; else, with two values on each side, by Welch.
     """
-    losses = [_against(full, label, values) for label, values in without.items()]
+    losses = [_compare(full, label, values) for label, values in without.items()]
     return sorted(losses, key=lambda loss: math.inf if loss.difference is None else loss.difference)
 
 
-def _against(full: Seeds, label: str, values: Seeds) -> Without:
+def _compare(full: Seeds, label: str, values: Seeds) -> Without:
     (mean, sd), (full_mean, full_sd) = mean_and_sd(list(values.values())), mean_and_sd(list(full.values()))
     common = [values[seed] - full[seed] for seed in sorted(values.keys() & full.keys())]
     if len(common) > 1:

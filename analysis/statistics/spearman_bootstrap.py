@@ -18,7 +18,7 @@ HALF_BEFORE_KK = np.tril(np.ones((RESAMPLES_AT_ONCE, RESAMPLES_AT_ONCE))) - np.e
 """Matrix that sums all counts before a row and half of the row's own count."""
 
 
-def draws_of(pairs: int, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+def draw_counts(pairs: int, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
     """Yields counts [P, B] of `draws` resamples in all, in chunks."""
     for start in range(0, draws, RESAMPLES_A_TASK):
         drawn_BP = generator.multinomial(pairs, np.full(pairs, 1 / pairs), size=min(RESAMPLES_A_TASK, draws - start))
@@ -36,7 +36,7 @@ def resample_pairs(
     graded = Order(gold)
     ordered = [[Order(cosines) for cosines in seeds] for seeds in rows]
     parts = []
-    for counts_PB in draws_of(len(gold), draws, generator):
+    for counts_PB in draw_counts(len(gold), draws, generator):
         graded_PB, graded_spread_B = graded.ranks(counts_PB)
         deviations_PB = np.empty_like(graded_PB)
         deviations_PB[graded.order_P] = graded_PB - len(gold) / 2

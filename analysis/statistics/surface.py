@@ -30,7 +30,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-    inputs_ND, values_N = coordinates(cells), raise_broken(np.asarray(scores, dtype=float))
+    inputs_ND, values_N = coordinates(cells), clip_broken(np.asarray(scores, dtype=float))
     centre, spread = values_N.mean(), values_N.std()
     if not spread or not inputs_ND.size:
         return np.asarray(scores, dtype=float)
@@ -49,7 +49,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     return np.asarray(centre + spread * (mean_N - DOUBT * np.sqrt(variance_N)))
 
 
-def raise_broken(values_N: Array) -> Array:
+def clip_broken(values_N: Array) -> Array:
     """Returns scores with broken ones raised to the lower end of the others."""
     middle = np.median(values_N)
     return np.asarray(np.maximum(values_N, middle - BROKEN_DEVIATIONS * np.median(np.abs(values_N - middle))))

@@ -38,11 +38,11 @@ def rating_histogram(label: str, runs: Sequence[tuple[np.ndarray, np.ndarray]]) 
     return RatingHistogram(label, len(runs), counts, tuple(float(p.mean()) if p.size else None for p in parts))
 
 
-Rated = tuple[np.ndarray, np.ndarray]
+RatedCosines = tuple[np.ndarray, np.ndarray]
 """Cosines and gold ratings of one run, each [pairs]."""
 
 
-def read_rated(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, list[Rated]]]:
+def read_rated(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, list[RatedCosines]]]:
     """Returns the first suite by name for which runs of these cells stored cosines, and cell -> cosines of each seed.
 
     Files that are gone or were changed are left out.
@@ -51,7 +51,7 @@ def read_rated(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, list[
     scores = [score for score in study.scores if score.signature in cell_of and score.cosines_file]
     suite = min((score.suite for score in scores), default="")
     newest = {score.signature: score for score in scores if score.suite == suite}
-    by_cell: dict[str, list[Rated]] = {cell: [] for cell in cells}
+    by_cell: dict[str, list[RatedCosines]] = {cell: [] for cell in cells}
     for signature, score in newest.items():
         with contextlib.suppress(TableError):
             cosines, gold = read_cosines(score)

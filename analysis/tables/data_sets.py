@@ -14,7 +14,7 @@ Run = tuple[str, Settings, int, Settings]
 """Signature, cell, seed and identity of a run."""
 
 
-def tell_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
+def distinguish_runs(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     """Returns signature -> {input: beginning of its hash}, for inputs in which runs of one cell differ; {} where none
     do.
 

@@ -130,7 +130,7 @@ def _verdict(
     if measured is None:
         difference = round(entry.mean - base.mean, digits) + 0.0
         unknown = f"; ours {difference:+.{digits}f}, and no setting has two seeds that differ"
-        reason = f"paper {published:+.6g}{_faint(published, column)}" + (
+        reason = f"paper {published:+.6g}{_note_faintness(published, column)}" + (
             f"{note}, too few are left" if fallen else unknown
         )
         failure = no_signal or lacking_signal(rows, "undecided")
@@ -138,7 +138,7 @@ def _verdict(
         return Verdict(word, None, published, reason + f"; {failure}" * bool(failure), collapsed=fallen)
     needed = seeds_needed(published, measured.variance, measured.weight, share) if published else None
     margin = terms.margin * column.scale.point
-    word, clause, more_seeds = _word(measured, published, needed, margin, share)
+    word, clause, more_seeds = _choose_verdict(measured, published, needed, margin, share)
     failure = no_signal or lacking_signal(rows, word)
     if failure:
         word, clause, more_seeds = "no signal", f"; {failure}", None
@@ -147,7 +147,7 @@ def _verdict(
     )
     needs = f"needs {needed} seeds" if needed else f"needs over {MOST_SEEDS_NEEDED} seeds"
     reason = (
-        f"paper {published:+.6g}{_faint(published, column, needs)}; "
+        f"paper {published:+.6g}{_note_faintness(published, column, needs)}; "
         f"ours {round(measured.value, digits) + 0.0:+.{digits}f}, "
         f"{sureness(level)} interval {low:+.{digits}f} to {high:+.{digits}f} ({measured.seeds}){note}"
     )
@@ -156,7 +156,7 @@ def _verdict(
     return Verdict(word, (low, high), published, reason + clause, needed, more_seeds, level, fallen)
 
 
-def _word(
+def _choose_verdict(
     measured: Difference, published: float, needed: int | None, margin: float, share: float
 ) -> tuple[Word, str, int | None]:
     """Returns the verdict, the clause that explains it, and the further seeds that an undecided row needs."""
@@ -182,7 +182,7 @@ def _describe_more_seeds(seeds: int | None) -> str:
     return f"over {MOST_SEEDS_NEEDED} more seeds" if seeds is None else f"about {number_of(seeds, 'more seed')}"
 
 
-def _faint(difference: float, column: Column, needs: str = "") -> str:
+def _note_faintness(difference: float, column: Column, needs: str = "") -> str:
     """Returns notes on a published difference: the seeds that it would need, and whether seeds could cause it."""
     if not difference:
         return " (equal in the paper)"

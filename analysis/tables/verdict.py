@@ -35,7 +35,9 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
     for name in names:
         column = Column([row.entries[name] for row in table.rows], table.seed_spread(name), table.scale(name))
         if same_scale:
-            judged = {i: _level(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None}
+            judged = {
+                i: _judge_value(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None
+            }
         else:
             reference = reference_row(table, name)
             judged = directions(column, reference, terms=terms, columns=len(names), no_signal=table.no_signal)
@@ -53,7 +55,7 @@ def reference_row(table: Table, column: str) -> int | None:
     return next((i for i in scored_rows if identify(table.rows[i].key) == default_key), None)
 
 
-def _level(column: Column, entry: Entry) -> Verdict:
+def _judge_value(column: Column, entry: Entry) -> Verdict:
     published = entry.published
     assert published is not None
     if entry.mean is None:
@@ -65,17 +67,17 @@ def _level(column: Column, entry: Entry) -> Verdict:
     source = number_of(entry.n, "seed") + ("" if entry.sd else "; sd pooled over the column")
     half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
     mean_range, seed_range = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
-    if _holds(mean_range, published, column.rounding) and half <= REPRODUCED_HALF_WIDTH * column.point:
+    if _contains(mean_range, published, column.rounding) and half <= REPRODUCED_HALF_WIDTH * column.point:
         mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
         reason = f"{published:g} lies in the interval of our mean, {mean}"
         return Verdict("reproduced", mean_range, published, reason, level=VERDICT_LEVEL)
     span = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
-    if _holds(seed_range, published, column.rounding):
+    if _contains(seed_range, published, column.rounding):
         return Verdict("within seed noise", seed_range, published, f"{published:g} lies in {span}", level=VERDICT_LEVEL)
     side = "above" if published > entry.mean else "below"
     return Verdict("different", seed_range, published, f"{published:g} lies {side} {span}", level=VERDICT_LEVEL)
 
 
-def _holds(interval: Interval, published: float, rounding: float) -> bool:
+def _contains(interval: Interval, published: float, rounding: float) -> bool:
     """Returns whether some number that is printed as `published` lies in the interval."""
     return interval[0] - rounding <= published <= interval[1] + rounding

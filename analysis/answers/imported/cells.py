@@ -94,7 +94,9 @@ def choose_cell(sweep: SweepRow, ledger: Ledger, arguments: Sequence[str], prefi
             raise ConfigError([f"no such cell: cell={argument}; give one such as {examples}"])
         if not any(name.strip() in (axis, short(axis)) for axis in names):
             raise ConfigError([f"unknown setting: cell={name.strip()}; {nearest(name.strip(), names)}"])
-    fitting = [cell for cell in cells if all(_has(cell.key, name.strip(), text.strip()) for name, _, text in pairs)]
+    fitting = [
+        cell for cell in cells if all(_has_setting(cell.key, name.strip(), text.strip()) for name, _, text in pairs)
+    ]
     if len(fitting) != 1:
         fault = "no such cell" if not fitting else "ambiguous cell"
         raise ConfigError([f"{fault}: cell={argument}; give one such as {_list_first(fitting or cells, prefix)}"])
@@ -110,12 +112,12 @@ def plain_name(label: str) -> str:
     return "".join(letter for letter in label.lower() if letter.isalnum())
 
 
-def _has(key: Key, name: str, text: str) -> bool:
+def _has_setting(key: Key, name: str, text: str) -> bool:
     values = [value for axis, value in key.items() if name in (axis, short(axis))]
-    return any(_reads(value, text.strip("\"'")) for value in values)
+    return any(_matches_value(value, text.strip("\"'")) for value in values)
 
 
-def _reads(value: Scalar, text: str) -> bool:
+def _matches_value(value: Scalar, text: str) -> bool:
     with contextlib.suppress(ValueError):
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(text) == value

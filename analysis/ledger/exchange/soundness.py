@@ -41,13 +41,13 @@ def is_foreign(run: Record) -> bool:
 
 
 def _run(run: Record) -> Iterator[str]:
-    yield from _unless(SIGNATURE_FORM.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
-    yield from _unless(
+    yield from _require(SIGNATURE_FORM.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
+    yield from _require(
         run["state"] in NOT_HELD, run, "state", f"is none of {', '.join(NOT_HELD)}: nobody holds such a run"
     )
-    yield from _unless(METHOD_NAME.fullmatch(run["method"]), run, "method", "is no name of a method")
-    yield from _unless(run["attempt"] >= 1, run, "attempt", "is below 1")
-    yield from _unless(run["seed"] >= 0, run, "seed", "is below 0")
+    yield from _require(METHOD_NAME.fullmatch(run["method"]), run, "method", "is no name of a method")
+    yield from _require(run["attempt"] >= 1, run, "attempt", "is below 1")
+    yield from _require(run["seed"] >= 0, run, "seed", "is below 0")
     config = run["config"]
     for name, value in (("method", run["method"]), (SEED, run["seed"])):
         if config.get(name, value) != value and not is_foreign(run):
@@ -58,7 +58,7 @@ def _run(run: Record) -> Iterator[str]:
     yield from _amounts(run)
     if not is_foreign(run):
         in_range = _is_within(run["best"], CORRELATION_POINTS)
-        yield from _unless(in_range, run, "best", f"is beyond {CORRELATION_POINTS:g}")
+        yield from _require(in_range, run, "best", f"is beyond {CORRELATION_POINTS:g}")
         yield from _curve(run)
     for score in run["scores"]:
         yield from _score(score, is_foreign(run))
@@ -77,11 +77,13 @@ def _curve(run: Record) -> Iterator[str]:
     curve = run["curve"]
     for point in curve:
         yield from (f"curve: {line}" for line in _amounts(point))
-        yield from _unless(
+        yield from _require(
             _is_within(point["best"], CORRELATION_POINTS), point, "best", f"is beyond {CORRELATION_POINTS:g}", "curve: "
         )
-        yield from _unless(point["step"] >= 0, point, "step", "is below 0", "curve: ")
-        yield from _unless(1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: ")
+        yield from _require(point["step"] >= 0, point, "step", "is below 0", "curve: ")
+        yield from _require(
+            1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: "
+        )
     if not curve or run["state"] != RunState.DONE:
         return
     yield from _check_ascending(curve, "best")
@@ -105,47 +107,47 @@ def _check_ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
 def _score(score: Record, foreign: bool = False) -> Iterator[str]:
     """Yields problems of a score. Its bound depends on the column: a bare name is a set's or a task's own metric,
     times 100; `SET:METRIC` is any other. Scores of another tool (`foreign`) have the widest bound."""
-    yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
+    yield from _require(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
     plug_in = " " in str(score["protocol"].get("code_version", ""))
     limit = (
         LARGEST_PLUGIN_VALUE
         if foreign or plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
         else CORRELATION_POINTS
     )
-    yield from _unless(_is_within(score["value"], limit), score, "value", f"of {score['suite']} is beyond {limit:g}")
+    yield from _require(_is_within(score["value"], limit), score, "value", f"of {score['suite']} is beyond {limit:g}")
     if schema.digest(score["protocol"]) != score["protocol_hash"]:
         yield f"protocol_hash={_shorten(score['protocol_hash'])} is not that of its protocol"
     hashed = score.get("cosines_hash")
-    yield from _unless(hashed is None or DIGEST.fullmatch(hashed), score, "cosines_hash", "is no digest")
+    yield from _require(hashed is None or DIGEST.fullmatch(hashed), score, "cosines_hash", "is no digest")
     yield from _times(score)
 
 
 def _sweep(sweep: Record) -> Iterator[str]:
-    yield from _unless(sweep["id"] and not UNSAFE.search(sweep["id"]), sweep, "id", "is no name of a sweep")
+    yield from _require(sweep["id"] and not UNSAFE.search(sweep["id"]), sweep, "id", "is no name of a sweep")
     yield from _times(sweep)
     for cell in sweep["cells"]:
         form = SIGNATURE_FORM.fullmatch(cell["signature"])
-        yield from _unless(form, cell, "signature", "is not letters and digits", "cells: ")
-        yield from _unless(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
+        yield from _require(form, cell, "signature", "is not letters and digits", "cells: ")
+        yield from _require(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
         if any(isinstance(value, dict) for value in cell["cell"].values()):
             yield f"cells: cell={_shorten(cell['cell'])} has an object for a value"
         if schema.digest(cell["cell"]) != cell["cell_hash"]:
             yield f"cells: cell_hash={_shorten(cell['cell_hash'])} is not that of its cell"
     for look in sweep["looks"]:
         yield from (f"looks: {line}" for line in _times(look))
-        yield from _unless(look["candidates"] >= 1, look, "candidates", "is below 1", "looks: ")
+        yield from _require(look["candidates"] >= 1, look, "candidates", "is below 1", "looks: ")
 
 
 def _baselines(rows: Record) -> Iterator[str]:
     for name, value in rows["rows"]:
         if not _is_within(value, CORRELATION_POINTS):
             yield f"rows: {_shorten(name)}={value} is beyond {CORRELATION_POINTS:g}"
-    yield from _unless(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
+    yield from _require(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
 
 
 def _pairs(pairs: Record) -> Iterator[str]:
     """Yields problems of a list of grades, whose name is their hash, or of a list of dense ranks."""
-    yield from _unless(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
+    yield from _require(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
     if pairs["grades"] is None:
         if schema.digest(pairs["numbers"]) != pairs["hash"]:
             yield f"hash={_shorten(pairs['hash'])} is not that of its grades"
@@ -172,7 +174,7 @@ def _is_within(value: float | None, limit: float) -> bool:
     return value is None or abs(value) <= limit
 
 
-def _unless(holds: object, row: Record, name: str, rule: str, prefix: str = "") -> Iterator[str]:
+def _require(holds: object, row: Record, name: str, rule: str, prefix: str = "") -> Iterator[str]:
     if not holds:
         yield f"{prefix}{name}={_shorten(row[name])} {rule}"
 

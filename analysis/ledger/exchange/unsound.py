@@ -32,7 +32,7 @@ ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
 
 
 @dataclass(frozen=True)
-class Unsound:
+class DamagedRow:
     """One damaged row to delete; for a run or a sweep, all its parts are deleted with it."""
 
     table: str
@@ -41,7 +41,7 @@ class Unsound:
     """Message that says what is wrong with the row."""
 
 
-def unsound(connection: Connection) -> list[Unsound]:
+def unsound(connection: Connection) -> list[DamagedRow]:
     """Returns all damaged rows; for an imported run with a damaged part, returns the run."""
     table_names = set(inspect(connection).get_table_names())
     rows = [row for table in ROW_CHECKS if table.name in table_names for row in _find_spoilt(connection, table)]
@@ -50,7 +50,7 @@ def unsound(connection: Connection) -> list[Unsound]:
     return rows + [row for signature in imported for row in _find_contradiction(connection, signature)]
 
 
-def take_out(connection: Connection, row: Unsound) -> None:
+def take_out(connection: Connection, row: DamagedRow) -> None:
     """Deletes a damaged row with its parts. A run that is linked to a sweep counts as unclaimed afterwards."""
     table_names = set(inspect(connection).get_table_names())
     if row.table == schema.runs.name:
@@ -65,19 +65,19 @@ def take_out(connection: Connection, row: Unsound) -> None:
     connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.key.items())))
 
 
-def _find_spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
+def _find_spoilt(connection: Connection, table: Table) -> Iterator[DamagedRow]:
     keys = [column.name for column in table.primary_key]
     for row in connection.execute(select(*schema.cast_json(table, table.c.keys()))).all():
         values = row._asdict()
         try:
             read_row(table, values, ROW_CHECKS[table])
         except LedgerError as error:
-            yield Unsound(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
+            yield DamagedRow(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
 
 
-def _find_contradiction(connection: Connection, signature: str) -> Iterator[Unsound]:
+def _find_contradiction(connection: Connection, signature: str) -> Iterator[DamagedRow]:
     """Yields an imported run that fails the checks of a bundle's records, or that counts as held by a driver."""
     records = run_records(connection, [signature])
     fault = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
     if fault:
-        yield Unsound(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {fault}")
+        yield DamagedRow(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {fault}")
