@@ -72,14 +72,14 @@ def require_files(row: RunRow, ledger: Ledger | None) -> Path:
     return Path(row.folder)
 
 
-def encoder_for(folder: Path, ledger: Ledger | None, given: str | None) -> str | None:
+def encoder_for(folder: Path, ledger: Ledger | None, named_encoder: str | None) -> str | None:
     """Returns the path of the encoder of a folder's run; None if the checkpoint's own name is enough.
 
-    `given` is the encoder that the person names. Raises ConfigError where its content differs from the ledger's record,
-    or where no path holds the encoder.
+    `named_encoder` is the encoder that the person names. Raises ConfigError if its content differs from the ledger's
+    record, or if no path holds the encoder.
     """
     row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
-    place = None if given is None else str(absolute(ENCODER, given, Path.cwd()))
+    place = None if named_encoder is None else str(absolute(ENCODER, named_encoder, Path.cwd()))
     if row is None or ledger is None or ENCODER not in row.config or "encoder" not in row.identity:
         return place
     if place is not None and not holds_encoder(place, row.identity):

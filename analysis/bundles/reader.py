@@ -57,7 +57,7 @@ class Bundle:
         try:
             header = read_header(self.path, json.loads(first))
         except (ValueError, RecursionError) as error:
-            if isinstance(error, BundleError):
+            if isinstance(error, BundleError):  # which is a ValueError too
                 raise
             raise BundleError(f"no bundle: file={self.path} has no header; cse bundle writes one") from error
         digest, count, end = hashlib.sha256(), 0, b"\n"

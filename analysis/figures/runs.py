@@ -47,6 +47,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
         axes.fill_between(
             band.examples, low, high, color=colour, alpha=0.12 if len(bands) <= FEW_POINTS else 0.05, lw=0
         )
+        # Backwards, so that each line has a marker at its last point.
         every = (len(band.means) - 1, -max(1, len(band.means) // MARKED_POINTS))
         marked = list(range(*every, -1 if every[1] < 0 else 1)) if len(band.means) > 1 else [0]
         axes.plot(band.examples, band.means, color=colour, lw=1.5, marker=shape, ms=5, markevery=sorted(marked))

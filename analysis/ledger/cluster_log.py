@@ -146,4 +146,4 @@ def _read_drivers(connection: Connection, now: float) -> tuple[list[Driver], lis
 
 
 def _key(owner: str) -> str:
-    return f"{DRIVER_KEY}{owner[-24:]}"
+    return f"{DRIVER_KEY}{owner[-24:]}"  # keys have 32 characters at most, and the end of an owner is unique

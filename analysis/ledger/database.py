@@ -107,6 +107,7 @@ def file_identity(engine: Engine) -> tuple[int, int] | None:
 def _engine(url: URL, create: bool) -> Engine:
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database)).resolve()
+        # SQLite writes its log next to the file, so that the folder has to be writable too.
         read_only = not create and not all(os.access(path, os.W_OK) for path in (file, file.parent))
         options = {"creator": functools.partial(_open_read_only, file)} if read_only else {}
         engine = create_engine(url, json_serializer=schema.dumps, **options)

@@ -34,6 +34,7 @@ def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerErro
 _FULL = "ledger disk: url={url} has no space left; free some and give the same command again, nothing finished is lost"
 _BUSY = "ledger busy: url={url} is locked by another process; wait for it and give the same command again"
 _CUT = "ledger busy: url={url} ended a transaction of this process, which had paused; give the same command again"
+# The first of these that occurs in the text of an error decides.
 _MARKS = {
     "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
     "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",

@@ -57,6 +57,7 @@ def intact(table: Table, row: Json) -> None:
         value: Any = row.get(column.name)
         if value is None:
             continue
+        # A bool is an int in Python, and no number in a column.
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise report_edited(table, row, f"{column.name}={shorten_value(value)} is not {words}")
         if isinstance(value, str) and "\0" in value:

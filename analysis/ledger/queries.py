@@ -115,6 +115,7 @@ def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]
     all_intact(schema.runs, columns)
     columns["state"] = [STATE_OF[state] for state in columns["state"]]
     columns["folder"] = list(map(file_places.path, columns["folder"], columns["signature"]))
+    # By position: RUN_NAMES are in the order of the fields of RunRow, whose last two are `live` and `settings`.
     run_rows = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
     return sorted(run_rows, key=attrgetter("created", "signature"))
 
@@ -261,6 +262,7 @@ def versions(connection: Connection) -> dict[str, int]:
     table = schema.provenance
     version = table.c.details["method_version"].as_integer()
     query = select(table.c.signature, version).where(version.is_not(None)).order_by(table.c.attempt)
+    # In the order of the attempts, so that the newest one overwrites the others.
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
@@ -296,6 +298,7 @@ def _sweeps(connection: Connection) -> list[Json]:
 
 def _counts(connection: Connection) -> dict[str, Counter[Standing]]:
     links, table = schema.sweep_runs, schema.runs
+    # Several cells of a sweep may link to one run, which counts once.
     linked = select(links.c.sweep, links.c.signature).distinct().subquery()
     state = func.coalesce(table.c.state, UNCLAIMED)
     query = (

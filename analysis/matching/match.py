@@ -153,7 +153,7 @@ class AvailableInputs:
 
     def __init__(self, resolved: ResolvedSpace) -> None:
         self._paths = DataPaths(files=resolved.files)
-        self._held = resolved.held
+        self._recorded = resolved.held
         self._hashes: dict[str, Identity] = {}
         self._path_hashes: dict[str, Identity] = {}
 
@@ -165,7 +165,7 @@ class AvailableInputs:
 
     def _read_recorded(self, cell: Cell) -> Identity:
         """Returns input -> content hash as recorded with the sweep, for files that may be gone."""
-        paths = {key: self._held.get(str(value), {}) for key, value in cell.flat.items()} if self._held else {}
+        paths = {key: self._recorded.get(str(value), {}) for key, value in cell.flat.items()} if self._recorded else {}
         return {
             part: digest
             for key, hashes in paths.items()

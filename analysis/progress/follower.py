@@ -70,7 +70,7 @@ class Follower:
         return now
 
     def _labels(self, sweep: str, rows: Sequence[ProgressRow], searched: bool) -> Names:
-        """Returns the labels of a sweep's runs, cached until runs are added or begin on other data."""
+        """Returns the labels of a sweep's runs, cached until runs are added or begin."""
         state = len(rows), sum(bool(row.identity) for row in rows), searched
         cached = self._names.get(sweep)
         if cached is None or cached[0] != state:

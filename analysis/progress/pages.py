@@ -89,7 +89,7 @@ def page(listing: Listing, request: Wanted) -> dict[str, object]:
 
 
 def _cut_page(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]) -> dict[str, object]:
-    """Returns the page that holds line `offset`, or the last page."""
+    """Returns the page of PAGE_ROWS lines that holds line number `offset`, or the last page."""
     start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
     page = [to_entry(line) for line in lines[start : start + PAGE_ROWS]]
     return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}

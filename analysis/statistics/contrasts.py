@@ -123,12 +123,12 @@ def _find_complete(has_TCS: Mask) -> tuple[Mask, Mask]:
     best_T = np.full(len(has_TCS), -1)
     rows_TC, seeds_TS = np.zeros(has_TCS.shape[:2], bool), np.zeros(has_TCS[:, 0].shape, bool)
     for row in range(has_TCS.shape[1]):
-        wanted_TS = has_TCS[:, row]
-        whole_TC: Mask = np.all(has_TCS | ~wanted_TS[:, None], axis=2)
-        worth_T = np.asarray(whole_TC.sum(axis=1) * (wanted_TS.sum(axis=1) - 1))
-        better_T: Mask = np.greater(worth_T, best_T)
-        rows_TC[better_T], seeds_TS[better_T] = whole_TC[better_T], wanted_TS[better_T]
-        best_T = np.maximum(best_T, worth_T)
+        present_TS = has_TCS[:, row]
+        complete_TC: Mask = np.all(has_TCS | ~present_TS[:, None], axis=2)
+        gain_T = np.asarray(complete_TC.sum(axis=1) * (present_TS.sum(axis=1) - 1))
+        better_T: Mask = np.greater(gain_T, best_T)
+        rows_TC[better_T], seeds_TS[better_T] = complete_TC[better_T], present_TS[better_T]
+        best_T = np.maximum(best_T, gain_T)
     return rows_TC, seeds_TS
 
 

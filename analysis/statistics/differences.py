@@ -23,7 +23,7 @@ class Difference:
     tie_half: float
     """Half the width of the interval that decides on a tie."""
     variance: float
-    """Variance of the difference within a seed."""
+    """Variance of the rows' difference within a seed."""
     weight: float
     """Degrees of freedom of the variance that each seed adds after the first."""
     seeds: str
@@ -71,6 +71,7 @@ def differences(
         for row, current in _differences_at(seen_RS, reference, point, level).items():
             earlier = by_row.get(row)
             is_open = earlier is None or not (earlier.sign or earlier.within(margin))
+            # Once a row has a difference, a further look counts only if the row has all seeds of it.
             if is_open and (earlier is None or np.isfinite(seen_RS[row]).all()):
                 by_row[row] = current
     return by_row

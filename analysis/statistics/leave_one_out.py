@@ -46,7 +46,7 @@ def _compare(full: Seeds, label: str, values: Seeds) -> Without:
     if mean is None or full_mean is None:
         return Without(label, len(values), mean, sd)
     difference = mean - full_mean
-    if sd is None or full_sd is None or not sd + full_sd:
+    if sd is None or full_sd is None or not sd + full_sd:  # Welch needs one positive deviation
         return Without(label, len(values), mean, sd, difference)
     error = welch(Spread(sd, len(values) - 1), len(values), Spread(full_sd, len(full) - 1), len(full))
     half = error.t() * error.sd

@@ -115,6 +115,7 @@ def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     means = np.array([fmean(values) for values in cells])
     grand = float(np.average(means, weights=counts))
     between = float((counts * (means - grand) ** 2).sum()) / (len(cells) - 1)
+    # The n0 of an unbalanced one-way analysis of variance: equal to n where all cells have n runs.
     typical = (counts.sum() - (counts**2).sum() / counts.sum()) / (len(cells) - 1)
     return max(0.0, (between - spread.sd**2) / float(typical)), spread.sd**2
 

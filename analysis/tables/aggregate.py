@@ -225,6 +225,7 @@ def _protocol(
 
 def _protocols(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, list[Protocol]]:
     """Returns column -> the distinct protocols of its scores."""
+    # Equal protocols are mostly one object: comparing identities first leaves few to compare by content.
     distinct = {(result.column, id(result.protocol)): result.protocol for result in results}
     by_column = defaultdict(list)
     for (column, _), protocol in distinct.items():

@@ -116,7 +116,7 @@ def number_of(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Returns seconds as text in seconds, minutes or hours, the largest unit that they fill."""
+    """Returns a duration as text in the largest unit that fits: seconds, minutes or hours."""
     if seconds < MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"

@@ -75,6 +75,7 @@ def results_of(
 def find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[str, str]]:
     """Returns signature -> requested and actual precision, for runs whose device decides the precision."""
     requested = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
+    # fp32 leaves the device no choice.
     attempts = ledger.provenance([signature for signature, value in requested.items() if value != "fp32"])
     newest = {signature: rows[-1].details.get(ARITHMETIC) for signature, rows in attempts.items()}
     return {signature: (requested[signature], str(value)) for signature, value in newest.items() if value}

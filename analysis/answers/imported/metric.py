@@ -21,9 +21,9 @@ from search_spaces.user_data.places import ENCODER
 
 RULE = "rule"
 """Field of a protocol that says how a number was made."""
-MADE_ELSEWHERE = "imported"
+IMPORTED_RULE = "imported"
 """Prefix of a score's rule for scores that another tool measured."""
-MADE_RULE = re.compile(rf"{MADE_ELSEWHERE}, (?P<better>higher|lower) is better, range (?P<span>\S+)")
+IMPORTED_RULE_PATTERN = re.compile(rf"{IMPORTED_RULE}, (?P<better>higher|lower) is better, range (?P<span>\S+)")
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def declare_metric(name: str, better: Sense | None, span: float | None, values: 
 def protocol_of_metric(metric: Metric) -> Protocol:
     """Returns the protocol of a score of the metric; its rule holds direction and range, which differ by column."""
     span = "unknown" if metric.scale.span is None else f"{metric.scale.span:g}"
-    return Protocol.read({RULE: f"{MADE_ELSEWHERE}, {metric.scale.better} is better, range {span}"})
+    return Protocol.read({RULE: f"{IMPORTED_RULE}, {metric.scale.better} is better, range {span}"})
 
 
 def scale_of_protocols(protocols: Iterable[Protocol | None]) -> MetricScale | None:
     """Returns the scale declared for imported scores; None for other scores, and for conflicting declarations."""
     rules = {str(protocol.facts.get(RULE)) for protocol in protocols if protocol is not None}
-    match = MADE_RULE.fullmatch(rules.pop()) if len(rules) == 1 else None
+    match = IMPORTED_RULE_PATTERN.fullmatch(rules.pop()) if len(rules) == 1 else None
     if match is None:
         return None
     return MetricScale(
