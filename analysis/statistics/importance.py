@@ -87,11 +87,11 @@ def _share(
 
 def _levels(values: Sequence[Any]) -> np.ndarray:
     """Returns codes of an axis' values: one per value, or per quarter where there are many numbers."""
-    known = [value for value in values if value is not None]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    if not numeric or len(set(known)) <= IMPORTANCE_LEVELS:
+    present = [value for value in values if value is not None]
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in present)
+    if not numeric or len(set(present)) <= IMPORTANCE_LEVELS:
         return _codes(values)
-    edges = np.quantile(np.asarray(known, dtype=float), [0.25, 0.5, 0.75])
+    edges = np.quantile(np.asarray(present, dtype=float), [0.25, 0.5, 0.75])
     return _codes([None if value is None else int(np.searchsorted(edges, value)) for value in values])
 
 
