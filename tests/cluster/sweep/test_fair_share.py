@@ -100,7 +100,7 @@ def test_drivers_see_each_other_in_the_ledger_and_one_that_is_silent_counts_no_m
     ledger.leave(ben.owner)
     assert ledger.stand_beside(anna)[0] == []
     ledger.stand_beside(ben)
-    monkeypatch.setattr("analysis.ledger.cluster_log.SILENT_S", -1.0)
+    monkeypatch.setattr("analysis.ledger.cluster_log.SILENCE_SECONDS", -1.0)
     assert ledger.stand_beside(anna)[0] == []
 
 
