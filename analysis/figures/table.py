@@ -47,11 +47,12 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
 
 
 def _sort_rows(table: Table, column: str) -> list[Row]:
-    """Returns the rows in the table's order; a search's rows, whose order says nothing, with the best first."""
+    """Returns the rows in the table's order; a search's with the best first, and those without a number last."""
     if not table.spec.searched:
         return list(table.rows)
-    sign = 1.0 if table.best(column) == "min" else -1.0
-    return sorted(table.rows, key=lambda row: sign * (row.entries[column].mean or -sign * math.inf))
+    sign, last = 1.0 if table.best(column) == "min" else -1.0, math.inf
+    means = {id(row): row.entries[column].mean for row in table.rows}
+    return sorted(table.rows, key=lambda row: last if (mean := means[id(row)]) is None else sign * mean)
 
 
 def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
