@@ -1,4 +1,4 @@
-"""An explained cell as JSON and as text."""
+"""`cse explain`: everything behind one cell of a table, as text and as JSON."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from cse_train.fields import Json, Settings
 from search_spaces.cell_names import choose
 
 SPARE_COLUMNS = ("checkpoint", "attempts", "best at", "seconds")
-"""What of a run a narrow terminal goes without, the first first."""
+"""Columns of the list of runs that a narrow terminal leaves out, the first first."""
 SEEDS_SHOWN = 10
 NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 
 def list_facts(facts: Explained) -> dict[str, object]:
-    """Everything, for programs."""
+    """Returns the JSON object that `cse explain --format json` prints."""
     return {
         "space": facts.space,
         "profile": facts.profile,
@@ -47,7 +47,7 @@ def list_facts(facts: Explained) -> dict[str, object]:
 
 
 def paper(facts: Explained) -> Json:
-    """What the paper prints for this cell, and where; empty for a space without a paper."""
+    """Returns what the paper prints for the cell, and where; empty for a space without a paper."""
     block = facts.paper
     if block is None:
         return {}
@@ -57,7 +57,7 @@ def paper(facts: Explained) -> Json:
 
 
 def cost(facts: Explained) -> dict[str, float]:
-    """What all attempts took together."""
+    """Returns runs, attempts, examples and seconds of all attempts together."""
     attempts = [attempt for run in facts.runs for attempt in run.attempts]
     return {
         "runs": len(facts.runs),
@@ -79,7 +79,7 @@ def _numbers(facts: Explained, column: str) -> dict[str, object]:
 
 
 def _run(row: SeedRun) -> dict[str, object]:
-    kept = (
+    fields = (
         "signature",
         "seed",
         "state",
@@ -92,7 +92,7 @@ def _run(row: SeedRun) -> dict[str, object]:
         "identity",
     )
     return {
-        **{name: getattr(row.run, name) for name in kept},
+        **{name: getattr(row.run, name) for name in fields},
         "values": dict(row.values),
         "checkpoint": row.checkpoint,
         "source": row.source,
@@ -102,7 +102,7 @@ def _run(row: SeedRun) -> dict[str, object]:
 
 
 def text(facts: Explained) -> str:
-    """The same for people."""
+    """Returns an explained cell as text for people."""
     profile = f"  (profile {facts.profile})" if facts.profile else ""
     numbers = [
         {"column": name, **{part: _write(facts, name, value) for part, value in each.items() if part != "best_of"}}
@@ -120,7 +120,7 @@ def text(facts: Explained) -> str:
 
 
 def _write(facts: Explained, column: str, value: object) -> object:
-    """A number of a column with its decimals."""
+    """Returns a number rounded to the decimals of its column; other values unchanged."""
     return (
         Rounded(value, facts.scales[column].digits(facts.entry(column).values)) if isinstance(value, float) else value
     )
@@ -137,13 +137,13 @@ def _paper_lines(facts: Explained) -> list[str]:
     block = paper(facts)
     if not block:
         return []
-    said = [f"paper: {block['citation']}, {block['table']} ({block['source']}); {block['metric']}"]
+    lines = [f"paper: {block['citation']}, {block['table']} ({block['source']}); {block['metric']}"]
     if not block["cells"]:
-        said.append("the paper prints no number for this cell")
+        lines.append("the paper prints no number for this cell")
     if block.get("as_printed"):
         corrected = ", ".join(f"{name} {value}" for name, value in block.get("recomputed", {}).items())
-        said.append(f"as printed; recomputed: {corrected}")
-    return [*said, *(block[name] for name in ("finding", "notes") if block[name])]
+        lines.append(f"as printed; recomputed: {corrected}")
+    return [*lines, *(block[name] for name in ("finding", "notes") if block[name])]
 
 
 def _run_lines(facts: Explained) -> Iterator[str]:
@@ -161,8 +161,8 @@ def _run_lines(facts: Explained) -> Iterator[str]:
     yield from facts.notes
     if facts.missing:
         yield f"no run: seed {', '.join(map(str, facts.missing))}"
-    spent = cost(facts)
-    yield "cost: {runs} runs, {attempts} attempts, {examples} examples, {seconds:.0f} s".format(**spent)
+    totals = cost(facts)
+    yield "cost: {runs} runs, {attempts} attempts, {examples} examples, {seconds:.0f} s".format(**totals)
 
 
 def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
@@ -195,7 +195,7 @@ def _origin_lines(facts: Explained) -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    """A value on a line: of long hexadecimal hashes the beginning."""
+    """Returns a value as text on one line; long hexadecimal hashes are cut."""
     plain = str(value).strip('"')
     is_hash = len(plain) > 2 * NAME_DIGITS and all(letter in "0123456789abcdef+" for letter in plain)
     return plain[:NAME_DIGITS] if is_hash else plain
@@ -220,8 +220,8 @@ def explain(
     form: FormatOption = "text",
 ) -> None:
     """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
-    opened, given = ledgers.existing_ledger(ledger, storage), options.settings(settings)
-    explanation = find_cell(space, cell or [], opened, profile, seeds, given, data_hash)
+    opened, values = ledgers.existing_ledger(ledger, storage), options.settings(settings)
+    explanation = find_cell(space, cell or [], opened, profile, seeds, values, data_hash)
     if form == "json":
         print(dump_json(list_facts(explanation)))
     else:
@@ -234,14 +234,14 @@ def find_cell(
     opened: Ledger | None,
     profile: str | None,
     seeds: int | None,
-    given: Settings,
+    settings: Settings,
     data_hash: str | None,
 ) -> Explained:
-    """All that is known of one cell of a space or a sweep. ConfigError for a name that means no single cell."""
+    """Returns what the ledger knows of one cell. Raises ConfigError for a name that does not mean a single cell."""
     imported = find_foreign_sweep(space, opened)
     if imported is not None and opened is not None:
         return explain_imported(choose_cell(imported, opened, cell, "--cell "), imported, opened)
-    resolved = space_or_sweep(space, opened, profile, given)
+    resolved = space_or_sweep(space, opened, profile, settings)
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell, candidates(resolved, rows))
     wanted = range(seeds) if seeds else resolved.space.seeds

@@ -1,4 +1,4 @@
-"""`cse ls`: the sweeps of a ledger."""
+"""`cse ls`: lists the sweeps of a ledger."""
 
 from analysis.ledger import Ledger
 from analysis.run_state import RunState
@@ -16,7 +16,7 @@ def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
 
 
 def list_sweeps(opened: Ledger | None) -> list[dict[str, object]]:
-    """A row for each sweep: its runs by state."""
+    """Returns a row for each sweep of a ledger, with counts of its runs by state."""
     sweeps = opened.sweeps() if opened else []
     rows: list[dict[str, object]] = []
     for sweep in sorted(sweeps, key=lambda sweep: natural(sweep.id)):
