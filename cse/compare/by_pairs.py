@@ -23,7 +23,7 @@ LEAST_RESAMPLES = 1000
 """Least number of bootstrap resamples; small levels get more, so that `TAIL` lie beyond each end of the interval."""
 TAIL = 10
 Judged = tuple[Word, Interval, float]
-"""A verdict, the interval of the difference that decided it, and the probability that the interval misses the truth."""
+"""Verdict on a difference, the interval that decided it, and the probability that this interval misses the truth."""
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
 

@@ -17,7 +17,7 @@ from cse.compare.by_pairs import judge_items
 from cse.compare.by_seeds import Sides, Word
 
 QueryValues = tuple[Sequence[Array], Sequence[Array]]
-"""Values of each query [Q] times 100, one array for each seed: those of A, then those of B."""
+"""Values of each query [Q] times 100, one array for each seed: a sequence for model A, and one for model B."""
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,8 @@ def score_model(
 
 
 def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) -> dict[str, Pairs]:
-    """Returns column -> sentence pairs, for columns whose disagreements are listed and whose data are those that were
-    scored."""
+    """Returns column -> sentence pairs of sets whose disagreements are listed, if the data at hand are the
+    scored ones."""
     texts = {}
     for column in (entry.column for entry in pairs if entry.disagreements):
         try:
@@ -128,7 +128,7 @@ def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) 
 
 
 def _query_texts(queries: Sequence[QueryComparison], common: Gathered, paths: DataPaths) -> dict[str, Sequence[str]]:
-    """Returns column -> queries, for columns whose differences are listed and whose data are those that were scored."""
+    """Returns column -> queries of sets whose differences are listed, if the data at hand are the scored ones."""
     texts = dict[str, Sequence[str]]()
     for column in (entry.column for entry in queries if entry.apart):
         file = paths.data_set(column.partition(":")[0])

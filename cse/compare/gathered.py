@@ -63,15 +63,14 @@ class Gathered:
     unread: Sequence[str] = ()
     """Lines that say why cosines or values by query are lacking."""
     differing: Sequence[SettingDifference] = ()
-    """Settings in which A and B differ beyond those that were asked about."""
+    """Settings in which models A and B differ beyond those that were asked about."""
 
     def difference_line(self) -> str:
         """Returns a line such as `A and B also differ in: method.pooler (cls: A; mean: B)`, or ""."""
         return differing_line(self.differing, lambda key: str(key["side"]), "A and B")
 
     def others(self) -> str:
-        """Returns a suffix for the verdicts better and worse: how many settings of both sides differ without being
-        asked about."""
+        """Returns a suffix for the verdicts better and worse: how many other settings of A and B differ."""
         count = sum(setting.everywhere for setting in self.differing)
         return f", {count} other setting{'s differ' if count > 1 else ' differs'}" if count else ""
 
@@ -279,7 +278,8 @@ def _cosines(columns: Sequence[str], left: Model, right: Model, ledger: Ledger |
 
 
 def _add_folders(stored: ColumnCosines | None, row: int, scores: Sequence[ModelScore]) -> ColumnCosines | None:
-    """Returns the cosines with those of a side's folders added in `row`; unchanged where the grades differ."""
+    """Returns stored cosines with a model's folders added as row `row`; unchanged if the folders were scored on other
+    grades."""
     cosines = [score.cosines for score in scores if score.cosines is not None]
     gold = next((score.gold for score in scores if score.gold is not None), None)
     if not cosines or gold is None:
@@ -327,9 +327,9 @@ def _kept_queries(model: Model, column: str, scored: Mapping[int, Value]) -> lis
 
 
 def suites_to_score(other: Model, ledger: Ledger | None, paths: DataPaths) -> list[str]:
-    """Returns the suites on which to score a folder when none are given: those of the other model, else its dev set.
+    """Returns the suites on which to score a model folder by default: the other model's suites, else its dev set.
 
-    Raises ConfigError if that dev set is a user's own file that no space of the other model's sweeps names.
+    Raises ConfigError if the dev set is a user's own file that no space of the other model's sweeps names.
     """
     signatures = [run.signature for run in other.runs]
     stored = dict.fromkeys(score.suite for score in ledger.scores(signatures)) if ledger else {}

@@ -32,7 +32,7 @@ EXIT_CODES: dict[GateWord, int] = {
 
 @dataclass(frozen=True)
 class MoreSeeds:
-    """Seeds and runs that would decide an open verdict, if the difference does not change."""
+    """Seeds and runs that would decide an open `cse gate` verdict, if the difference does not change."""
 
     seeds: int | None
     """Common seeds that are lacking; 0 if decided, None for over MOST_SEEDS_NEEDED and for no signal."""
@@ -129,7 +129,7 @@ def judge_candidate(
     loop: Loop,
     evaluation: Scoring,
 ) -> GateVerdict:
-    """Returns the verdict on a candidate, at the level that this question of the loop is given.
+    """Judges a candidate model against a reference, at the level that this question of the loop is given.
 
     Models that lack scores are scored first, as `compare_models` does. Raises ConfigError for what cannot be judged.
     """

@@ -43,19 +43,20 @@ class LoopQuestion:
 
     loop: str
     number: int
-    """Number of this question among the loop's different questions on any of its columns, from 1."""
+    """Number of this gate question, from 1, among the different questions of its loop on any of its columns."""
     candidates: int | None
     level: float
-    """Probability that any verdict of this question is wrong."""
+    """Probability that any verdict of this gate question is wrong."""
     again: bool
-    """True if the same question was asked before; it then has the level of its first time."""
+    """True if the same gate question was asked before; it then has the level of its first time."""
     earlier: tuple[str, ...] = ()
     """Signatures of runs of the same configuration about which other questions were asked before."""
     uncounted: str = ""
-    """Why the ledger does not count this question; "" where it does."""
+    """Why the ledger does not count this gate question; "" where it does."""
 
     def lines(self) -> list[str]:
-        """Returns lines for people; none for the first question of an open loop."""
+        """Returns lines for people on a gate question's place in its loop; none for the first question of
+        an open loop."""
         total = f" of {self.candidates}" if self.candidates else ""
         lines = []
         if self.again:
@@ -79,9 +80,9 @@ def hash_configuration(run: RunRow, ledger: Ledger) -> str:
 
 
 def _find_imported_sweep(run: RunRow, ledger: Ledger) -> str:
-    """Returns the ID of the sweep into which a run was imported; "" for a run trained here.
+    """Returns the ID of the sweep into which a run was imported; "" for a run that cse-search trained.
 
-    Another tool may not say in what its runs differ from those of another import.
+    It keeps imports apart, since another tool may not say in what its runs differ.
     """
     sweeps = list_imported_sweeps(ledger, {run.signature}) if IMPORTED in run.identity else []
     return sweeps[0].id if sweeps else ""
@@ -103,7 +104,7 @@ class _Entry:
     """One log entry: a question at a number of seeds. Its `rule` is `gate QUESTION CONFIGURATION SEEDS RUNS`."""
 
     question: str
-    """Hash of the question's columns, looks and configurations, and of the runs at its first entry."""
+    """Hash of a gate question: its columns, looks and configurations, and the runs at its first entry."""
     configuration: str
     """Hash of the candidate's configuration."""
     seeds: int
@@ -122,18 +123,18 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Question:
-    """The runs that a gate question compares, its columns and its planned looks."""
+    """A gate question: the runs to compare, the columns and the planned looks."""
 
     key: Sequence[object]
     configuration: str
     pairs: Sequence[Sequence[str]]
-    """Signatures of both sides' runs, for each seed."""
+    """Signatures of the two compared runs, for each seed."""
     grows: bool
     """True if looks were planned, so that more seeds continue the same question."""
 
     @property
     def id(self) -> str:
-        """Hash of this question if it was not asked before."""
+        """Hash of this gate question, if it was not asked before."""
         return self._hash(len(self.pairs))
 
     def _hash(self, seeds: int) -> str:
@@ -143,7 +144,7 @@ class _Question:
         return _Entry(question, self.configuration, len(self.pairs), digest(self.pairs))
 
     def continues(self, entries: Sequence[_Entry]) -> bool:
-        """Returns True if logged entries belong to this question: all of their runs are the first of its runs.
+        """Returns True if logged entries belong to this gate question: all of their runs are the first of its runs.
 
         Without planned looks a question may have gained seeds only if it had one seed, with which no verdict is
         possible.
@@ -203,7 +204,7 @@ def ask(
 def _question_of(
     sides: tuple[Model, Model], columns: Sequence[str], looks: Sequence[int] | None, ledger: Ledger
 ) -> _Question:
-    """Returns the question on two models, equal for A against B and for B against A."""
+    """Returns the gate question on two models, equal for A against B and for B against A."""
     by_seed = [{run.seed: run.signature for run in model.runs} for model in sides]
     common = sorted(by_seed[0].keys() & by_seed[1].keys())
     if common:
@@ -218,7 +219,7 @@ def _question_of(
 
 
 def _entries(looks: Sequence[Look], columns: Sequence[str]) -> dict[str, list[_Entry]]:
-    """Returns question -> its entries, oldest first, for log entries on any of the columns."""
+    """Returns gate question -> its entries, oldest first, for log entries on any of the columns."""
     by_question: dict[str, list[_Entry]] = {}
     for entry in (_Entry.read(look) for look in looks if {*columns} & {*look.suites}):
         by_question.setdefault(entry.question, []).append(entry)

@@ -103,7 +103,7 @@ class ModelOptions:
     data_hash: options.DataHash = None
 
     def read_two(self, left: str, right: str, ledger: Ledger | None) -> tuple[Model, Model]:
-        """Returns the two models of these names. Raises ConfigError as `model_of` and `require_two` do."""
+        """Returns two models by their names. Raises ConfigError as `model_of` and `require_two` do."""
         settings = options.settings(self.settings)
         a = model_of(left, ledger, self.profile, settings, self.data_hash, find_folder)
         b = (

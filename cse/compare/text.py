@@ -56,7 +56,8 @@ class Comparison:
     """Comparisons of A with further models, each at the same share of the level."""
 
     def notes(self) -> list[str]:
-        """Returns lines for people that hold for all numbers: levels, scopes of intervals, and what is not compared."""
+        """Returns lines for people on the whole comparison: levels, what the intervals cover, and what is
+        not compared."""
         share = self.terms.share(1, len(self.columns))
         tie = f"that of a tie is the {sureness(2 * share)} one, and within ±{self.terms.margin:g} points"
         sure = f"{sureness(share)} intervals; {tie}"
