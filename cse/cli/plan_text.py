@@ -62,7 +62,7 @@ def _tell_seen(plan: Plan) -> list[str]:
 
 
 def tell_until_decided(
-    plan: Plan, expected: "Mapping[str, undecided.Expected]", terms: "directions.Terms"
+    plan: Plan, expected: "Mapping[str, undecided.ExpectedRuns]", terms: "directions.Terms"
 ) -> list[str]:
     """Returns a line for each table on the cost of `--until decided`; `expected`: space ID -> expected runs."""
     lines = []
