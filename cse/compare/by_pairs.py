@@ -22,7 +22,7 @@ from cse.compare.by_seeds import Sides, Word, word_of
 LEAST_RESAMPLES = 1000
 """Least number of bootstrap resamples; small levels get more, so that `TAIL` lie beyond each end of the interval."""
 TAIL = 10
-Judged = tuple[Word, Interval, float]
+ItemVerdict = tuple[Word, Interval, float]
 """Verdict on a difference, the interval that decided it, and the probability that this interval misses the truth."""
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
@@ -49,8 +49,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """Models A and B on one graded set: Spearman's correlation of cosines and grades times 100, mean over each side's
-    seeds."""
+    """Comparison of models A and B on one graded set, by Spearman's correlation times 100, mean over seeds."""
 
     column: str
     pairs: int
@@ -79,12 +78,12 @@ def compare_by_pairs(
     top: int = 0,
     seed: int = 0,
 ) -> list[PairComparison]:
-    """Compares A (row 0 of each entry of `kept`) with B (row 1) in every column for which both have stored cosines.
+    """Compares models A and B in every column for which both have stored cosines, in rows 0 and 1 of its entry.
 
     `sides`: column -> values of A and of B; where their runs trained without signal, the verdict is "no signal".
-    `columns`: number of columns that share the level, by default all of `kept`. `top`: number of disagreements to list.
-    `seed`: every column's bootstrap starts a new generator with it, so that a column's interval does not depend on the
-    other columns.
+    `columns`: number of columns that share the level, by default all of `cosines_by_column`. `top`: number of
+    disagreements to list. `seed`: every column's bootstrap starts a new generator with it, so that a column's interval
+    does not depend on the other columns.
     """
     share = terms.family / (columns or max(1, len(cosines_by_column)))
     return [
@@ -94,7 +93,7 @@ def compare_by_pairs(
     ]
 
 
-def judge_items(interval: Interval, of_tie: Interval, margin: float, share: float, sides: Sides | None) -> Judged:
+def judge_items(interval: Interval, of_tie: Interval, margin: float, share: float, sides: Sides | None) -> ItemVerdict:
     """Returns the verdict on a set's items (pairs or queries), the interval that decided it, and that interval's level.
 
     Both intervals are of A minus B; `of_tie` is the shorter one, which misses twice as often as `share`. The verdict is

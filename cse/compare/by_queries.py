@@ -32,7 +32,7 @@ class QueryDifference:
 
 @dataclass(frozen=True)
 class QueryComparison:
-    """Models A and B by one metric of one retrieval set, times 100: means over queries and over each side's seeds."""
+    """Comparison of models A and B by one metric of one retrieval set, times 100: means over queries and seeds."""
 
     column: str
     queries: int
@@ -56,7 +56,7 @@ class QueryComparison:
 def compare_by_queries(
     values_by_column: Mapping[str, QueryValues], terms: Terms, sides: Mapping[str, Sides], *, top: int = 0
 ) -> list[QueryComparison]:
-    """Compares A and B query by query in each column of `kept`; all columns of `sides` share the level.
+    """Compares A and B query by query in each column of `values_by_column`; all columns of `sides` share the level.
 
     The verdict is "no signal" where runs of `sides` trained without signal. `top`: number of queries to list.
     """

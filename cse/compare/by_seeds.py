@@ -44,7 +44,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class ColumnComparison:
-    """Models A and B in one column: the verdict, the difference and its interval over seeds."""
+    """Comparison of models A and B in one column: the verdict, the difference and its interval over seeds."""
 
     column: str
     left: Entry
@@ -213,8 +213,7 @@ def _reason(difference: Difference, word: Word, margin: float, more: int | None)
 
 
 def _unknown(values: Array, common: int, terms: Terms, has_collapsed: bool) -> tuple[str, int | None]:
-    """Returns why the seeds give no interval, and how many more could at least; None if more seeds of this kind would
-    not."""
+    """Returns why the seeds give no interval, and the least number of further seeds that could; None if none could."""
     seeds = common or int(np.isfinite(values).sum(axis=1).min())
     if terms.looks and common < terms.looks[0]:
         return f"{common} common seeds, and the first look is at {terms.looks[0]}", terms.looks[0] - common

@@ -14,7 +14,7 @@ from cse.cli.loader import deferred
 from cse.compare.by_pairs import PairComparison, compare_by_pairs
 from cse.compare.by_queries import QueryComparison, compare_by_queries
 from cse.compare.by_seeds import compare_by_seeds
-from cse.compare.gathered import Gathered, gather, suites_to_score
+from cse.compare.common_columns import CommonColumns, gather, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse.compare.text import Comparison
 from cse_train.data_paths import DataPaths
@@ -113,7 +113,7 @@ def score_model(
     return model
 
 
-def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) -> dict[str, Pairs]:
+def _texts(pairs: Sequence[PairComparison], common: CommonColumns, paths: DataPaths) -> dict[str, Pairs]:
     """Returns column -> sentence pairs of sets whose disagreements are listed, if the data at hand are the
     scored ones."""
     texts = {}
@@ -127,7 +127,9 @@ def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) 
     return texts
 
 
-def _query_texts(queries: Sequence[QueryComparison], common: Gathered, paths: DataPaths) -> dict[str, Sequence[str]]:
+def _query_texts(
+    queries: Sequence[QueryComparison], common: CommonColumns, paths: DataPaths
+) -> dict[str, Sequence[str]]:
     """Returns column -> queries of sets whose differences are listed, if the data at hand are the scored ones."""
     texts = dict[str, Sequence[str]]()
     for column in (entry.column for entry in queries if entry.apart):

@@ -12,9 +12,9 @@ from analysis.tables.directions import Terms
 from cse.cli.exit import DONE
 from cse.cli.listing import duration
 from cse.compare.by_seeds import ColumnComparison, GateWord, compare_by_seeds, verdict_of
+from cse.compare.common_columns import CommonColumns, gather, suites_to_score
 from cse.compare.compared import Scoring, score_model
 from cse.compare.facts import column_dict, frame_of, model_dict
-from cse.compare.gathered import Gathered, gather, suites_to_score
 from cse.compare.loop import Loop, LoopQuestion, ask, refuse_other_seeds
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
@@ -35,7 +35,7 @@ class MoreSeeds:
     """Seeds and runs that would decide an open `cse gate` verdict, if the difference does not change."""
 
     seeds: int | None
-    """Common seeds that are lacking; 0 if decided, None for over MOST_SEEDS_NEEDED and for no signal."""
+    """Number of common seeds that a verdict still lacks; 0 if decided, None for over MOST_SEEDS_NEEDED or no signal."""
     runs: int | None
     """Runs that both sides lack in total; a side that has more seeds lacks fewer."""
     seconds: float | None
@@ -63,7 +63,7 @@ class GateVerdict:
     """Margin, level and looks as the caller gave them; `asked.level` is this question's share of the level."""
     candidate: Model
     reference: Model
-    gathered: Gathered
+    gathered: CommonColumns
 
     @property
     def exit_code(self) -> int:
@@ -129,7 +129,7 @@ def judge_candidate(
     loop: Loop,
     evaluation: Scoring,
 ) -> GateVerdict:
-    """Judges a candidate model against a reference, at the level that this question of the loop is given.
+    """Judges a candidate model against a reference, at the level that is left in its loop of candidates.
 
     Models that lack scores are scored first, as `compare_models` does. Raises ConfigError for what cannot be judged.
     """

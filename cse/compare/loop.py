@@ -106,7 +106,7 @@ class _Entry:
     question: str
     """Hash of a gate question: its columns, looks and configurations, and the runs at its first entry."""
     configuration: str
-    """Hash of the candidate's configuration."""
+    """Hash of the candidate model's configuration."""
     seeds: int
     runs: str
     """Hash of the first `seeds` runs of both sides."""

@@ -21,8 +21,8 @@ from cse.cli import screen
 from cse.compare.by_pairs import Disagreement, PairComparison
 from cse.compare.by_queries import QueryComparison, QueryDifference
 from cse.compare.by_seeds import ColumnComparison, side_with_seeds
+from cse.compare.common_columns import CommonColumns
 from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict, queries_dict
-from cse.compare.gathered import Gathered
 from cse_train.evaluate.pairs import Pairs
 from cse_train.reading import plain_text
 
@@ -44,14 +44,14 @@ class Comparison:
     left: Model
     right: Model
     terms: Terms
-    gathered: Gathered
+    gathered: CommonColumns
     columns: Sequence[ColumnComparison]
     pairs: Sequence[PairComparison]
     texts: Mapping[str, Pairs]
-    """Column -> the set's sentence pairs, where the data are at hand."""
+    """Column -> sentence pairs of its set, where the data are at hand."""
     queries: Sequence[QueryComparison] = ()
     asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Column -> the set's queries, where the data are at hand."""
+    """Column -> queries of its set, where the data are at hand."""
     also: Sequence["Comparison"] = ()
     """Comparisons of A with further models, each at the same share of the level."""
 

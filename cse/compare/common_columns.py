@@ -47,7 +47,7 @@ Each earlier folder of a side has a placeholder that is 2 lower.
 
 
 @dataclass(frozen=True)
-class Gathered:
+class CommonColumns:
     """The columns of models A and B that can be compared, with their values, cosines and queries, and why others
     cannot."""
 
@@ -83,7 +83,7 @@ def gather(
     *,
     spans: Mapping[str, float] = NO_SPANS,
     cosines: bool = True,
-) -> Gathered:
+) -> CommonColumns:
     """Returns the columns that both models have under one protocol: `wanted`, or all; with cosines if `cosines`.
 
     `spans`: column -> width of its metric's range where neither suite nor import declares it; "" is for all such
@@ -126,7 +126,7 @@ def gather(
     chosen_columns = {column: columns[column] for column in chosen}
     queries, missing_queries = _queries(chosen, values, left, right) if cosines else ({}, [])
     unread, notes = [*missing_cosines, *missing_queries], list(dict.fromkeys(notes))
-    return Gathered(chosen_columns, pairs, queries, data, notes, unread, find_unasked(left, right))
+    return CommonColumns(chosen_columns, pairs, queries, data, notes, unread, find_unasked(left, right))
 
 
 def _read_imported_scales(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
