@@ -43,6 +43,7 @@ def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: st
         if not run.id:
             values = {**run.metrics, **run.settings}
             placeless = {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
+            # With its folder first: equal runs may differ in that alone. Without it next: it may have been moved.
             id = finder.take(values) or finder.take(placeless) or _make_id(run, sweep, used)
             used.add(id)
             run = replace(run, id=id)

@@ -55,7 +55,7 @@ class TableRow:
     def columns_of(self, runs: Sequence[ForeignRun], assigned: Mapping[str, str], score: str | None) -> dict[str, str]:
         """Returns number's name in the file -> suite that it is.
 
-        `given`: names that the user assigns to columns. `score`: the file's name of the dev score. Raises ConfigError
+        `assigned`: names that the user gives to columns. `score`: the file's name of the dev score. Raises ConfigError
         where the file has no column of the table, and where two of its numbers are one suite.
         """
         names = dict.fromkeys(name for run in runs for name in run.metrics)

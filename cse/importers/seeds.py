@@ -155,6 +155,7 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
                 raise ConfigError([_twice(seed, taken[seed], run, score)])
             if seed is not None:
                 taken[seed] = run
+        # After the seeds that runs state: one that an earlier import gave must not move when runs are added.
         waiting = [run for run in members if seed_of(run) is None]
         for run in waiting:
             if (seed := numbers.get(run.id)) is not None and seed not in taken:

@@ -53,6 +53,7 @@ def take(runs: Sequence[ForeignRun], taking: ImportRequest, ledger: Ledger) -> t
     seed, seeds_found = (taking.seed, []) if taking.seed else find_seed_name(renamed)
     renamed = declare_seed(renamed, seed) if seed else renamed
     declared = [taking.score, *(metric.name for metric in taking.metrics)]
+    # After the seed: numbers of unknown kind stay metrics only if no two rows then have equal settings.
     renamed = place_numbers(renamed, declared)
     scored = [run for run in renamed if math.isfinite(run.metrics.get(taking.score, math.nan))]
     if not scored:

@@ -28,6 +28,7 @@ def records(file: Path) -> Iterator[bytes]:
         raise ValueError("it does not begin as W&B's files do")
     place, pieces = BEFORE, b""
     while place + PIECE_HEADER.size <= len(data):
+        # A block without room for another header ends in padding.
         if (left := LOG_BLOCK - place % LOG_BLOCK) < PIECE_HEADER.size:
             place += left
             continue

@@ -126,4 +126,5 @@ def _number(text: object) -> float | None:
         value = float(str(text))
     except ValueError:
         return None
+    # float() also reads 1_000, which is a text in a table.
     return value if math.isfinite(value) and "_" not in str(text) else None

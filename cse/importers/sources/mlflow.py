@@ -59,6 +59,7 @@ def _run(client: Any, run: Any) -> ForeignRun:
     """
     begun, end = run.info.start_time, run.info.end_time
     metrics = dict(run.data.metrics)
+    # `run.data.metrics` has the values without their steps.
     for metric in run.data._metric_objs if run.info.status == MLFLOW_FINISHED else ():
         if metric.step:
             history = client.get_metric_history(run.info.run_id, metric.key)

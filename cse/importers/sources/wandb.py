@@ -70,6 +70,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 
 def _offline(folder: Path) -> list[ForeignRun]:
     """Returns the runs in a folder of offline runs; of a resumed run, which has several folders, later values win."""
+    # Oldest first, so that a resumed run's later values win below.
     files = sorted(folder.rglob("*.wandb"), key=lambda file: file.stat().st_mtime)
     if not files:
         raise ConfigError([f"no runs: source={folder} has no file *.wandb; name the folder `wandb` of offline runs"])
@@ -169,11 +170,7 @@ def _read_nested(row: Json, number: int, id: str) -> ForeignRun:
 
 def _settings(config: Json) -> dict[str, Scalar]:
     """Returns settings by dotted key; `{"value": 1, "desc": null}` becomes 1."""
-    return flat(_unwrap(config))
-
-
-def _unwrap(config: Json) -> Json:
-    return {name: value["value"] if _is_wrapped(value) else value for name, value in config.items()}
+    return flat({name: value["value"] if _is_wrapped(value) else value for name, value in config.items()})
 
 
 def _is_wrapped(value: object) -> bool:
@@ -181,7 +178,7 @@ def _is_wrapped(value: object) -> bool:
 
 
 def _superseded(config: Json) -> frozenset[str]:
-    """Returns the settings that an earlier version of cse-search made of settings with a description."""
+    """Returns the settings that an earlier version of cse-search made of W&B's settings with a description."""
     return frozenset(flat(config)) - frozenset(_settings(config))
 
 
