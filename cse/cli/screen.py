@@ -125,7 +125,7 @@ def _line(entries: Sequence[Entry], widths: Sequence[int], right: Sequence[bool]
 
 
 def _wrap(entry: Entry, width: int) -> list[tuple[str, int]]:
-    """Returns the lines of an entry with their lengths; words are not broken."""
+    """Returns the lines of a wrapped table entry with their lengths; words are not broken."""
     if not isinstance(entry, str):
         return list(_paint(entry.markup, width))
     if len(entry) <= width and "\n" not in entry:

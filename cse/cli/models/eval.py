@@ -90,7 +90,7 @@ def eval(
     if out is not None:
         scores = [scoring.keep_cosines(score, out) for score in scores]
     print(report(scores, form))
-    exit.say(list_without_value(scores))
+    exit.say([f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored])
     if recorded:
         _record(run.path, ledgers.existing_ledger(ledger, storage), scores)
 
@@ -151,11 +151,6 @@ def _list_facts(score: Score) -> dict[str, object]:
 def _protocol(score: Score) -> dict[str, str]:
     fields = {name: str(value) for name, value in score.protocol.facts.items() if name != "suite"}
     return fields | {"data_hash": fields["data_hash"][:HASH_DIGITS]}
-
-
-def list_without_value(scores: Sequence[Score]) -> list[str]:
-    """Returns a line for each score that could not be computed, with the reason."""
-    return [f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored]
 
 
 def _write_value(score: Score) -> str:

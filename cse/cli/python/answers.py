@@ -74,8 +74,8 @@ def trials(
 def status(sweep: PathLike | None = None, *, ledger: str | None = None) -> CommandAnswer:
     """Shows how far sweeps are: rows of `id`, `runs`, `counts` by state, `best`, `seconds_left`.
 
-    With `sweep`, only that sweep or the sweeps of that space, with the state of each run. Raises ConfigError without a
-    ledger.
+    With `sweep`, only that sweep or the sweeps of that space, with the state of each run. Raises ConfigError if there
+    is no ledger yet.
     """
     follower = Follower(ledgers.connect_ledger(ledger))
     overview = follower.overview().sweeps

@@ -200,6 +200,7 @@ def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None, digits: int, 
     def tell(value: float) -> str:
         return f"{sign * value:.{digits}f}"
 
+    # With the sign turned back, a lower bound is an upper one, and the highest value the lowest.
     rule = chosen.rule if sign > 0 else chosen.rule.replace("lower", "upper").replace("highest", "lowest")
     curve = ", ".join(f"{tell(value)} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [

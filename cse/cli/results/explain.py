@@ -27,6 +27,53 @@ NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 
+CellKey = Annotated[
+    list[str] | None,
+    typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated.", show_default=False),
+]
+
+
+def explain(
+    space: options.SpaceOrSweep,
+    cell: CellKey = None,
+    plugins: options.Plugins = None,
+    profile: options.Profile = None,
+    seeds: options.Seeds = None,
+    settings: options.Set = None,
+    data_hash: options.DataHash = None,
+    ledger: ledgers.LedgerUrl = None,
+    storage: options.Storage = None,
+    form: FormatOption = "text",
+) -> None:
+    """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
+    opened, values = ledgers.existing_ledger(ledger, storage), options.settings(settings)
+    explanation = find_cell(space, cell or [], opened, profile, seeds, values, data_hash)
+    if form == "json":
+        print(dump_json(list_facts(explanation)))
+    else:
+        print(screen.prose(text(explanation), indent="  "))
+
+
+def find_cell(
+    space: str,
+    cell: list[str],
+    opened: Ledger | None,
+    profile: str | None,
+    seeds: int | None,
+    settings: Settings,
+    data_hash: str | None,
+) -> Explained:
+    """Returns what the ledger knows of one cell. Raises ConfigError for a name that does not mean a single cell."""
+    imported = find_foreign_sweep(space, opened)
+    if imported is not None and opened is not None:
+        return explain_imported(choose_cell(imported, opened, cell, "--cell "), imported, opened)
+    resolved = space_or_sweep(space, opened, profile, settings)
+    rows = opened.runs() if opened else []
+    chosen = choose(resolved, cell, candidates(resolved, rows))
+    wanted = range(seeds) if seeds else resolved.space.seeds
+    return explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
+
+
 def list_facts(facts: Explained) -> dict[str, object]:
     """Returns the JSON object that `cse explain --format json` prints."""
     return {
@@ -199,50 +246,3 @@ def _short(value: Any) -> str:
     plain = str(value).strip('"')
     is_hash = len(plain) > 2 * NAME_DIGITS and all(letter in "0123456789abcdef+" for letter in plain)
     return plain[:NAME_DIGITS] if is_hash else plain
-
-
-CellKey = Annotated[
-    list[str] | None,
-    typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated.", show_default=False),
-]
-
-
-def explain(
-    space: options.SpaceOrSweep,
-    cell: CellKey = None,
-    plugins: options.Plugins = None,
-    profile: options.Profile = None,
-    seeds: options.Seeds = None,
-    settings: options.Set = None,
-    data_hash: options.DataHash = None,
-    ledger: ledgers.LedgerUrl = None,
-    storage: options.Storage = None,
-    form: FormatOption = "text",
-) -> None:
-    """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
-    opened, values = ledgers.existing_ledger(ledger, storage), options.settings(settings)
-    explanation = find_cell(space, cell or [], opened, profile, seeds, values, data_hash)
-    if form == "json":
-        print(dump_json(list_facts(explanation)))
-    else:
-        print(screen.prose(text(explanation), indent="  "))
-
-
-def find_cell(
-    space: str,
-    cell: list[str],
-    opened: Ledger | None,
-    profile: str | None,
-    seeds: int | None,
-    settings: Settings,
-    data_hash: str | None,
-) -> Explained:
-    """Returns what the ledger knows of one cell. Raises ConfigError for a name that does not mean a single cell."""
-    imported = find_foreign_sweep(space, opened)
-    if imported is not None and opened is not None:
-        return explain_imported(choose_cell(imported, opened, cell, "--cell "), imported, opened)
-    resolved = space_or_sweep(space, opened, profile, settings)
-    rows = opened.runs() if opened else []
-    chosen = choose(resolved, cell, candidates(resolved, rows))
-    wanted = range(seeds) if seeds else resolved.space.seeds
-    return explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
