@@ -19,7 +19,7 @@ def count_states(runs: Sequence[ForeignRun]) -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
 
 
-def list_left_out(runs: Sequence[ForeignRun], scored: Sequence[ForeignRun], taking: ImportRequest) -> list[str]:
+def list_left_out(runs: Sequence[ForeignRun], scored: Sequence[ForeignRun], request: ImportRequest) -> list[str]:
     """Returns lines on runs and values of a source that were left out, and what to do about them.
 
     `scored`: the runs that were taken, with their settings.
@@ -27,13 +27,13 @@ def list_left_out(runs: Sequence[ForeignRun], scored: Sequence[ForeignRun], taki
     infeasible = sum(run.unfinished == INFEASIBLE for run in runs)
     unfinished = sum(bool(run.unfinished) for run in runs) - infeasible
     unscored = len(runs) - unfinished - infeasible - len(scored)
-    used = {taking.score, *taking.names, *taking.drop, *(metric.name for metric in taking.metrics), taking.seed}
+    used = {request.score, *request.names, *request.drop, *(metric.name for metric in request.metrics), request.seed}
     used |= {name for run in scored for name in run.settings}
     rest = list(dict.fromkeys(name for run in runs for name in run.rest if name not in {*used, *DISPLAY_NAMES}))
     metrics = list(dict.fromkeys(name for run in scored if run.is_flat for name in run.metrics if name not in used))
     states = count_states([run for run in runs if run.unfinished != INFEASIBLE])
     counts = [f"{unfinished} not finished ({states})"] if unfinished else []
-    counts += [f"{unscored} without {taking.score}"] if unscored else []
+    counts += [f"{unscored} without {request.score}"] if unscored else []
     lines = [f"left out: runs: {', '.join(counts)}; import again when they have ended"] if counts else []
     lines += [f"left out: {number_of(infeasible, 'run')} that break a constraint"] if infeasible else []
     lines += [f"left out: texts: {some(rest, NAMES_SHOWN)}; {TAKES}"] if rest else []

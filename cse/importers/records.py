@@ -66,7 +66,7 @@ class ImportRequest:
 class RecordMaker:
     """Builds the ledger records of one import."""
 
-    taking: ImportRequest
+    request: ImportRequest
     metric: Metric
     beside: Sequence[Metric]
     """Metrics that are imported in addition to the score."""
@@ -75,32 +75,32 @@ class RecordMaker:
 
     def cell(self, run: ForeignRun, seed: int) -> Record:
         """Returns the record that links a run to its cell of the sweep."""
-        cell = cell_of(run) if self.taking.row is None else dict(self.taking.row.cell.key)
-        return {"signature": self.taking.sign(run.id), "cell_hash": digest(cell), "cell": cell, "seed": seed}
+        cell = cell_of(run) if self.request.row is None else dict(self.request.row.cell.key)
+        return {"signature": self.request.sign(run.id), "cell_hash": digest(cell), "cell": cell, "seed": seed}
 
     def run(self, run: ForeignRun, seed: int) -> Record:
         """Returns the run as a record, as a bundle would contain it."""
-        taking, at = self.taking, run.begun or 0.0
-        measured = run.metrics[taking.score]
+        request, at = self.request, run.begun or 0.0
+        measured = run.metrics[request.score]
         examples = run.settings.get("train.examples")
         length = {"examples": examples if isinstance(examples, int) else None, "seconds": run.seconds}
         details = {
-            "source": f"{taking.tool} {taking.source}",
+            "source": f"{request.tool} {request.source}",
             "id": run.id,
             FOREIGN_METRICS: dict(run.metrics),
-            **({"row": run.row, "sha256": hash_file(taking.source)} if run.row else {}),
-            **({"about": taking.about} if taking.about else {}),
-            **({"licence": taking.licence} if taking.licence else {}),
+            **({"row": run.row, "sha256": hash_file(request.source)} if run.row else {}),
+            **({"about": request.about} if request.about else {}),
+            **({"licence": request.licence} if request.licence else {}),
         }
         return {
             "kind": "run",
-            "signature": taking.sign(run.id),
+            "signature": request.sign(run.id),
             "state": RunState.DONE,
             "attempt": 1,
-            "method": str(run.settings.get("method", taking.tool))[:64],
+            "method": str(run.settings.get("method", request.tool))[:64],
             "seed": seed,
-            "config": {**({DEV: taking.score} if taking.is_dev else {}), **run.settings},
-            "identity": {IMPORTED: taking.tool},
+            "config": {**({DEV: request.score} if request.is_dev else {}), **run.settings},
+            "identity": {IMPORTED: request.tool},
             **length,
             "best": -measured if self.metric.turned else measured,
             "best_examples": None,
@@ -108,7 +108,7 @@ class RecordMaker:
             "reason": None,
             "created": at,
             "updated": at + (run.seconds or 0.0),
-            "history": [{"attempt": 1, "state": RunState.DONE, "at": at, "reason": f"imported from {taking.tool}"}],
+            "history": [{"attempt": 1, "state": RunState.DONE, "at": at, "reason": f"imported from {request.tool}"}],
             "attempts": [{"attempt": 1, "details": details, **length, "at": at}],
             "curve": [],
             "scores": self._scores(run, at),
@@ -119,26 +119,26 @@ class RecordMaker:
         new = [score_record(m.name, run.metrics[m.name], protocol_of_metric(m), at) for m in metrics]
         scores = {
             (score["suite"], score["protocol_hash"]): score
-            for score in (*self.stored.get(self.taking.sign(run.id), ()), *new)
+            for score in (*self.stored.get(self.request.sign(run.id), ()), *new)
         }
         return [scores[key] for key in sorted(scores)]
 
     def sweep(self, cells: Mapping[str, Json], records: Sequence[Json]) -> Record:
         """Returns the record of the sweep that contains the runs."""
-        taking, declaration = self.taking, spec_of_metric(self.metric)
+        request, declaration = self.request, spec_of_metric(self.metric)
         seeds = sorted({int(cell["seed"]) for cell in cells.values()})
         about: Json = {
-            "title": f"{taking.tool}'s runs of {taking.source} by {declaration['score']}",
-            "space": taking.sweep,
+            "title": f"{request.tool}'s runs of {request.source} by {declaration['score']}",
+            "space": request.sweep,
         }
         return {
             "kind": "sweep",
-            "id": taking.sweep,
+            "id": request.sweep,
             "spec": {
                 **about,
-                **(taking.row.spec() if taking.row else {}),
+                **(request.row.spec() if request.row else {}),
                 "seeds": seeds,
-                IMPORTED: taking.tool,
+                IMPORTED: request.tool,
                 **declaration,
             },
             "created": min(record["created"] for record in records),

@@ -148,24 +148,24 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
         cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
     seeds: dict[str, int] = {}
     for members in cells.values():
-        taken: dict[int, ForeignRun] = {}
+        run_by_seed: dict[int, ForeignRun] = {}
         for run in members:
             seed = seed_of(run)
-            if seed is not None and seed in taken:
-                raise ConfigError([_twice(seed, taken[seed], run, score)])
+            if seed is not None and seed in run_by_seed:
+                raise ConfigError([_twice(seed, run_by_seed[seed], run, score)])
             if seed is not None:
-                taken[seed] = run
+                run_by_seed[seed] = run
         # After the seeds that runs state: one that an earlier import gave must not move when runs are added.
         waiting = [run for run in members if seed_of(run) is None]
         for run in waiting:
-            if (seed := numbers.get(run.id)) is not None and seed not in taken:
-                taken[seed] = run
-        settled = {run.id for run in taken.values()}
-        free = (seed for seed in range(SEEDS_END) if seed not in taken)
+            if (seed := numbers.get(run.id)) is not None and seed not in run_by_seed:
+                run_by_seed[seed] = run
+        settled = {run.id for run in run_by_seed.values()}
+        free = (seed for seed in range(SEEDS_END) if seed not in run_by_seed)
         for run in sorted(waiting, key=lambda run: run.begun or 0.0):
             if run.id not in settled:
-                taken[next(free)] = run
-        seeds |= {run.id: seed for seed, run in taken.items()}
+                run_by_seed[next(free)] = run
+        seeds |= {run.id: seed for seed, run in run_by_seed.items()}
     return seeds
 
 

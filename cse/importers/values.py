@@ -20,9 +20,9 @@ def scalar(value: object) -> Scalar:
         if value in PLAIN_WORDS:
             return PLAIN_WORDS[value]
         with contextlib.suppress(ValueError):
-            read = json.loads(value)
-            if isinstance(read, bool | int) or (isinstance(read, float) and math.isfinite(read)):
-                return read
+            parsed = json.loads(value)
+            if isinstance(parsed, bool | int) or (isinstance(parsed, float) and math.isfinite(parsed)):
+                return parsed
         return value
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -60,7 +60,7 @@ def sqlite_file(source: str) -> Path | None:
     return None
 
 
-def require_table(path: Path, table: str, what: str) -> None:
+def require_table(path: Path, table: str, tool: str) -> None:
     """Raises ConfigError if a SQLite file is absent or lacks the table: the tool itself would create both, and find
     nothing."""
     if path.is_file():
@@ -68,5 +68,5 @@ def require_table(path: Path, table: str, what: str) -> None:
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(read_only, uri=True)) as connection:
             if connection.execute("select 1 from sqlite_master where name = ?", (table,)).fetchone():
                 return
-        raise ConfigError([f"no {what}: source={path} has no table {table}; name {what}'s own database"])
-    raise ConfigError([f"no such file: source={path}; name {what}'s database"])
+        raise ConfigError([f"no {tool}: source={path} has no table {table}; name {tool}'s own database"])
+    raise ConfigError([f"no such file: source={path}; name {tool}'s database"])

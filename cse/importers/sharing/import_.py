@@ -164,7 +164,7 @@ def import_(
     if not all(required.values()):
         raise ConfigError([f"nothing given: {option}; give it too" for option, value in required.items() if not value])
     names, runs = _names(rename or []), module.read(source, study)
-    taking = ImportRequest(
+    request = ImportRequest(
         tool=what,
         source=mask_password(source),
         sweep=str(name),
@@ -179,30 +179,30 @@ def import_(
         is_local=getattr(module, "LOCAL", False),
     )
     if row is not None:
-        runs, taking = _place(runs, taking, find_row(taking.sweep, row))
+        runs, request = _place(runs, request, find_row(request.sweep, row))
     lower = {name for run in runs if not run.unfinished for name in run.lower}
-    sense = _sense(main or DeclaredMetric(taking.score), negate, better, taking.score in lower)
+    sense = _sense(main or DeclaredMetric(request.score), negate, better, request.score in lower)
     columns = [
-        replace(each, better=_sense(each, False, None, each.name in lower)) if each.name != taking.score else each
-        for each in taking.metrics
+        replace(each, better=_sense(each, False, None, each.name in lower)) if each.name != request.score else each
+        for each in request.metrics
     ]
-    taking = replace(taking, better=sense, metrics=columns)
+    request = replace(request, better=sense, metrics=columns)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged, left_out, metric = take(runs, taking, opened)
-        print(f"{count_merged(merged)} as {taking.sweep}  (ledger {opened.url})\n{describe_metric(metric)}")
-        print(describe_settings([link.cell for link in opened.cells(taking.sweep)]))
+        merged, left_out, metric = take(runs, request, opened)
+        print(f"{count_merged(merged)} as {request.sweep}  (ledger {opened.url})\n{describe_metric(metric)}")
+        print(describe_settings([link.cell for link in opened.cells(request.sweep)]))
         exit.say(left_out)
-        if taking.row is not None:
-            _print_row(taking, opened)
+        if request.row is not None:
+            _print_row(request, opened)
 
 
 def _place(
-    runs: Sequence[ForeignRun], taking: ImportRequest, row: TableRow
+    runs: Sequence[ForeignRun], request: ImportRequest, row: TableRow
 ) -> tuple[Sequence[ForeignRun], ImportRequest]:
     """Returns runs and import settings for a row of a paper's table, with suites as the names of the columns."""
     names = {*row.suites, *row.suites.values(), row.dev}
-    assigned = {name: key for name, key in taking.names.items() if key in names}
-    columns = row.columns_of(runs, assigned, taking.score or None)
+    assigned = {name: key for name, key in request.names.items() if key in names}
+    columns = row.columns_of(runs, assigned, request.score or None)
     table_runs = row.place(runs, columns)
     is_dev = row.dev in columns.values()
     suites = row.metrics(columns, table_runs)
@@ -210,22 +210,22 @@ def _place(
     if renamed:
         print(f"taken by name: {', '.join(renamed)}")
     return table_runs, replace(
-        taking,
+        request,
         row=row,
-        sweep=taking.sweep if "@" in taking.sweep else f"{row.resolved.space.id}@{UNNAMED}",
+        sweep=request.sweep if "@" in request.sweep else f"{row.resolved.space.id}@{UNNAMED}",
         score=row.dev if is_dev else suites[-1].name,
         is_dev=is_dev,
         metrics=suites,
-        names={name: key for name, key in taking.names.items() if name not in assigned},
+        names={name: key for name, key in request.names.items() if name not in assigned},
     )
 
 
-def _print_row(taking: ImportRequest, ledger: Ledger) -> None:
+def _print_row(request: ImportRequest, ledger: Ledger) -> None:
     """Prints the row's imported values beside the paper's, with a verdict for each."""
-    (sweep,) = (each for each in ledger.sweeps() if each.id == taking.sweep)
+    (sweep,) = (each for each in ledger.sweeps() if each.id == request.sweep)
     table, verdicts = study.read_judged(sweep, ledger, None)
-    assert taking.row is not None
-    key = full_key(taking.row.resolved, taking.row.cell.key)
+    assert request.row is not None
+    key = full_key(request.row.resolved, request.row.cell.key)
     place = next(place for place, each in enumerate(table.rows) if identify(each.key) == identify(key))
     row_verdicts = {(0, column): verdict for (index, column), verdict in (verdicts or {}).items() if index == place}
     row_table = replace(table, rows=[table.rows[place]], spec=replace(table.spec, references=[]))

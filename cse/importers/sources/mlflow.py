@@ -33,8 +33,8 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         experiments = {experiment.name: experiment.experiment_id for experiment in client.search_experiments()}
         if study is not None and study not in experiments:
             raise ConfigError([f"unknown study: study={study} of source={source}; {nearest(study, experiments)}"])
-        wanted = experiments if study is None else {study: experiments[study]}
-        runs = {name: _all(client, number) for name, number in wanted.items()}
+        experiments_read = experiments if study is None else {study: experiments[study]}
+        runs = {name: _all(client, number) for name, number in experiments_read.items()}
     runs = {name: rows for name, rows in runs.items() if rows}
     if len(runs) > 1:
         raise ConfigError([f"several studies: source={source} has {', '.join(sorted(runs))}; give one with --study"])

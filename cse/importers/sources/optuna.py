@@ -24,17 +24,17 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 
     Raises ConfigError for an unknown source or study, and for several without a name.
     """
-    shown = mask_password(source)
-    with reading("no study", f"source={shown}", "name a database's URL, or the file of Optuna's journal"):
+    masked = mask_password(source)
+    with reading("no study", f"source={masked}", "name a database's URL, or the file of Optuna's journal"):
         storage = _storage(source)
         studies = optuna.get_all_study_names(storage)
     if study is None and len(studies) > 1:
-        raise ConfigError([f"several studies: source={shown} has {', '.join(sorted(studies))}; give one with --study"])
+        raise ConfigError([f"several studies: source={masked} has {', '.join(sorted(studies))}; give one with --study"])
     if not studies:
-        raise ConfigError([f"no study: source={shown} has none; name the database or the journal of one"])
+        raise ConfigError([f"no study: source={masked} has none; name the database or the journal of one"])
     if study is not None and study not in studies:
-        raise ConfigError([f"unknown study: study={study} of source={shown}; {nearest(study, studies)}"])
-    with reading("unreadable study", f"source={shown}", "use the version of Optuna that wrote it"):
+        raise ConfigError([f"unknown study: study={study} of source={masked}; {nearest(study, studies)}"])
+    with reading("unreadable study", f"source={masked}", "use the version of Optuna that wrote it"):
         loaded = optuna.load_study(study_name=study or studies[0], storage=storage)
         trials = loaded.get_trials(deepcopy=False)
         minimised = frozenset(

@@ -57,18 +57,18 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         place = file.resolve().parent
         folder = place.parent if place.name.startswith("checkpoint-") else place
         states.setdefault(folder, []).append((steps, place, state))
-    remarks, runs, seen = list[str](), list[ForeignRun](), list[tuple[Path, Json, Json]]()
+    remarks, runs, read_runs = list[str](), list[ForeignRun](), list[tuple[Path, Json, Json]]()
     for folder, of_folder in states.items():
         with reading("unreadable run", f"file={folder / STATE_FILE}", "take it away, or name another folder"):
             # the folder's own state has the last step again, and what was evaluated behind it
             _, place, state = max(of_folder, key=lambda each: (each[0], len(each[2]["log_history"])))
             arguments, beside, unread = _read_beside(place, folder)
             remarks += unread
-            twin = next((other for other, *twins in seen if twins == [state, arguments]), None)
+            twin = next((other for other, *twins in read_runs if twins == [state, arguments]), None)
             if twin is not None:
                 remarks.append(f"left out: {folder.name} is a copy of {twin.name}")
                 continue
-            seen.append((folder, state, arguments))
+            read_runs.append((folder, state, arguments))
             logs = [each["log_history"] for _, _, each in of_folder]
             if any(log != state["log_history"][: len(log)] for log in logs):
                 remarks.append(
@@ -80,12 +80,14 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
                 remarks.append("seeds are read of the names of folders")
             settings = {**beside, **_read_arguments(arguments), **({SEED_KEY: seed} if seed is not None else {})}
             runs.append(_read_state(state, {**settings, **({FOLDER: name} if name else {})}, bool(arguments)))
-    without_arguments = sum(not arguments for _, _, arguments in seen)
+    without_arguments = sum(not arguments for _, _, arguments in read_runs)
     if without_arguments:
         consequence = "their seeds and settings are known by names of folders and logged learning rates alone"
         remarks.append(f"no {ARGUMENTS_FILE} beside {number_of(without_arguments, 'run')}: {consequence}")
     early = [
-        folder.name for folder, state, _ in seen if 0 < int(state["global_step"]) < int(state.get("max_steps") or 0)
+        folder.name
+        for folder, state, _ in read_runs
+        if 0 < int(state["global_step"]) < int(state.get("max_steps") or 0)
     ]
     if early:
         remarks.append(
@@ -93,9 +95,9 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         )
     names = {run.settings.get(FOLDER) for run in runs}
     if len(runs) > 1 and len(names) == len(runs):
-        shown = some(sorted(map(str, names)), 3)
+        examples = some(sorted(map(str, names)), 3)
         remarks.append(
-            f"each folder is a configuration: {shown}; --seed {FOLDER} takes its number, --drop {FOLDER} pools them"
+            f"each folder is a configuration: {examples}; --seed {FOLDER} takes its number, --drop {FOLDER} pools them"
         )
     return [ForeignRun(**{**vars(run), "remarks": remarks}) for run in runs]
 
@@ -151,12 +153,12 @@ def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], li
 
 def _read_side(values: Json, before: str) -> dict[str, Scalar]:
     """Returns the settings in a side file; lists are sorted, since sets of names are written in any order."""
-    shown = {
+    values_by_name = {
         str(name).removeprefix("_"): sorted(value, key=str) if isinstance(value, list) else value
         for name, value in values.items()
         if name not in SIDE_NOISE
     }
-    return flat(shown, before)
+    return flat(values_by_name, before)
 
 
 def _read_arguments(arguments: Json) -> dict[str, Scalar]:

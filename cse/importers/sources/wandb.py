@@ -78,10 +78,13 @@ def _offline(folder: Path) -> list[ForeignRun]:
     runs: dict[str, Json] = {}
     for file in files:
         with reading("unreadable run", f"file={file}", "take it away, or have it synced again"):
-            seen = _offline_run(map(parse, records(file)))
-        if seen:
-            before = runs.setdefault(seen["id"], {"config": {}, "summary": {}})
-            runs[seen["id"]] = {**seen, **{part: before[part] | seen[part] for part in ("config", "summary")}}
+            run_values = _offline_run(map(parse, records(file)))
+        if run_values:
+            earlier = runs.setdefault(run_values["id"], {"config": {}, "summary": {}})
+            runs[run_values["id"]] = {
+                **run_values,
+                **{part: earlier[part] | run_values[part] for part in ("config", "summary")},
+            }
     return [
         ForeignRun(
             id=name,
