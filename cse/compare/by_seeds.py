@@ -52,7 +52,7 @@ class ColumnComparison:
     word: Word
     """Verdict on model A: "better" means that A is better than B."""
     difference: float
-    """A minus B: the mean over common seeds; without common seeds, the difference of the two means."""
+    """Difference A minus B: the mean over common seeds; without common seeds, the difference of the two means."""
     interval: Interval | None
     """Interval of the difference over seeds: the shorter one for a tie; None where seeds give none."""
     level: float
@@ -102,8 +102,8 @@ def verdict_of(comparisons: Sequence[ColumnComparison]) -> tuple[GateWord, int |
     if "worse" in words:
         return "worse", 0
     if "undecided" in words:
-        lacking = [comparison.more_seeds for comparison in comparisons if comparison.word == "undecided"]
-        return "more-seeds", None if None in lacking else max(more for more in lacking if more is not None)
+        missing_seeds = [comparison.more_seeds for comparison in comparisons if comparison.word == "undecided"]
+        return "more-seeds", None if None in missing_seeds else max(more for more in missing_seeds if more is not None)
     if "no signal" in words:
         return "no signal", None
     return ("better" if "better" in words else "tie"), 0

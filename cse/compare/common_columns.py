@@ -248,14 +248,14 @@ def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Valu
         if len(all_texts) < 2:
             continue
         most = PROMPT_SHOWN if name == PROMPT else NAME_DIGITS
-        shown = " and ".join(
+        values_text = " and ".join(
             f"{side} {'/'.join(text.strip(chr(34))[:most].replace('null', 'none') for text in texts_by_side[side])}"
             for side in SIDE_NAMES
         )
         if name not in OF_MODEL or any(len(texts) > 1 for texts in texts_by_side.values()):
-            differing.append(f"{name} ({shown})")
+            differing.append(f"{name} ({values_text})")
         else:
-            remarks.append(f"{name} differs: {shown}")
+            remarks.append(f"{name} differs: {values_text}")
     if differing:
         line = f"not compared: {column}: scored with unlike {', '.join(differing)}"
         return f"{line}; score both again under one protocol (cse eval)", []

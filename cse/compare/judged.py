@@ -77,12 +77,12 @@ class GateVerdict:
         """Returns `better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0)`, and a line for each
         remark."""
         more = self.more.seeds
-        lacking = "" if self.word != "more-seeds" else f" {more}" if more is not None else f" over {MOST_SEEDS_NEEDED}"
+        suffix = "" if self.word != "more-seeds" else f" {more}" if more is not None else f" over {MOST_SEEDS_NEEDED}"
         column_texts = "; ".join([*map(_tell_column, self.columns), *no_ties(self.columns)])
         differing = self.gathered.difference_line()
         return "\n".join(
             [
-                f"{word_with_count(self.word, self.gathered.others())}{lacking}: {column_texts}",
+                f"{word_with_count(self.word, self.gathered.others())}{suffix}: {column_texts}",
                 *([differing] if differing else []),
                 *([self.more.line()] if n_more else []),
                 *self.asked.lines(),

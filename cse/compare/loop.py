@@ -175,9 +175,10 @@ def ask(
     if ledger is None or logged_run is None:
         level = spend(1, loop.candidates, family)
         return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
-    space, columns, before = f"{LOG_NAME}{loop.name}", sorted(differences), ledger.looks(f"{LOG_NAME}{loop.name}")
+    space, columns = f"{LOG_NAME}{loop.name}", sorted(differences)
+    earlier_looks = ledger.looks(space)
     question = _question_of(sides, columns, looks, ledger)
-    candidates, entries = _read_candidates(loop, before), _entries(before, columns)
+    candidates, entries = _read_candidates(loop, earlier_looks), _entries(earlier_looks, columns)
     earlier = next((name for name, logged in entries.items() if question.continues(logged)), None)
     if candidates is not None and earlier is None and len(entries) >= candidates:
         line = f"no level is left: loop={loop.name} announced {candidates} candidates, and all were asked"
@@ -193,7 +194,7 @@ def ask(
             uncounted = str(error).partition(";")[0]
     questions = list(entries)
     number = (questions.index(entry.question) if entry.question in questions else len(questions)) + 1
-    others = {look.signature: None for look in before
+    others = {look.signature: None for look in earlier_looks
               if sides[0].runs and (logged_entry := _Entry.read(look)).configuration == question.configuration
               and logged_entry.question != entry.question}  # fmt: skip
     return LoopQuestion(
@@ -226,11 +227,11 @@ def _entries(looks: Sequence[Look], columns: Sequence[str]) -> dict[str, list[_E
     return by_question
 
 
-def _read_candidates(loop: Loop, before: Sequence[Look]) -> int | None:
+def _read_candidates(loop: Loop, earlier_looks: Sequence[Look]) -> int | None:
     """Returns the loop's number of candidates; ConfigError if another was announced at its first question."""
-    if not before:
+    if not earlier_looks:
         return loop.candidates
-    announced = before[0].candidates or None
+    announced = earlier_looks[0].candidates or None
     if loop.candidates not in (None, announced):
         announcement = f"{announced} candidates" if announced else "no number of candidates"
         line = f"announced too late: candidates={loop.candidates}, loop={loop.name} began with {announcement}"

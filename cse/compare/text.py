@@ -181,8 +181,8 @@ def text(comparison: Comparison, width: int | None) -> str:
             parts.append(bold(f"Queries of {each.column} on which they differ most (of {each.queries})"))
             query_texts = comparison.asked.get(each.column)
             parts.append(_bullets([_tell_query(query, query_texts) for query in each.apart], width))
-    lacking = [p.column for p in comparison.pairs if p.disagreements and p.column not in comparison.texts]
-    more = [f"texts of {', '.join(lacking)} are not at hand: give --data"] if lacking else []
+    without_texts = [p.column for p in comparison.pairs if p.disagreements and p.column not in comparison.texts]
+    more = [f"texts of {', '.join(without_texts)} are not at hand: give --data"] if without_texts else []
     return "\n\n".join(
         [*parts, _bullets([*comparison.notes(), *more], width), *(text(each, width) for each in comparison.also)]
     )
