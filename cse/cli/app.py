@@ -95,8 +95,8 @@ app = _typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"cse-search {cse.__version__}")
         raise typer.Exit
 

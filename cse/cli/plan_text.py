@@ -80,7 +80,7 @@ def tell_until_decided(
 
 def _incomplete(space: SpacePlan) -> list[IncompleteCell]:
     """Returns cells without an input, and rows of the paper whose untrained models lack an input."""
-    return [*space.incomplete, *(IncompleteCell({}, label, (why,)) for label, why in space.unevaluated.items())]
+    return [*space.incomplete, *(IncompleteCell({}, label, (reason,)) for label, reason in space.unevaluated.items())]
 
 
 def count_published(plan: Plan) -> dict[str, int]:

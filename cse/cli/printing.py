@@ -33,8 +33,8 @@ def escape_styled(text: str) -> str:
 
 def problem_lines(lines: Sequence[str]) -> list[str]:
     """Returns problem lines for stderr: each plain and on one line; long ones lose their middle."""
-    shown = [plain(" ".join(_cut(line).splitlines())) for line in lines[:LINES]]
-    return [*shown, f"and {len(lines) - LINES} more"] if len(lines) > LINES else shown
+    problems = [plain(" ".join(_cut(line).splitlines())) for line in lines[:LINES]]
+    return [*problems, f"and {len(lines) - LINES} more"] if len(lines) > LINES else problems
 
 
 def _cut(line: str) -> str:

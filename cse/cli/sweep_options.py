@@ -136,8 +136,8 @@ class SweepArguments:
         """
         if self.rerun and self.keep:
             raise ConfigError(["two answers: --rerun --keep; give one of them"])
-        if self.address and self.ledger and (shown := mask_password(self.ledger)) != self.ledger:
-            line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
+        if self.address and self.ledger and (masked := mask_password(self.ledger)) != self.ledger:
+            line = f"password on the command line: ledger={masked}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
         track = tracking.check_trackers(self.track or (), options.storage)

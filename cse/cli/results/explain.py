@@ -70,8 +70,8 @@ def find_cell(
     resolved = space_or_sweep(space, opened, profile, settings)
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell, candidates(resolved, rows))
-    wanted = range(seeds) if seeds else resolved.space.seeds
-    return explain_cell(resolved, chosen, opened, rows, wanted, data_hash)
+    seed_range = range(seeds) if seeds else resolved.space.seeds
+    return explain_cell(resolved, chosen, opened, rows, seed_range, data_hash)
 
 
 def list_facts(facts: Explained) -> dict[str, object]:
@@ -203,8 +203,8 @@ def _run_lines(facts: Explained) -> Iterator[str]:
     for row in facts.runs:
         for attempt in row.attempts:
             if attempt.state != RunState.DONE:
-                why = f": {attempt.reason}" if attempt.reason else ""
-                yield f"seed {row.run.seed}, attempt {attempt.attempt} ended {attempt.state}{why}"
+                reason = f": {attempt.reason}" if attempt.reason else ""
+                yield f"seed {row.run.seed}, attempt {attempt.attempt} ended {attempt.state}{reason}"
     yield from facts.notes
     if facts.missing:
         yield f"no run: seed {', '.join(map(str, facts.missing))}"
@@ -213,7 +213,7 @@ def _run_lines(facts: Explained) -> Iterator[str]:
 
 
 def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
-    where = row.checkpoint or (f"{row.run.folder} (no checkpoint here)" if row.run.folder else None)
+    place = row.checkpoint or (f"{row.run.folder} (no checkpoint here)" if row.run.folder else None)
     return {
         "seed": row.run.seed,
         "state": row.run.state,
@@ -222,7 +222,7 @@ def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
         **{column: _write(facts, column, row.values[column]) for column in facts.columns},
         "best at": row.run.best_examples,
         "seconds": row.run.seconds,
-        "checkpoint": where,
+        "checkpoint": place,
     }
 
 

@@ -20,7 +20,7 @@ def list_sweeps(opened: Ledger | None) -> list[dict[str, object]]:
     sweeps = opened.sweeps() if opened else []
     rows: list[dict[str, object]] = []
     for sweep in sorted(sweeps, key=lambda sweep: natural(sweep.id)):
-        shown: dict[str, int] = {state: sweep.states.get(state, 0) for state in STATES_SHOWN}
-        other = sum(sweep.states.values()) - sum(shown.values())
-        rows.append({"sweep": sweep.id, "title": sweep.spec.title, "runs": sweep.runs, **shown, "other": other})
+        counts: dict[str, int] = {state: sweep.states.get(state, 0) for state in STATES_SHOWN}
+        other = sum(sweep.states.values()) - sum(counts.values())
+        rows.append({"sweep": sweep.id, "title": sweep.spec.title, "runs": sweep.runs, **counts, "other": other})
     return rows

@@ -72,8 +72,8 @@ def write(
         resolved, study, table = read_sweep(sweep, opened, ledger, data_hash)
     else:
         resolved = resolve(_space(name, opened), profile, settings)
-        wanted = tuple(range(seeds)) if seeds else None
-        study, table = read_space(resolved, _require_ledger(opened), wanted, ledger, data_hash)
+        seed_range = tuple(range(seeds)) if seeds else None
+        study, table = read_space(resolved, _require_ledger(opened), seed_range, ledger, data_hash)
     _check_finished(study)
     verdicts, ordering = compare_with_paper(resolved, study, table, _require_ledger(opened))
     same_scale = resolved is not None and not unlike_paper(resolved)

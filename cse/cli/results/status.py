@@ -91,8 +91,8 @@ def driver_line(driver: Driver) -> str:
 
 def long_block(sweep: SweepDetail) -> str:
     """Returns the lines of `block` for a sweep, then its running and its failed runs."""
-    shown = RunState.RUNNING, RunState.FAILED
-    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in shown)
+    states = RunState.RUNNING, RunState.FAILED
+    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in states)
     lines = [block(sweep.progress)]
     for run in running[:RUNS_LISTED]:
         score = "" if run.row.best is None else f"  best {_tell_score(run.row.best, sweep.progress)}"

@@ -107,8 +107,8 @@ def read_table(
         if untrained:
             (unevaluated,) = evaluated.score_models([resolved], opened, user_paths, exit.tell)
         baselines.ensure(resolved, opened, user_paths)
-    wanted = range(seeds) if seeds else None
-    table = build(resolved, opened, wanted, paths=user_paths, data_hash=data_hash, unevaluated=unevaluated)
+    seed_range = range(seeds) if seeds else None
+    table = build(resolved, opened, seed_range, paths=user_paths, data_hash=data_hash, unevaluated=unevaluated)
     if opened is None:
         return TableAnswer(table)
     spec = opened.sweep_spec(sweep_name(resolved))

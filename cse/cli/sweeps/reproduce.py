@@ -161,7 +161,8 @@ def _score_models(tables: Tables, ledger: Ledger) -> None:
         spaces, paths = [request.resolved for request, _ in tables], tables[0][0].paths
         reasons = evaluated.score_models(spaces, ledger, paths, exit.tell)
         tables[:] = [
-            (request, replace(space, unevaluated=why)) for (request, space), why in zip(tables, reasons, strict=True)
+            (request, replace(space, unevaluated=reasons_of_table))
+            for (request, space), reasons_of_table in zip(tables, reasons, strict=True)
         ]
 
 

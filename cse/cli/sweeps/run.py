@@ -51,10 +51,10 @@ def run_missing(request: sweeping.Request, yes: bool = True) -> int:
     print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
     if not runs or not (yes or ask(len(runs))):
         return exit.DONE
-    before = opened.runs(signatures=[run.signature for run in runs])
+    earlier_rows = opened.runs(signatures=[run.signature for run in runs])
     work = retraining.reopen_runs(request, opened, runs)
     code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
-    exit.say(retraining.differing(before, opened))
+    exit.say(retraining.differing(earlier_rows, opened))
     return code
 
 
@@ -95,7 +95,7 @@ def ask(count: int) -> bool:
 
 def announce(work: sweeping.Work, ledger: str) -> None:
     """Prints the number of runs to train, and which cells lack an input."""
-    unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
+    unscored = [f"not scored: {suite}: {reason}" for suite, reason in work.unscorable.items()]
     print(
         "\n".join(
             [

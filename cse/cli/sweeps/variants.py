@@ -81,7 +81,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
     rows = {row.signature: row for row in ledger.runs(signatures=signatures)}
     last = {signature: points[-1].metrics for signature, points in ledger.curves(signatures).items() if points}
     body: list[list[str]] = []
-    why: dict[str, str] = {}
+    reasons_by_cell: dict[str, str] = {}
     for space in spaces:
         for run in space.runs:
             name = cell_name(run.cell, run.seed or None)
@@ -91,12 +91,14 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
             dev = _number(metrics.get(run.run.train.dev))
             body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
             if row is not None and row.state == RunState.FAILED:
-                why[f"{space.id} {name}"] = f"failed: {row.reason}"
-        why |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
+                reasons_by_cell[f"{space.id} {name}"] = f"failed: {row.reason}"
+        reasons_by_cell |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
-        why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
+        reasons_by_cell |= {
+            f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out
+        }
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
-    reasons = [f"- {name}: {reason}" for name, reason in why.items()]
+    reasons = [f"- {name}: {reason}" for name, reason in reasons_by_cell.items()]
     return "\n".join([align_table(list(VARIANT_COLUMNS), lines, VARIANT_TEXTS), "", *reasons]).rstrip() + "\n"
 
 
