@@ -130,16 +130,16 @@ def check_ledger(url: str) -> str:
     answer.
     """
     parsed = parse_url(url)
-    shown, file = mask_password(parsed), Path(str(parsed.database))
+    masked, file = mask_password(parsed), Path(str(parsed.database))
     if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
-        return f"{shown} is not there yet; the first sweep makes it"
+        return f"{masked} is not there yet; the first sweep makes it"
     with contextlib.closing(Ledger.open(url, create=False)) as ledger:
         ledger.require_sound()
         if edited := ledger.find_edited():
             signature, best, greatest = edited[0]
             line = f"edited row: run={signature} has best={best}, and its curve {greatest} (1 of {len(edited)})"
             raise LedgerError(f"{line}; cse doctor --repair --yes restores it")
-        return f"{shown} can be read and written; sweeps: {len(ledger.sweeps())}"
+        return f"{masked} can be read and written; sweeps: {len(ledger.sweeps())}"
 
 
 def check_token() -> str:
@@ -188,7 +188,7 @@ def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, worke
         return [Finding("stop", "space", line) for line in error.problems]
     lines = [
         *group_by_reason(plan.spaces[0].incomplete),
-        *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items()),
+        *(f"not scored: {k}: {reason}" for k, reason in plan.unscorable.items()),
     ]
     cells = f"{resolved.space.id}: every cell has its inputs"
     return [Finding("note", "space", line) for line in lines] or [Finding("fine", "space", cells)]

@@ -110,9 +110,9 @@ def _resume(address: str, part: Path) -> Path:
         return _resume(address, part)
     with answer, part.open("ab" if answer.status == http.client.PARTIAL_CONTENT else "wb") as out:
         expected = answer.headers["Content-Length"]
-        before = out.tell()
+        start = out.tell()
         while chunk := answer.read(CHUNK):
             out.write(chunk)
-        if expected is not None and out.tell() - before < int(expected):
-            raise http.client.IncompleteRead(b"", int(expected) - (out.tell() - before))
+        if expected is not None and out.tell() - start < int(expected):
+            raise http.client.IncompleteRead(b"", int(expected) - (out.tell() - start))
     return part

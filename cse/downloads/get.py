@@ -44,9 +44,9 @@ def get(
     `fetch.NotFetched` if no address returned a file.
     """
     entries = lock.read(to)
-    before = entries.get(data_set.name)
-    if before and not update and not _missing(before, to):
-        return InstalledSet(len(before.files), _bytes(before, to), new=False)
+    entry_before = entries.get(data_set.name)
+    if entry_before and not update and not _missing(entry_before, to):
+        return InstalledSet(len(entry_before.files), _bytes(entry_before, to), new=False)
     work = to / WORK
     work.mkdir(parents=True, exist_ok=True)
     files = []
@@ -54,13 +54,13 @@ def get(
         tell(f"fetching {(mirror or download.addresses[0])} ({data_set.megabytes} MB in all)")
         files.append(fetch.fetch(download, work, mirror))
     digests = {file.name: lock.sha256(file) for file in files}
-    if before and not update:
-        _require_same(data_set, before, digests, files)
+    if entry_before and not update:
+        _require_same(data_set, entry_before, digests, files)
     layout_folder = work / f"{data_set.name}.made"
     shutil.rmtree(layout_folder, ignore_errors=True)
     data_set.make(files, layout_folder)
     entry = lock.LockEntry(
-        datetime.date.today().isoformat(), digests, _put(layout_folder, to, before if update else None)
+        datetime.date.today().isoformat(), digests, _put(layout_folder, to, entry_before if update else None)
     )
     lock.write(to, {**entries, data_set.name: entry})
     shutil.rmtree(work)

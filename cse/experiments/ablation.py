@@ -157,13 +157,13 @@ def compare_components(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[
     return ComponentWorth(column, full, values, leave_one_out(full, values))
 
 
-def origin_of(what: str, ledger: Ledger | None, seeds: int | None, overrides: Mapping[str, Scalar]) -> Origin:
+def origin_of(source: str, ledger: Ledger | None, seeds: int | None, overrides: Mapping[str, Scalar]) -> Origin:
     """Returns the configuration of a run or of a sweep's best cell, with the settings of `overrides`.
 
-    `what`: a run's folder or signature, or a sweep. Raises ConfigError for an unknown name, and for runs of a user's
+    `source`: a run's folder or signature, or a sweep. Raises ConfigError for an unknown name, and for runs of a user's
     program.
     """
-    run, name, sweep = _run_of(what, ledger)
+    run, name, sweep = _run_of(source, ledger)
     if ENCODER not in run:
         raise ConfigError([f"nothing to leave out: run={name} is of a program; its space may vary each parameter"])
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else (SweepSpec({}), None)
@@ -180,16 +180,16 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, overrides: Ma
     )
 
 
-def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
+def _run_of(source: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
     """Returns a configuration by dotted key, its name, and the sweep from which it was chosen, if any."""
-    if Path(what).is_dir():
-        return _read_folder(Path(what), ledger)
-    sweep = sweep_of(what, ledger)
+    if Path(source).is_dir():
+        return _read_folder(Path(source), ledger)
+    sweep = sweep_of(source, ledger)
     if ledger and sweep is not None:
-        return require_finished(ledger, what)[0].best_run.config, what, sweep
-    row = find_run(what, ledger) if ledger else None
+        return require_finished(ledger, source)[0].best_run.config, source, sweep
+    row = find_run(source, ledger) if ledger else None
     if row is None:
-        raise ConfigError([f"no such run: run={what}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+        raise ConfigError([f"no such run: run={source}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return row.config, row.signature[:12], None
 
 

@@ -40,15 +40,16 @@ def reopen_runs(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) ->
     return Work((), runs, frozenset(), frozenset(), suites=suites, unscorable=unscorable)
 
 
-def differing(before: Sequence[RunRow], ledger: Ledger) -> list[str]:
+def differing(earlier_rows: Sequence[RunRow], ledger: Ledger) -> list[str]:
     """Returns a line for each retrained run whose best score has changed."""
     retrained = {
-        row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=[row.signature for row in before])
+        row.signature: row
+        for row in ledger.runs(states=[RunState.DONE], signatures=[row.signature for row in earlier_rows])
     }
     return [
         f"not the same: run={row.signature} has best {retrained[row.signature].best}, it had {row.best}; "
         "another machine or other versions of the libraries computed it"
-        for row in before
+        for row in earlier_rows
         if row.signature in retrained and retrained[row.signature].best != row.best
     ]
 

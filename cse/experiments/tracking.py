@@ -20,9 +20,9 @@ class Trackers(Protocol):
 
     def names(self) -> list[str]: ...
 
-    def check_trackers(self, given: Iterable[str]) -> tuple[str, ...]: ...
+    def check_trackers(self, values: Iterable[str]) -> tuple[str, ...]: ...
 
-    def make_trackers(self, wanted: Iterable[str], storage: Path) -> Mapping[str, object]: ...
+    def make_trackers(self, chosen: Iterable[str], storage: Path) -> Mapping[str, object]: ...
 
     def Tracking(
         self, ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], trackers: Mapping[str, object]
@@ -42,12 +42,12 @@ def names() -> list[str]:
     return side.names() if side else []
 
 
-def check_trackers(given: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
+def check_trackers(values: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
     """Returns the named trackers, each once; with `storage`, also creates each of them once to see that it works.
 
     Raises ConfigError for unknown trackers and, with `storage`, for those whose package is absent or that do not work.
     """
-    side, chosen = _side(), tuple(given)
+    side, chosen = _side(), tuple(values)
     if side is None:
         if chosen:
             raise ConfigError([f"unknown tracker: track={chosen[0]}; this installation has none, leave --track out"])

@@ -58,7 +58,7 @@ def _sheet(space: Space, sweep_spaces: Sequence[ResolvedSpace], imported: Sequen
     layout = _layout(space)
     scales = [*_scales(space, sweep_spaces, ledger), *(_scale_of_imported(sweep, ledger) for sweep in imported)]
     scales.sort(key=lambda scale: scale.rank, reverse=True)
-    lacking, blocked = _find_lacking(space)
+    missing_inputs, blocked = _find_lacking(space)
     return Sheet(
         id=space.id,
         title=space.title,
@@ -75,7 +75,7 @@ def _sheet(space: Space, sweep_spaces: Sequence[ResolvedSpace], imported: Sequen
         printed=_list_printed(space),
         names=_names(space),
         scales=scales,
-        lacking=lacking,
+        lacking=missing_inputs,
     )
 
 
@@ -229,7 +229,7 @@ def _commands(resolved: ResolvedSpace, members: Sequence[Member]) -> Mapping[Row
 def _find_lacking(space: Space) -> tuple[list[str], bool]:
     """Returns what cells lack if only data are at hand that every user has, and True if no cell is left to train."""
     (planned,) = plan([space], None, None, None, DataPaths()).spaces
-    reasons = dict.fromkeys(why for cell in planned.incomplete for why in cell.reasons)
+    reasons = dict.fromkeys(reason for cell in planned.incomplete for reason in cell.reasons)
     cells = {run.signature for run in planned.runs}
     is_empty = not planned.is_search and not cells and not any(resolve(space).evaluated().values())
     return list(reasons), is_empty or (bool(cells) and cells <= planned.incomplete_runs)

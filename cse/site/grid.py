@@ -27,7 +27,7 @@ class Value:
     anchor: str = ""
     """Anchor of the runs behind the value, on the same page."""
     from_reference: str = ""
-    """At another scale than the paper's: difference from the reference row, measured and in the paper."""
+    """Difference from the reference row, measured and in the paper; only at another scale than the paper's."""
 
 
 @dataclass(frozen=True)

@@ -81,18 +81,18 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def check_trackers(given: Iterable[str]) -> tuple[str, ...]:
+def check_trackers(values: Iterable[str]) -> tuple[str, ...]:
     """Returns the named trackers, each once; a value may list several with commas; ConfigError for unknown ones."""
-    chosen = tuple(dict.fromkeys(name.strip() for part in given for name in part.split(",") if name.strip()))
+    chosen = tuple(dict.fromkeys(name.strip() for part in values for name in part.split(",") if name.strip()))
     if unknown := [name for name in chosen if name not in names()]:
         raise ConfigError([f"unknown tracker: track={name}; {nearest(name, names())}" for name in unknown])
     return chosen
 
 
-def make_trackers(wanted: Iterable[str], storage: Path) -> dict[str, Tracker]:
+def make_trackers(chosen: Iterable[str], storage: Path) -> dict[str, Tracker]:
     """Returns name -> tracker. Raises ConfigError with a line for each whose package cannot be imported."""
     trackers, problems = {}, []
-    for name in wanted:
+    for name in chosen:
         try:
             trackers[name] = importlib.import_module(f"{__name__}.{name}").Tracker(storage)
         except ImportError as error:
