@@ -188,7 +188,7 @@ def _values(left: Entry, right: Entry) -> tuple[Array, int]:
 def _difference(
     values: Array, common: int, terms: Terms, share: float, point: float, margin: float
 ) -> Difference | None:
-    """Returns the difference of A and B; None where no seeds tell, and before the first interim analysis."""
+    """Returns the difference of A and B; None if the seeds give none, and before the first interim analysis."""
     if terms.looks and common < terms.looks[0]:
         return None
     return differences(values, 1, point=point, level=share, margin=margin, looks=terms.looks).get(0)

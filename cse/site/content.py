@@ -44,7 +44,7 @@ NOT_COMPARED = ("not run", "reference")
 UNDECIDED = (*NOT_COMPARED, "undecided", "no signal")
 """Verdicts that do not decide whether a published value holds."""
 RowId = tuple[Any, ...]
-"""Identifier of a table row: `identify` of its key."""
+"""Hashable identifier of a table row, made from its key by `identify`."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Sheet:
 
     @property
     def shown(self) -> Table:
-        """Returns the table shown on the card."""
+        """Returns the table that the card shows: at the main scale, else the paper's layout."""
         return self.main.table if self.main else self.layout
 
     @property
