@@ -36,29 +36,6 @@ from search_spaces.identity.signature import examples_in, identity, signature
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
 
 
-@contextlib.contextmanager
-def _listeners(
-    request: Request,
-    sweeps: Mapping[str, str],
-    totals: Mapping[str, int],
-    labels: Mapping[str, str],
-    reused: Collection[str] = (),
-    notes: Sequence[str] = (),
-) -> Iterator[tuple[OnEvent, Pruner, Monitor]]:
-    """Combines the listeners of a sweep's events: progress, metrics, trackers and the pruner of checkpoints.
-
-    Yields the combined listener, the pruner, whose figures go into the outcome, and the monitor.
-    """
-    storage = request.options.storage
-    with (
-        Progress(totals, labels=labels, reused=reused, notes=notes) as progress,
-        Monitor(request.ledger, storage, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
-        track_sweep(request.ledger, sweeps, labels, request.track, storage) as tracking,
-        Pruner(request.ledger, request.options) as pruner,
-    ):
-        yield each(progress, monitor, tracking, pruner), pruner, monitor
-
-
 def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | None = None) -> SweepOutcome:
     """Trains and scores the runs that the ledger lacks; shows progress on stderr, and passes every event to `also`.
 
@@ -111,6 +88,29 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
             record(request, retrying, [], num_samples=num_samples, spent=spent)  # type: ignore[arg-type]
     print(*(f"{line}\n" for line in spent), sep="", end="")
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
+
+
+@contextlib.contextmanager
+def _listeners(
+    request: Request,
+    sweeps: Mapping[str, str],
+    totals: Mapping[str, int],
+    labels: Mapping[str, str],
+    reused: Collection[str] = (),
+    notes: Sequence[str] = (),
+) -> Iterator[tuple[OnEvent, Pruner, Monitor]]:
+    """Combines the listeners of a sweep's events: progress, metrics, trackers and the pruner of checkpoints.
+
+    Yields the combined listener, the pruner, whose figures go into the outcome, and the monitor.
+    """
+    storage = request.options.storage
+    with (
+        Progress(totals, labels=labels, reused=reused, notes=notes) as progress,
+        Monitor(request.ledger, storage, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
+        track_sweep(request.ledger, sweeps, labels, request.track, storage) as tracking,
+        Pruner(request.ledger, request.options) as pruner,
+    ):
+        yield each(progress, monitor, tracking, pruner), pruner, monitor
 
 
 def _check_code(request: Request, ledger: Ledger) -> None:

@@ -10,6 +10,24 @@ PICKLE_IN_ZIP = "/data.pkl"
 """End of the name of the pickle within a file of torch.save."""
 
 
+def read_fields(file: Path) -> dict[str, object]:
+    """Returns the fields of the object in a file of torch.save; enumeration members become their values.
+
+    Raises ValueError for other files.
+    """
+    data = file.read_bytes()
+    try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                data = archive.read(next(name for name in archive.namelist() if name.endswith(PICKLE_IN_ZIP)))
+        root = _Reader(io.BytesIO(data)).load()
+    except Exception as error:  # a damaged file fails in any way
+        raise ValueError(f"it is no pickle: {error}") from error
+    if not isinstance(root, _Inert):
+        raise ValueError("it holds no object with fields")
+    return {str(name): _plain(value) for name, value in root.fields.items()}
+
+
 class _Inert:
     """Placeholder for every class and function that a pickle names: keeps its arguments, and does nothing."""
 
@@ -39,24 +57,6 @@ class _Reader(pickle.Unpickler):
 
     def persistent_load(self, pid: object) -> None:
         """Returns None for each tensor, which stays unread."""
-
-
-def read_fields(file: Path) -> dict[str, object]:
-    """Returns the fields of the object in a file of torch.save; enumeration members become their values.
-
-    Raises ValueError for other files.
-    """
-    data = file.read_bytes()
-    try:
-        if zipfile.is_zipfile(io.BytesIO(data)):
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                data = archive.read(next(name for name in archive.namelist() if name.endswith(PICKLE_IN_ZIP)))
-        root = _Reader(io.BytesIO(data)).load()
-    except Exception as error:  # a damaged file fails in any way
-        raise ValueError(f"it is no pickle: {error}") from error
-    if not isinstance(root, _Inert):
-        raise ValueError("it holds no object with fields")
-    return {str(name): _plain(value) for name, value in root.fields.items()}
 
 
 def _plain(value: object) -> object:
