@@ -1,4 +1,4 @@
-"""The five packages as one body of code: where they lie, their digest, and where a result came from."""
+"""The project's five packages on disk: their folders, the digest of their code, and the provenance of a result."""
 
 import hashlib
 import importlib.metadata
@@ -25,7 +25,6 @@ def package_folder(name: str) -> Path:
 
 
 def package_parents() -> list[Path]:
-    """Folders to put on `sys.path` so that the five packages are found, most often one."""
     return list(dict.fromkeys(package_folder(name).parent for name in OUR_PACKAGES))
 
 
@@ -42,7 +41,7 @@ def code_digest() -> str:
 
 
 def digest_problem(expected: str) -> str | None:
-    """One line when this process would run other code than the driver; None when it is the same."""
+    """Returns one line where this process would run other code than the driver; None where the digests agree."""
     digest = code_digest()
     if digest == expected:
         return None
@@ -54,7 +53,10 @@ def digest_problem(expected: str) -> str | None:
 
 
 def other_code(codes: Mapping[str, int]) -> str | None:
-    """One line where a ledger has runs of other code (digest -> runs), which stands for what this process would do."""
+    """Returns one line where a ledger has runs of other code than this process's; None where all runs are of this code.
+
+    `codes`: code digest -> number of runs in the ledger.
+    """
     others = {code: runs for code, runs in codes.items() if code != code_digest()}
     if not others:
         return None
@@ -66,7 +68,7 @@ def other_code(codes: Mapping[str, int]) -> str | None:
 
 
 def provenance() -> dict[str, object]:
-    """Commit, package versions, host and hardware of this process; plain data for the ledger."""
+    """Returns commit, code digest, package versions, host and CPUs of this process, as plain data for the ledger."""
     return {
         "commit": _commit(),
         "code_digest": code_digest(),
@@ -80,9 +82,9 @@ def provenance() -> dict[str, object]:
 
 @cache
 def _commit() -> str | None:
-    """The commit that the packages were run from; None outside a checkout.
+    """Returns the git commit of the packages' checkout; None outside a checkout or where git fails.
 
-    `+` stands after it where files differ, or where the packages hold files that git does not know.
+    A `+` follows the commit where the packages hold changed files or files unknown to git.
     """
     where = package_folder("cluster").parent
     if not (where / ".git").exists():
@@ -100,7 +102,7 @@ def _git(folder: Path, *args: str) -> str:
 
 
 def find_version(name: str) -> str:
-    """Of a package in this process; empty for one that is not installed."""
+    """Returns the version of an installed package; empty where the package is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

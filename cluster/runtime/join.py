@@ -1,4 +1,4 @@
-"""A Ray cluster that runs: joining it, with what can be wrong in one line, and asking its other nodes."""
+"""Joins a running Ray cluster, with each failure as one line for the user, and runs functions on its other nodes."""
 
 import contextlib
 import re
@@ -10,17 +10,17 @@ from cluster.runtime import ray_internals
 from cse_train.fields import ConfigError
 
 REACH_S = 5.0
-"""Seconds that a head has to accept a connection; Ray itself would try for minutes."""
+"""Seconds within which a head must accept a TCP connection; Ray itself would try for minutes."""
 VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 AUTOMATIC = ("auto", "local")
 LOOPBACK = ("127.0.0.1", "localhost")
 ANSWER_S = 120.0
-"""Seconds within which every node must answer."""
+"""Seconds within which every node must return the result of a task."""
 T = TypeVar("T")
 
 
 def connect(address: str, **settings: Any) -> None:
-    """`ray.init` to the cluster at `address` (HOST:PORT or auto); ConfigError in one line where that cannot be."""
+    """Calls `ray.init` for the cluster at `address` (HOST:PORT or auto); raises a one-line ConfigError on failure."""
     import ray
 
     check_address(address)
@@ -36,7 +36,7 @@ def connect(address: str, **settings: Any) -> None:
 
 
 def listens(host: str, port: int) -> bool:
-    """Whether something there accepts a connection within `REACH_S`."""
+    """Tells whether HOST:PORT accepts a TCP connection within `REACH_S` seconds."""
     try:
         socket.create_connection((host, port), timeout=REACH_S).close()
     except OSError:
@@ -45,7 +45,7 @@ def listens(host: str, port: int) -> bool:
 
 
 def check_address(address: str) -> None:
-    """ConfigError unless something listens at HOST:PORT."""
+    """Raises ConfigError unless something listens at HOST:PORT; accepts `auto` and `local` unchecked."""
     if address in AUTOMATIC:
         return
     host, _, port = address.rpartition(":")
@@ -60,7 +60,10 @@ def check_address(address: str) -> None:
 
 
 def problem(address: str, error: BaseException) -> str:
-    """What `ray.init` raised, as one line with what to do."""
+    """Returns a failure of `ray.init` as one line that says what to do.
+
+    Knows unequal versions, a refused token and an address without a head; else quotes the first line of Ray's error.
+    """
     text = str(error)
     versions = VERSIONS.findall(text)
     if len(versions) == 2:
@@ -82,7 +85,7 @@ def problem(address: str, error: BaseException) -> str:
 
 
 def other_nodes() -> dict[str, str]:
-    """Node id -> name of the alive nodes but the one that this process runs on."""
+    """Returns node ID -> name of the living nodes other than this process's own."""
     import ray
 
     here = ray.get_runtime_context().get_node_id()
@@ -91,7 +94,10 @@ def other_nodes() -> dict[str, str]:
 
 
 def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: Any) -> dict[str, T | str]:
-    """Node's name -> what `function(*args)` returns there, or in one line why it does not answer."""
+    """Runs `function(*args)` on each node; returns node name -> result, or one line that says why there is none.
+
+    `nodes`: Ray node ID -> name. Tasks take no CPU and are not retried; the wait is `ANSWER_S` seconds at most.
+    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -105,7 +111,7 @@ def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: An
 
 
 def report_silence(node: str, reason: str) -> str:
-    """The problem of a node that did not answer."""
+    """Returns the one-line problem of a node that did not answer."""
     return f"node without our code: node={node} ({reason}); install the same cse-search and Python there"
 
 

@@ -1,4 +1,4 @@
-"""A cluster of one machine that other machines cannot reach, behind a token that other users cannot read."""
+"""Keeps a one-machine Ray cluster behind a token that other users cannot read."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ OWNER_ALONE = 0o600
 
 
 def require_token() -> None:
-    """ConfigError where the environment turns token authentication off: no cluster of ours starts without it."""
+    """Raises ConfigError where the environment turns Ray's token authentication off."""
     mode = os.environ.get(MODE, "token")
     if mode.lower() != "token":
         line = f"no token: {MODE}={mode}, and whoever reaches such a cluster runs code as you"
@@ -20,7 +20,10 @@ def require_token() -> None:
 
 
 def keep_token_private(home: Path | None = None) -> None:
-    """Ray's own token file, made where there is none, is its owner's alone; Ray makes it readable by everyone."""
+    """Creates Ray's token file if absent and makes it readable by its owner only; Ray makes it readable by everyone.
+
+    Raises ConfigError where the home folder cannot hold the file. Does nothing where a variable gives the token.
+    """
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         return
     path = (home or Path.home()) / ".ray" / "auth_token"
