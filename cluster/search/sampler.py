@@ -1,4 +1,4 @@
-"""What a sampler is, and cells that no search has visited."""
+"""Base class of samplers, and random draws of unvisited cells."""
 
 from collections.abc import Callable
 
@@ -8,28 +8,28 @@ from analysis.matching.match import Observation
 from search_spaces.cells import Cell, ResolvedSpace
 
 MISSES = 1000
-"""Random draws that all hit visited cells before a space too large to list counts as exhausted."""
+"""Number of random draws, all of visited cells, after which a space too large to list counts as exhausted."""
 
 
 class Sampler:
     """Chooses cells and learns from observations; a sampler without a model only suggests."""
 
     def suggest(self) -> Cell | None:
-        """Some cell, visited or not; None when there is none left to name."""
+        """Returns a cell, visited or not; None when none is left to suggest."""
         raise NotImplementedError
 
     def repeat(self, cell: Cell, value: float | None) -> None:
-        """The cell just suggested was visited already: its stored value, None where it has none."""
+        """Notes that the last suggested cell was visited already; `value`: its stored score, None where it has none."""
 
     def start(self, cell: Cell) -> None:
-        """This cell is under way, suggested or not."""
+        """Notes that a cell is under way, whether it was suggested or not."""
 
     def observe(self, observation: Observation) -> None:
-        """How one (cell, seed) ended."""
+        """Learns how one run, a (cell, seed) pair, ended."""
 
 
 class Unvisited:
-    """Draws cells that were not visited; None once a finite space has none."""
+    """Draws random cells that were not visited; returns None once a finite space has none left."""
 
     def __init__(self, resolved: ResolvedSpace, rng: np.random.Generator) -> None:
         self._resolved, self._rng = resolved, rng
