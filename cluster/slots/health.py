@@ -1,4 +1,4 @@
-"""When a slot gives a job up, when a job counts as stuck, and when a slot takes no jobs for a while."""
+"""Decides when a slot gives up a job, when a job counts as stuck, and when a slot rests in quarantine."""
 
 import statistics
 import time
@@ -8,29 +8,37 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 
 STUCK_FACTOR = 20.0
-"""A job is stuck when it is silent for this many times the median time between its own dev points..."""
+"""A job is stuck when it is silent for this many times the median time between its own dev points.
+
+STUCK_S is the least silence in any case.
+"""
 STUCK_S = 600.0
-"""...and for this many seconds: a file system that is slow for some minutes costs no run its place."""
+"""Least seconds of silence before a job counts as stuck.
+
+A file system that is slow for minutes costs no run its place.
+"""
 SLOWEST_FACTOR = 5.0
-"""Before its second dev point a job is stuck when it is silent for this many times what the slowest finished run took
-in all, and for STUCK_S."""
+"""Before its second dev point a job is stuck when it is silent for this many times the slowest finished run's seconds.
+
+STUCK_S is the least silence in any case.
+"""
 DIFFERENT_RUNS = 2
-"""A slot is quarantined when it has lost so many different runs in a row."""
+"""Number of different runs that a slot must lose in a row to be quarantined."""
 FIRST_REST_S = 300.0
-"""Seconds of a first quarantine; each that follows without a good run between takes twice as long."""
+"""Seconds of a first quarantine, doubled for each further one without a good run in between."""
 LONGEST_REST_S = 3600.0
 
 
 class Losses:
-    """How often one job was lost, by cause; a new dev point since the last loss begins the count again."""
+    """Counts how often one job was lost, by cause; a new dev point since the last loss restarts the counts."""
 
     def __init__(self, limit: int) -> None:
-        """`limit`: losses of one cause after which the slot still goes on."""
+        """`limit`: number of losses of one cause after which the slot still continues the job."""
         self._limit, self._examples = limit, 0
         self._counts = Counter[str]()
 
     def add(self, cause: str, examples: int) -> bool:
-        """One more loss after so many examples; whether the slot gives the job up."""
+        """Counts a loss after `examples` examples; returns True where the slot gives the job up."""
         if examples > self._examples:
             self._counts.clear()
         self._examples = examples
@@ -43,7 +51,7 @@ class Losses:
 
 
 class Pace:
-    """The seconds between a job's dev points."""
+    """Measures the seconds between a job's dev points, to recognise a stuck job."""
 
     def __init__(self, now: Clock = time.monotonic, slowest_s: float = 0.0) -> None:
         """`slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished."""
@@ -52,7 +60,7 @@ class Pace:
         self._begun: float | None = None
 
     def begin(self) -> None:
-        """The job's ranks are there."""
+        """Notes that the job's ranks serve; repeated calls change nothing."""
         self._begun = self._now() if self._begun is None else self._begun
 
     @property
@@ -60,17 +68,20 @@ class Pace:
         return self._begun is not None
 
     def point(self) -> None:
-        """A new dev point."""
+        """Notes a new dev point."""
         if self._last is not None:
             self._gaps.append(self._now() - self._last)
         self._last = self._now()
 
     def pause(self) -> None:
-        """The job begins again, so that the time to its next point says nothing."""
+        """Notes that the job begins again, so that the time to its next point is not measured."""
         self._last = self._begun = None
 
     def stuck(self) -> str:
-        """How long the job has made no point, where that is far too long; empty where it is not, or nobody can say."""
+        """Returns how long a stuck job has made no dev point.
+
+        Empty where it is not stuck, or nothing is known to compare with.
+        """
         silent, usual = self._silent_s(), statistics.median(self._gaps) if self._gaps else 0.0
         if self._last is not None and self._gaps:
             limit, why = STUCK_FACTOR * usual, f"{usual:.0f} s lay between two before"
@@ -79,7 +90,10 @@ class Pace:
         return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_S, limit) else ""
 
     def doubt(self) -> str:
-        """That the job has made no second point for long, where no finished run says how long one takes; or empty."""
+        """Returns a warning that no second dev point comes, for jobs that no finished run can be compared with.
+
+        Else empty.
+        """
         if self._gaps or self._slowest_s or self._silent_s() <= STUCK_S:
             return ""
         return f"no dev point for {STUCK_S / 60:.0f} min, and no finished run says how long one takes; look at its log"
@@ -90,7 +104,7 @@ class Pace:
 
 
 class Quarantine:
-    """A slot whose last runs were all lost rests, and then tries one run."""
+    """Keeps a slot whose last runs were all lost from taking runs for a while, after which it tries one."""
 
     def __init__(self, now: Clock = time.monotonic) -> None:
         self._now, self._lost = now, list[str]()
@@ -102,7 +116,7 @@ class Quarantine:
         return self._until - self._now()
 
     def lost(self, signature: str) -> None:
-        """A run was lost here."""
+        """Notes that the run with this signature was lost on this slot."""
         if signature not in self._lost:
             self._lost.append(signature)
         if self._rests or len(self._lost) >= DIFFERENT_RUNS:
@@ -110,9 +124,9 @@ class Quarantine:
             self._rests += 1
 
     def went_well(self) -> None:
-        """A run ended in order here."""
+        """Notes that a run ended in order on this slot, which clears its losses."""
         self._lost, self._rests = [], 0
 
     def describe(self) -> str:
-        """Why the slot rests, and how long."""
+        """Returns why the slot is in quarantine, and for how long."""
         return f"quarantined after {len(self._lost)} different runs were lost here; tried again in {self.left_s:.0f} s"

@@ -1,4 +1,4 @@
-"""One slot's worker group: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
+"""Worker group of one slot: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
 
 import os
 import re
@@ -21,20 +21,20 @@ from cse_train.fields import ConfigError
 GROUP_CLOSE_S = 5.0
 STOP_S = 60.0
 SAVE_S, SAVE_LOOK_S = 60.0, 1.0
-"""Seconds that ranks get to save before they are killed, and between two looks whether they are still there."""
+"""Seconds that ranks get to save before they are killed, and seconds between two checks of their saves."""
 OURS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
-"""Callbacks that each Train run of ours has."""
+"""Ray Train callbacks that every training run of this project has."""
 
 
 class _Life:
-    """One generation: the thread in which Ray Train runs, and how it ended."""
+    """One generation of a worker group: the thread in which Ray Train runs, and how it ended."""
 
     def __init__(self, generation: int, settings: GroupSettings, name: str) -> None:
         self.generation, self.settings, self.name = generation, settings, name
         self.error: BaseException | None = None
         self.served = 0
         self.outside = False
-        """Whether code from outside has run in its processes."""
+        """Whether code from outside this project has run in the group's processes."""
         self.thread: threading.Thread | None = None
         self.nodes = _alive_nodes()
 
@@ -47,7 +47,7 @@ class _Life:
         return self.thread is not None and self.thread.is_alive()
 
     def take(self, job: Job) -> None:
-        """Count a job that this group is given."""
+        """Counts a job given to this group."""
         self.served += 1
         self.outside = self.outside or (bool(job.code) and job.leaves_traces)
 
@@ -89,26 +89,26 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
 
 
 def add_callbacks() -> None:
-    """Let this process's Train runs have OURS, before Ray's own callbacks: one of those is what fails."""
+    """Puts OURS first among this process's Ray Train callbacks, before Ray's own, one of which is what fails."""
     given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name not in OURS]
     os.environ[CALLBACKS] = ",".join([*OURS, *given])
 
 
 def backend(gpus: float) -> str:
-    """What ranks talk through: with GPUs NCCL, and gloo for what lies in main memory, which NCCL refuses."""
+    """Returns torch's process group backend: gloo, or with GPUs NCCL and gloo for tensors in main memory."""
     return "cpu:gloo,cuda:nccl" if gpus else "gloo"
 
 
 class WorkerGroup:
-    """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change.
+    """Worker group that starts when a job needs it, and is replaced after errors, `recycle_after` jobs or new settings.
 
-    A job that runs code from outside, a plug-in's, is the last one of its group: such code may leave anything in a
-    process (a hook, a patched function, a flag of a library, a counter of its own), more than `process_settings` could
-    ever put back, and the next run would have other numbers. So the 50th run equals the first, also of a plug-in.
+    A job that runs a plug-in's code is the last of its group: such code may leave anything in a process (a hook, a
+    patched function, a flag of a library, a counter of its own), more than `process_settings` could ever restore, and
+    the next run would have other numbers.
     """
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
-        """`name` is the slot's: the mailbox and each Train run are shown under it, the run's as a folder's name."""
+        """`name` is the slot's: it titles the mailbox, and names the folder of each Train run."""
         self.mailbox = start_mailbox(f"mailbox of {name}")
         self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after
@@ -116,7 +116,7 @@ class WorkerGroup:
         self._waits_for, self._waits_since = "", 0.0
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
-        """Hand a job to a group with these settings, building one if need be; returns the job's number."""
+        """Hands a job to a group with these settings, building one if need be; returns the job's number."""
         life = self.life
         spent = life and (life.settings != settings or life.served >= self.recycle_after or life.outside)
         if life and life.alive() and spent:
@@ -130,7 +130,7 @@ class WorkerGroup:
         return int(self._call("submit", job))
 
     def events(self, timeout_s: float) -> list[Event]:
-        """What the ranks posted; waits up to `timeout_s`."""
+        """Returns the events that the ranks posted; waits up to `timeout_s` for one."""
         events: list[Event] = self._call("take_events", timeout_s)
         if events:
             self._waits_for = ""
@@ -140,7 +140,7 @@ class WorkerGroup:
         self._call("proceed", number, index)
 
     def stop(self, number: int) -> None:
-        """End the current job at its next report; a group that does not leave it in time is aborted."""
+        """Ends the current job at its next report; aborts a group that does not end it in time."""
         if self.lost():
             return
         self._call("stop", number)
@@ -148,8 +148,11 @@ class WorkerGroup:
             self.abort()
 
     def lost(self) -> str | None:
-        """Why there is no group any more; None while there is one, while others take the room for it, and for
-        `wait_for_nodes_s` while no node has room for it at all."""
+        """Returns why the group is gone; None while it lives or waits for room.
+
+        A group waits without limit while others hold its room, and `wait_for_nodes_s` seconds while no node has room
+        for it at all.
+        """
         life = self.life
         if life is None:
             return "no worker group"
@@ -169,21 +172,24 @@ class WorkerGroup:
         return None
 
     def waits_for(self) -> str:
-        """Why not even one such group fits into the cluster now; empty where it does, or nothing is waited for."""
+        """Returns why not even one such group fits the cluster now; empty where it does, or nothing is waited for."""
         return self._waits_for
 
     def has_ranks(self) -> bool:
-        """Whether ranks have said hello."""
+        """Tells whether ranks have registered at the mailbox."""
         return bool(self.ranks())
 
     def node_lost(self) -> bool:
-        """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""
+        """Tells whether a rank's node has left the cluster.
+
+        Before any rank is up, a node that was alive at the start.
+        """
         alive, ranks = _alive_nodes(), self.ranks().values()
         nodes = self.life.nodes if self.life and not ranks else frozenset(facts.node for facts in ranks)
         return not nodes <= alive
 
     def abort(self) -> None:
-        """End every rank's process now, also out of a collective, once what its run handed over is saved."""
+        """Ends every rank's process now, even in a collective, once what its run handed over is saved."""
         if self.life is None:
             return
         self._call("end", self.life.generation, "aborted")
@@ -195,7 +201,7 @@ class WorkerGroup:
         self.life = None
 
     def close(self, wait_s: float = GROUP_CLOSE_S) -> None:
-        """Let the ranks leave on their own, and abort those that do not."""
+        """Lets the ranks leave after their job, and aborts the group if they do not within `wait_s`."""
         life = self.life
         if life is None:
             return
@@ -207,7 +213,7 @@ class WorkerGroup:
         self.life = None
 
     def ranks(self) -> dict[int, RankFacts]:
-        """What the ranks say of themselves."""
+        """Returns rank -> its process, node and health, of the ranks that are up."""
         return dict(self._call("ranks"))
 
     def _call(self, method: str, *args: Any) -> Any:
@@ -219,7 +225,7 @@ def _alive_nodes() -> frozenset[str]:
 
 
 def _misfit(options: SweepOptions) -> str:
-    """Why not even one such group fits into what is left of the cluster; empty where it does once others end."""
+    """Returns why not even one such group fits the living nodes; empty where it does once others end."""
     try:
         slots_that_fit(options, cluster_nodes())
     except ConfigError as error:
@@ -228,7 +234,7 @@ def _misfit(options: SweepOptions) -> str:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What Ray Train's controller met, where it wraps that."""
+    """Returns the failure that Ray Train's controller wraps, else the error itself."""
     inner = getattr(error, "controller_failure", None)
     return inner if isinstance(inner, BaseException) else error
 
