@@ -1,4 +1,4 @@
-"""Successive halving over all runs of a search: those of earlier calls and of other drivers stand on its rungs too."""
+"""Asynchronous successive halving (ASHA) over all runs of a search, also those of earlier calls and other drivers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,11 +12,14 @@ from cluster.runtime.options import AshaOptions
 from cluster.slots.group_api import SlotResult
 
 Points = Mapping[str, list[tuple[int, float]]]
-"""Signature -> (examples, best dev score up to there) by examples."""
+"""Signature of a run -> [(examples, best dev score up to there)], by examples."""
 
 
 class Unsaved:
-    """Tune pickles what it is given, to restore from; we restore from the ledger, so nothing of ours is written."""
+    """Mixin that pickles to a plain object.
+
+    Tune pickles schedulers and callbacks to restore from, and nothing restores.
+    """
 
     def __reduce__(self) -> Any:
         return (object, ())
@@ -27,14 +30,19 @@ class Unsaved:
 
 @dataclass(frozen=True)
 class _Run:
-    """What Ray's scheduler reads of a trial: under its signature, a run is one run in whatever trial it goes on."""
+    """A run as Ray's ASHA reads a trial.
+
+    Its ID is the run's signature, the same in every trial that continues the run.
+    """
 
     trial_id: str
 
 
 class InOrder(Unsaved, FIFOScheduler):  # type: ignore[misc]
-    """Begins trials as they come, and looks for them among those that are not over: Ray's own looks at all there were,
-    twice at each event."""
+    """Scheduler that starts pending trials in order of their IDs, looking at live trials only.
+
+    Ray's FIFOScheduler looks at all trials that ever were, twice at each event.
+    """
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         waiting = (trial for trial in tune_controller.get_live_trials() if trial.status == Trial.PENDING)
@@ -42,10 +50,10 @@ class InOrder(Unsaved, FIFOScheduler):  # type: ignore[misc]
 
 
 class SharedAsha(InOrder):
-    """Ray's asynchronous successive halving, whose rungs also hold the points that the ledger has of other trials."""
+    """Ray's asynchronous successive halving, whose rungs also hold the ledger's points of runs trained elsewhere."""
 
     def __init__(self, options: AshaOptions, points: Callable[[], Points]) -> None:
-        """`points` gives the runs with new points in the ledger, this driver's among them."""
+        """`points` returns the runs with new points in the ledger, this driver's among them."""
         super().__init__()
         self._points, self._seen, self._trained_here = points, dict[str, int](), set[str]()
         self._asha = AsyncHyperBandScheduler(
@@ -76,13 +84,19 @@ class SharedAsha(InOrder):
         self._trained_here.discard(_signature(trial))
 
     def _take_points(self) -> None:
-        """Of the ledger. A run that trains here stands on a rung by its result alone, which decides on it too."""
+        """Puts new points of the ledger on the rungs, except for runs that train here.
+
+        A run that trains here enters a rung by its result alone, which also decides on it.
+        """
         for signature, points in self._points().items():
             for examples, best in () if signature in self._trained_here else points:
                 self._judge(signature, examples, best)
 
     def _judge(self, signature: str, examples: int, best: float) -> str:
-        """What Ray says of a point; one that was seen before, as after a restart, changes nothing."""
+        """Returns Ray's decision on a point.
+
+        Points seen before, as after a restart, change nothing and return CONTINUE.
+        """
         if examples <= self._seen.get(signature, 0):
             return str(TrialScheduler.CONTINUE)
         self._seen[signature] = examples

@@ -1,4 +1,4 @@
-"""How much disk the folders of runs take; of a run that has ended it is measured once."""
+"""Measures the disk use of the folders of runs; a finished run is measured once."""
 
 import os
 import time
@@ -13,27 +13,29 @@ from analysis.run_state import RunState
 from cluster.sweep import run_folders
 
 STRANGER_S = 600.0
-"""Seconds after which the folder of a run that the ledger does not have is measured again."""
+"""Seconds until the folder of a run that the ledger does not know is measured again."""
 
 
 @dataclass(frozen=True)
 class Holding:
-    """What the folder of one run holds; sizes in bytes."""
+    """Sizes in bytes of one run's folder and of its parts that may be deleted."""
 
     total: int
     attempts: tuple[tuple[Path, int], ...]
-    """Of a finished run, the folders of this ledger's attempts that it replaced."""
+    """(folder, bytes) of this ledger's superseded attempts at a finished run."""
     checkpoints: tuple[tuple[Checkpoint, Path, int], ...]
-    """`last` and `best`, as far as they are there; none where the run's folder is not in its home, or another
-    ledger's."""
+    """(kind, folder, bytes) of the checkpoints `last` and `best`, as far as they exist.
+
+    Empty where the run's folder lies outside its home or belongs to another ledger.
+    """
 
 
 History = Callable[[str], Sequence[HistoryRow]]
-"""Signature -> what the ledger has of the run's attempts; asked where the files do not say whose they are."""
+"""Function from a signature to the ledger's attempts at the run, called where the files do not name their owner."""
 
 
 class DiskUse:
-    """What the runs of one storage take; for one thread."""
+    """Disk use of the runs in one storage; not thread-safe."""
 
     def __init__(self, storage: Path) -> None:
         self._storage = storage
@@ -42,7 +44,7 @@ class DiskUse:
         self._strangers: dict[str, tuple[float, int]] = {}
 
     def of(self, run: RunRow, history: History) -> Holding | None:
-        """What a run holds; None where it has no folder here, or where a link or its name itself leads elsewhere."""
+        """Returns a run's sizes; None where it has no folder here, or where a link or its name leads elsewhere."""
         state = (run.state, run.attempt, run.updated, run.folder)
         before = self._holdings.get(run.signature)
         if before is None or before[0] != state or not run.state.has_result:
@@ -50,11 +52,11 @@ class DiskUse:
         return before[1]
 
     def forget(self, signature: str) -> None:
-        """The run's files have changed."""
+        """Drops the remembered sizes of a run whose files have changed."""
         self._holdings.pop(signature, None)
 
     def used(self) -> int:
-        """Bytes of all runs that `of` was asked for, and of every other folder among them."""
+        """Returns the bytes of all runs measured by `of`, and of every other folder among the runs."""
         names = {entry.name: entry for entry in os.scandir(self._root)} if self._root.is_dir() else {}
         return sum(self._size(name, Path(entry.path)) for name, entry in names.items())
 
@@ -89,9 +91,9 @@ def _is_own(run: RunRow, history: History, folder: RunFolder) -> bool:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted.
+    """Returns the bytes of all files below `folder`; links are not followed, and files that vanish meanwhile count 0.
 
-    Of a file that several ledgers have, each has its share.
+    A file with several hard links, which ledgers share, counts its size divided by the number of links.
     """
     return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
 

@@ -1,8 +1,8 @@
-"""How many runs a driver may have at once, beside the other drivers of its ledger: caps of users, shares of a cluster.
+"""Computes how many runs a driver may have at once: caps of users, and shares of a cluster by priority.
 
 Users who want more than a Ray cluster holds share it by their priorities, and a user's drivers share what the user
 gets; what one does not want goes to the others. Shares are fractions of the cluster, so runs of different sizes
-compare. Of a share of 1.5 runs a driver has 1 in one half of the turns and 2 in the other.
+compare. A driver with a share of 1.5 runs has 1 in one half of the turns and 2 in the other.
 """
 
 import contextlib
@@ -16,18 +16,20 @@ from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.cluster_log import Driver
 
 SHARE_LOOK_S = 3.0
-"""Seconds between two looks at the other drivers."""
+"""Seconds between two reads of the other drivers' state."""
 SPARE_S = 15.0
-"""Seconds that room for a run must have been free until a driver takes it beyond its share: those to whom it belongs
-begin their runs within a few."""
+"""Seconds that room must have been free until a driver takes it beyond its share; its owners need only a few."""
 TURN_S = 300.0
-"""Seconds in which a part of a slot is one driver's; a change of hands costs a start of a worker group."""
+"""Seconds of a turn, in which a fraction of a slot belongs to one driver; a change costs a start of a worker group."""
 GOLDEN = (5**0.5 - 1) / 2
-"""The turns are its multiples: they fill the circle evenly, however many there are."""
+"""Golden ratio's inverse; its multiples modulo 1 fill the circle of turns evenly, however many turns there are."""
 
 
 def fill(total: float, wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Parts of `total` by weight, none more than is wanted; what one leaves goes to the others by weight."""
+    """Divides `total` by weight, each part at most what is wanted.
+
+    What one leaves is divided among the others by weight.
+    """
     parts, left = [0.0] * len(wanted), set(range(len(wanted)))
     while left:
         level = total / sum(weights[i] for i in left)
@@ -40,16 +42,16 @@ def fill(total: float, wanted: Sequence[float], weights: Sequence[float]) -> lis
 
 
 def round_by_turn(parts: Sequence[float], turn: float) -> list[int]:
-    """Whole numbers with the sum of `parts`, each its part rounded up or down: over all turns, 0 to 1, its mean."""
+    """Rounds parts to whole numbers with the same sum; over all turns (0 to 1) the mean of each is its part."""
+    # 1e-6: sums of floats just below a whole number must not lose a run to floor.
     ends = [sum(parts[:count]) + turn + 1e-6 for count in range(len(parts) + 1)]
     return [math.floor(end) - math.floor(begin) for begin, end in itertools.pairwise(ends)]
 
 
 def most_runs(of: Driver, others: Sequence[Driver], now: float) -> int:
-    """How many runs `of` may have at once; every driver finds the same numbers for all.
+    """Returns how many runs the driver `of` may have at once; every driver computes the same numbers for all.
 
-    `now`: seconds by the ledger's clock, which says whose turn it is. A user's cap is the least that the user's drivers
-    name.
+    `now`: seconds of the ledger's clock, which fix the turn. A user's cap is the lowest that the user's drivers name.
     """
     turn = math.floor(now / TURN_S) * GOLDEN % 1
     drivers = sorted({each.owner: each for each in (*others, of)}.values(), key=lambda each: (each.user, each.owner))
@@ -69,7 +71,7 @@ def most_runs(of: Driver, others: Sequence[Driver], now: float) -> int:
 
 
 def _cap(drivers: Sequence[Driver], turn: float) -> dict[str, int]:
-    """Owner -> how many runs it wants, as far as its user's cap allows them."""
+    """Returns owner -> number of runs that a driver wants, within its user's cap."""
     wanted = {each.owner: each.wanted for each in drivers}
     for user in {each.user for each in drivers}:
         theirs = [each for each in drivers if each.user == user]
@@ -80,19 +82,24 @@ def _cap(drivers: Sequence[Driver], turn: float) -> dict[str, int]:
 
 
 class FairShare:
-    """The share of one driver, found once when this is made, and again and again by `follow`."""
+    """Share of one driver, computed at construction and repeatedly by `follow`."""
 
     def __init__(
         self, ledger: Ledger, stand: Callable[[], Driver], has_room: Callable[[], bool], tell: Callable[[int], None]
     ) -> None:
-        """`stand`: how the driver stands now; `has_room`: whether the cluster has room for another of its runs; `tell`
-        gets how many runs it may have at once."""
+        """`stand` returns this driver's state, `has_room` whether the cluster has room for another of its runs.
+
+        `tell` receives how many runs the driver may have at once.
+        """
         self._ledger, self._stand, self._has_room, self._tell = ledger, stand, has_room, tell
         self._spare_s = 0.0
         self._look()
 
     def follow(self, done: threading.Event) -> None:
-        """Until `done`, for a thread. While the ledger is away the share stays as it is."""
+        """Updates the share until `done` is set; runs in a thread.
+
+        While the ledger is unreachable the share stays as it is.
+        """
         while not done.wait(SHARE_LOOK_S):
             with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
                 self._look()
@@ -100,7 +107,7 @@ class FairShare:
             self._ledger.leave(self._owner)
 
     def _look(self) -> None:
-        """Say how the driver stands, and find its share from what the others say."""
+        """Publishes this driver's state in the ledger, and computes its share from the others' states."""
         driver = self._stand()
         self._owner = driver.owner
         # Of itself a driver knows too late whether it has more to start: it asks when it may.

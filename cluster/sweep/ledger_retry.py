@@ -1,4 +1,4 @@
-"""A ledger whose calls wait out a database that is away for some minutes."""
+"""Wraps a ledger so that its calls wait while the database is unreachable for some minutes."""
 
 import functools
 import itertools
@@ -12,7 +12,7 @@ from analysis.run_state import RunState
 from cse_train.results import Settings
 
 AWAY_S = 300.0
-"""Longest wait for a database before the sweep ends; its claims outlive the wait by no more than their lease."""
+"""Longest wait in seconds for a database before the sweep ends; claims outlive it by no more than their lease."""
 PAUSE_S = 2.0
 
 P = ParamSpec("P")
@@ -20,18 +20,18 @@ R = TypeVar("R")
 
 
 class RetryingLedger:
-    """`Ledger`'s methods, each tried again while the database is away; LedgerAway after AWAY_S seconds.
+    """Ledger whose methods are tried again while the database is unreachable; raises LedgerAway after AWAY_S seconds.
 
     Every method may be called twice with the same effect as once, except `claim`, which is repaired here.
     """
 
     def __init__(self, ledger: Ledger, over: threading.Event, report: Callable[[str], None]) -> None:
-        """`over` ends a wait early; `report` gets one line when a wait begins and one when it ends."""
+        """`over` ends a wait early; `report` receives one line when a wait begins and one when it ends."""
         self._ledger, self._over, self._report = ledger, over, report
         self._last_away = float("-inf")
 
     def away(self) -> None:
-        """The database does not answer now. Others' leases may end meanwhile, and not because they died."""
+        """Notes that the database does not answer, so that leases of living drivers may have ended meanwhile."""
         self._last_away = time.monotonic()
 
     def __getattr__(self, name: str) -> Any:
@@ -39,9 +39,10 @@ class RetryingLedger:
         return functools.partial(self._retry, member) if callable(member) else member
 
     def claim(self, signature: str, config: Settings, *, owner: str, **rest: Any) -> Claim | None:
-        """As `Ledger.claim`. A claim whose answer was lost on the way is given back first.
+        """Claims a run as `Ledger.claim` does; a claim whose answer was lost on the way is released first.
 
-        For one lease after the database was away no run is taken over: its driver may only have been cut off, too.
+        For one lease after the database was unreachable no run is taken over from another driver, which may only have
+        been cut off too.
         """
         tries = itertools.count()
 

@@ -1,4 +1,4 @@
-"""`run_sweep`: what a source wants, trained once and recorded in the ledger; the same call continues it."""
+"""`run_sweep`: trains the runs that a source wants, once each, and records them; the same call continues a sweep."""
 
 import contextlib
 import dataclasses
@@ -36,14 +36,14 @@ from cse_train.data_paths import DataPaths
 
 LEASE_HEARTBEAT_S = 10.0
 MOST_LOOKED_AT = 100_000
-"""Runs of a list whose arithmetic is looked at before the first."""
+"""Number of coming runs whose `train.precision` is checked before the first run starts."""
 SWEEP_AGAIN_S = 1.0
-"""Seconds between two tries of a heartbeat while the database is away."""
+"""Seconds between two tries of a heartbeat while the database is unreachable."""
 PROMPT_S = 5.0
-"""Seconds after a stop was requested in which runs may still report, before others may have them."""
+"""Seconds after a requested stop in which runs may still report, before their claims are released."""
 
 ONE_SIGNAL_S = 1.0
-"""Seconds in which signals are one: `timeout` sends its own to the program and to the group."""
+"""Seconds in which signals count as one: `timeout` sends its own to the program and to the group."""
 
 
 def run_sweep(
@@ -55,9 +55,9 @@ def run_sweep(
     suites: Mapping[str, Sequence[str]] | None = None,
     over: threading.Event | None = None,
 ) -> SweepOutcome:
-    """Train what `source` wants and the ledger does not have, as many runs at once as fit.
+    """Trains the runs of `source` that the ledger lacks, as many at once as fit.
 
-    `suites`: sweep id, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
+    `suites`: sweep ID, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
     another driver holds are waited for. `over` ends the sweep when it is set; signals set it. Ray is not started when
     nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError, StorageFailed and
     ClusterLost. A run's own error is a `Failure` of the outcome.
@@ -88,7 +88,7 @@ def run_sweep(
 def _run(
     dispatcher: Dispatcher, ledger: Ledger, options: SweepOptions, over: threading.Event, on_event: OnEvent
 ) -> None:
-    """Ray is started for the first run that is ours to do."""
+    """Waits for the first run to train here, and starts Ray for it."""
     first = None
     while first is None and not dispatcher.finished() and not over.is_set():
         first = dispatcher.next_run()
@@ -125,20 +125,20 @@ def _run(
 
 
 def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
-    """What `train.precision` asks for in the runs that are to be trained, as far as they are known."""
+    """Returns the values of `train.precision` in the runs that are to be trained, as far as they are known."""
     wanted = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MOST_LOOKED_AT)]
     done = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
     return {planned.run.train.precision for planned in wanted if planned.signature not in done}
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:
-    """The driver leaves the user's folder, so relative paths are settled now."""
+    """Returns the paths made absolute, because the driver later leaves the user's folder."""
     places: dict[str, Any] = {name: path.resolve() for name, path in vars(paths).items() if isinstance(path, Path)}
     return dataclasses.replace(paths, **places)
 
 
 class _Signals:
-    """The first signal of `ENDING` ends the sweep in order; one that comes later does what it always does."""
+    """Context manager in which the first signal of `ENDING` sets `over`, and a later one has its previous effect."""
 
     def __init__(self, over: threading.Event) -> None:
         self._over = over
@@ -171,9 +171,9 @@ class _Signals:
 def _heartbeats(
     ledger: Ledger, retrying: RetryingLedger, owner: str, over: threading.Event, done: threading.Event
 ) -> None:
-    """Renew this driver's leases until `done`, and at once when a database that was away answers again.
+    """Renews this driver's leases until `done`, and at once when an unreachable database answers again.
 
-    A ledger whose file was removed ends the sweep, which would else go on writing into nothing.
+    Ends the sweep where the ledger's file was removed, since it would otherwise go on writing into nothing.
     """
     wait_s = 0.0
     while not done.wait(wait_s):
@@ -191,7 +191,7 @@ def _heartbeats(
 
 
 def _give_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
-    """Once `over` is set, this driver's runs are free again within seconds, however long Ray takes to start or end."""
+    """Releases this driver's claims PROMPT_S seconds after `over`, however long Ray takes to start or end."""
     while not over.is_set():
         if done.wait(0.2):
             return
