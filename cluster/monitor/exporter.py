@@ -1,7 +1,7 @@
-"""A sweep as Prometheus sees it: one long-lived actor exports, fed by the driver from what happens in the sweep.
+"""Exports a sweep's metrics to Prometheus through one long-lived actor, which the driver feeds with events.
 
 Ray forgets a gauge that is not set again within some 20 s, so the driver repeats all of them: a run that has ended, and
-a sweep whose driver is gone, disappear by themselves. Nothing here may hold up or end a sweep.
+a sweep whose driver is gone, disappear by themselves. Nothing here may delay or end a sweep.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class SweepMonitor:
-    """The exporting actor; `start_exporter` wraps it for Ray."""
+    """Ray actor that exports a sweep's metrics; started by `start_exporter`."""
 
     def __init__(self, title: str) -> None:
         from ray.util.metrics import Counter, Gauge
@@ -42,7 +42,7 @@ class SweepMonitor:
         return f"monitor of {self._title}"
 
     def take(self, samples: list[Sample]) -> None:
-        """Export these; a counter's sample is its total, of which the increase since the last one is counted."""
+        """Exports samples; a counter's sample is its total, by whose increase the counter is raised."""
         for name, labels, value in samples:
             if name not in self._counters:
                 self._metrics[name].set(value, labels)
@@ -55,7 +55,7 @@ class SweepMonitor:
 
 
 def start_exporter(title: str) -> Any:
-    """The actor on this node; it takes no CPU and dies with the driver."""
+    """Starts the exporting actor on this node; it takes no CPU and ends with the driver."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -64,7 +64,7 @@ def start_exporter(title: str) -> Any:
 
 
 class Monitor(AbstractContextManager["Monitor"]):
-    """Takes the events of one `run_sweep`; a context manager. Exports from the event `cluster` on, when Ray runs."""
+    """Listener of one `run_sweep` that exports metrics from the event `cluster` on; a context manager."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         labels: Mapping[str, str],
         reused: Iterable[str] = (),
     ) -> None:
-        """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
+        """`sweeps`: signature -> sweep ID; `totals`: sweep ID -> number of runs; both mappings may grow meanwhile."""
         self.board = Board(sweeps, totals, labels, reused)
         self.spent: Callable[[], Mapping[str, float]] = dict
-        """Each limit of the budget, as a person reads it -> its spent part, 0 to 1."""
+        """Returns each limit of the budget, as text for a person -> fraction spent, 0 to 1."""
         self._storage = storage.resolve()
         self._ledger, self._totals = ledger, totals
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
@@ -99,7 +99,10 @@ class Monitor(AbstractContextManager["Monitor"]):
             self._thread.start()
 
     def _export(self) -> None:
-        """In a thread of its own: the sweep goes on whatever Ray or the database do here."""
+        """Exports until the sweep is over, in a thread of its own.
+
+        Errors of Ray or the database do not reach the sweep.
+        """
         shape, _, dashboard = self._cluster.partition("; dashboard ")
         place = f"{shape}; logs {logs_place()}"
         self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, place))
@@ -121,7 +124,10 @@ class Monitor(AbstractContextManager["Monitor"]):
             targets.remove()
 
     def _measure_limits(self) -> Iterator[Sample]:
-        """How much of the budget and of the storage's disk is used up; of a disk that does not answer, nothing."""
+        """Yields the used fractions of the budget's limits and of the storage's disk.
+
+        None of a disk that does not answer.
+        """
         budgets = self.spent()
         for sweep in list(self._totals):
             for limit, share in budgets.items():
@@ -136,7 +142,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
 
 def each(*listeners: OnEvent) -> OnEvent:
-    """One listener that passes an event on to all of these."""
+    """Returns one listener that passes every event on to all `listeners`."""
 
     def pass_on(event: SweepEvent) -> None:
         for listener in listeners:
