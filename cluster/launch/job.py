@@ -1,4 +1,4 @@
-"""A sweep that shall run elsewhere: the command line of its driver there, as data, and the program that takes it."""
+"""A sweep to be run elsewhere: its driver's command line there, and the program that submits it."""
 
 import hashlib
 import itertools
@@ -17,34 +17,37 @@ from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError
 
 RESOURCES = '{"trial_slot": 1024}'
-"""Each node brings as many places for slots as it may ever need: CPUs, GPUs and RAM are what limits them."""
+"""Ray resources of each node: places for slots, so many that only CPUs, GPUs and RAM limit their number."""
 CLIENT_LIMIT_S = 120
-"""Patience with sbatch and kubectl."""
+"""Most seconds to wait for sbatch or kubectl."""
 NAME_LENGTH = 35
-"""Characters before the digest: 40 in all, which every target takes."""
+"""Most characters of a job's name before the digest; with it 40, which every target accepts."""
 ON_HEAD = json.dumps({HEAD_RESOURCE: 0.001})
-"""Keeps a driver on the head, which is the last node to be taken away."""
+"""Ray resources of a driver that keep it on the head, the last node to be taken away."""
 
 
 @dataclass(frozen=True)
 class LaunchJob:
-    """A sweep and the cluster that shall run it."""
+    """A sweep and the cluster that is to run it."""
 
     config: ClusterConfig
     command: tuple[str, ...] = ()
-    """`run` or `reproduce` with all that follows; empty for a cluster without a sweep."""
+    """Command `run` or `reproduce` with its arguments; empty for a cluster without a sweep."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """The user's own that the command names by relative paths -> text."""
+    """Relative path in the command -> text of the user's file."""
     given_name: str | None = None
-    """`--name`."""
+    """Value of `--name`; None where it was not given."""
     limits: tuple[str, ...] = ()
-    """Of the budget, as a person reads them."""
+    """Limits of the budget, as text for a person."""
     user: str = ""
-    """Whose runs its driver counts among; there everybody may be root. The name does not hang on it."""
+    """User for whom the driver's runs count, since everybody may be root on the cluster.
+
+    Not a part of the job's name.
+    """
 
     @property
     def name(self) -> str:
-        """`cse-e7-3f2a`: the cluster's name, what is run, and a digest of the command and its files.
+        """Name such as `cse-e7-3f2a`: the cluster's name, what is run, and a digest of the command and its files.
 
         The same command has the same name; any other option gives another one.
         """
@@ -57,7 +60,7 @@ class LaunchJob:
         return f"{start}-{hashlib.sha256(content.encode()).hexdigest()[:4]}"
 
     def argv(self, python: str, address: str) -> list[str]:
-        """The driver's command line on the cluster."""
+        """Returns the driver's command line on the cluster."""
         command = [*self.command, *(["--user", self.user] if self.user else []), "--address", address]
         if not self.files:
             return [python, "-m", "cse", *command]
@@ -66,12 +69,15 @@ class LaunchJob:
 
 
 def ray_version() -> str:
-    """The Ray that is installed here, which nodes and images must have too."""
+    """Returns the version of the installed Ray, which nodes and images must have too."""
     return version("ray")
 
 
 def send(text: str, command: Sequence[str], advice: str) -> str:
-    """Give the text to the standard input of a program here; its answer. ConfigError where it is absent or refuses."""
+    """Runs a local program with `text` as its standard input and returns its output.
+
+    Raises ConfigError where the program is absent, refuses, or takes longer than CLIENT_LIMIT_S seconds.
+    """
     if shutil.which(command[0]) is None:
         raise ConfigError([f"no client: {command[0]} is not installed; {advice}, or give --dry-run and take the text"])
     try:

@@ -1,4 +1,4 @@
-"""What a job needs of its namespace, looked up before it is made: without one of them its pods would wait for ever."""
+"""Checks that Kubernetes objects which a job names exist, before it is made: its pods would wait for them for ever."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ KUBE_KINDS = {
     "service account": "serviceaccounts",
     "secret": "secrets",
 }
-"""What a person calls it -> what kubectl does."""
+"""Kind of object as users call it -> resource name for kubectl."""
 OF_KUEUE = ("queue", "queue priority")
 OF_NO_NAMESPACE = ("queue priority", "priority class")
 SHARED_MODE = "ReadWriteMany"
@@ -23,7 +23,7 @@ SHARED_MODE = "ReadWriteMany"
 
 @dataclass(frozen=True)
 class NeededObject:
-    """An object that `key` of cluster.yaml names; `kind` is one of KUBE_KINDS."""
+    """A Kubernetes object that `key` of cluster.yaml names; `kind` is a key of KUBE_KINDS."""
 
     key: str
     kind: str
@@ -31,9 +31,9 @@ class NeededObject:
 
 
 def check_objects(needed: Sequence[NeededObject], namespace: str) -> None:
-    """ConfigError, a line for each, for what is not in the namespace, and for a claim that pods cannot share.
+    """Raises ConfigError, one line each, for objects absent from the namespace, and for a claim that pods cannot share.
 
-    What this user may not look up, or kubectl does not answer in time, is left to the cluster.
+    Objects that this user may not look up, or for which kubectl does not answer in time, are not checked.
     """
     lines = [line for each in needed for line in _problems(each, namespace)]
     if lines:
@@ -66,9 +66,9 @@ def _list_names(kind: str, namespace: str) -> str:
 
 
 def _ask(kind: str, namespace: str, *words: str) -> subprocess.CompletedProcess[str] | None:
-    """`kubectl get`: names, of one claim how it may be mounted; None where there is no kubectl, or no answer.
+    """Runs `kubectl get` for names, or a claim's access modes; returns None without kubectl or without an answer.
 
-    Never the objects themselves: of secrets nobody here needs the content.
+    Objects themselves are never read, so that no secret's content is fetched.
     """
     form = "jsonpath={.spec.accessModes}" if kind == "claim" and words else "name"
     command = ["kubectl", "get", KUBE_KINDS[kind], *words, "--namespace", namespace, "--output", form]

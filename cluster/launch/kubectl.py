@@ -1,4 +1,4 @@
-"""A RayJob or RayCluster that carries its owner's name, made, replaced or left alone through kubectl."""
+"""Creates or replaces a RayJob or RayCluster through kubectl, and leaves other users' objects alone."""
 
 import json
 
@@ -7,16 +7,16 @@ from cluster.runtime.options import login_name
 from cse_train.fields import ConfigError
 
 OWNER = "cse-search/owner"
-"""Annotation: the user who launched it."""
+"""Annotation with the name of the user who launched the object."""
 ENDED_JOBS = ("Complete", "Failed", "ValidationFailed")
-"""Of KubeRay's JobDeploymentStatus: nothing of the RayJob runs, or will."""
+"""Values of KubeRay's JobDeploymentStatus at which nothing of the RayJob runs or will run."""
 ADVICE = "install kubectl and choose a context"
 
 
 def submit_manifest(text: str, kind: str, name: str, namespace: str) -> str:
-    """Make it where there is none, replace it where it ended, and say how it stands where it runs.
+    """Creates the object, replaces a RayJob that has ended, and reports the state of one that runs.
 
-    ConfigError where another user has one of this name: it is never touched.
+    Raises ConfigError where another user has an object of this name, which is never changed.
     """
     place = ["--namespace", namespace]
     answer = send("", ["kubectl", "get", kind, name, *place, "--ignore-not-found", "--output", "json"], ADVICE)

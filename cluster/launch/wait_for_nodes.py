@@ -1,4 +1,4 @@
-"""`python -m cluster.launch.wait_for_nodes ADDRESS NODES`: returns once that many nodes have joined, or fails."""
+"""`python -m cluster.launch.wait_for_nodes ADDRESS NODES` returns once that many nodes have joined, or fails."""
 
 import sys
 import time
@@ -9,7 +9,10 @@ LIMIT_S = 300.0
 
 
 def wait(address: str, nodes: int, limit_s: float = LIMIT_S) -> str | None:
-    """None once `nodes` nodes of the cluster at host:port are alive; after `limit_s` seconds what was there."""
+    """Waits until `nodes` nodes of the Ray cluster at HOST:PORT are alive.
+
+    Returns None, or what is missing in the end.
+    """
     end = time.monotonic() + limit_s
     host, _, port = address.rpartition(":")
     while not listens(host, int(port)):

@@ -1,4 +1,4 @@
-"""The sbatch file: what one job is, above the script that is the same for all (slurm.sh)."""
+"""Launch target Slurm: writes the head of an sbatch file, above the script that all jobs share (slurm.sh)."""
 
 import importlib.resources
 import re
@@ -16,47 +16,49 @@ from cse_train.fields import ConfigError
 SIGNAL_S = 120
 """Seconds before the time limit at which a sweep is told to save its state."""
 LEAST_S = 300
-"""A job's least time: Ray's start on every node, the signal, and something between them."""
+"""Least seconds of a job: Ray's start on every node, the signal to save, and some training between them."""
 TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?")
-"""Days, and one to three numbers."""
+"""Pattern of Slurm's time limits: days, and one to three numbers."""
 OPTION = re.compile("[a-z][a-z-]+")
 FREE = {"gpus-per-node", "mem", "output"}
-"""What we write of sbatch's options, and a user's own may replace."""
+"""Names of sbatch options written by this module that a user's `options` may replace."""
 CLIENT_ADVICE = "run on a login node, or apt-get install slurm-client"
 
 
 class Container(Block):
-    """An image in which every node runs Python."""
+    """Container image in which every node runs Python."""
 
     runtime: Literal["pyxis", "apptainer"]
     image: str
-    """As srun's --container-image or apptainer takes it."""
+    """Image as srun's --container-image or apptainer takes it."""
     mounts: list[str] = Field(default_factory=list)
-    """Folders of the nodes, beside storage, data and /tmp, which are there."""
+    """Further folders of the nodes to mount; storage, data and /tmp are always mounted."""
 
 
 class Settings(Block):
-    """How a batch job is asked for."""
+    """Block `slurm` of cluster.yaml: the options of a batch job."""
 
     python: str
     """Python with cse-search installed, at the same path on every node, or in the container."""
     time: str | None = "24:00:00"
-    """Limit as Slurm writes it, None for the partition's; a sweep that meets it saves its state, and the same command
-    goes on."""
+    """Time limit as Slurm writes it, None for the partition's.
+
+    A sweep that meets its limit saves its state, and the same command continues it.
+    """
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
     reservation: str | None = None
     requeue: bool = False
-    """The job goes back into the queue at its time limit, and Slurm may put it there when a node fails or is taken."""
+    """Whether the job is requeued at its time limit; Slurm may then also requeue it when a node fails or is taken."""
     drivers: Annotated[int, Field(ge=1)] = 1
-    """Jobs of an array, each with its own nodes and driver, on one ledger."""
+    """Number of jobs in an array, each with its own nodes and driver, on one ledger."""
     modules: list[str] = Field(default_factory=list)
-    """What `module load` gets before Python starts."""
+    """Names that `module load` receives before Python starts."""
     container: Container | None = None
     options: dict[str, str | int | bool | None] = Field(default_factory=dict)
-    """Any other option of sbatch; true for one without a value, None takes one of ours away."""
+    """Further sbatch options; true for one without a value, None removes an option that this module writes."""
 
     @field_validator("time")
     @classmethod
@@ -80,9 +82,10 @@ class Settings(Block):
 
 
 def count_seconds(parts: re.Match[str]) -> int:
-    """Of Slurm's D-H, D-H:M, D-H:M:S, M, M:S and H:M:S."""
+    """Returns the seconds of a time limit in Slurm's forms D-H, D-H:M, D-H:M:S, M, M:S and H:M:S."""
     days, *rest = parts.groups()
     numbers = [int(part) for part in rest if part is not None]
+    # Slurm reads one or two numbers without days as M and M:S, and numbers after days as H, H:M and H:M:S.
     if days is None and len(numbers) < 3:
         numbers.insert(0, 0)
     hours, minutes, seconds = (*numbers, 0, 0)[:3]
@@ -90,7 +93,7 @@ def count_seconds(parts: re.Match[str]) -> int:
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
-    """What is no option of sbatch or has a key of its own, and a mount that is no place."""
+    """Returns one line per wrong `options` entry (unknown, or set by another key) and per mount without a path."""
     taken = _make_options(LaunchJob(cluster), settings).keys() - FREE
     lines = []
     for name, value in settings.options.items():
@@ -104,7 +107,7 @@ def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """A file that sbatch takes; ConfigError for several drivers of a ledger that is a file."""
+    """Renders an sbatch file; raises ConfigError for several drivers on a ledger that is a file."""
     ledger = _find_value(job, "--ledger")
     if settings.drivers > 1 and not ledger.startswith("postgresql"):
         line = f"a file for several hosts: slurm.drivers={settings.drivers}, ledger={ledger}"
@@ -120,7 +123,7 @@ def render(job: LaunchJob, settings: Settings) -> str:
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Through sbatch; a job of this name that waits or runs is reported instead. Says where the log is."""
+    """Submits through sbatch, or reports a job of this name that waits or runs; returns where the log is."""
     text = render(job, settings)
     there = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
     if there:
@@ -189,7 +192,7 @@ def _variables(job: LaunchJob, settings: Settings) -> list[str]:
 
 
 def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
-    """What srun gets (`step`), and what stands before Python (`inside`)."""
+    """Returns shell lines that set srun's arguments (`step`) and the words before Python (`inside`)."""
     if container is None:
         return ["step=()", "inside=()"]
     # Ray's processes on a host meet in /tmp.
@@ -205,6 +208,6 @@ def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
 
 
 def _find_value(job: LaunchJob, option: str) -> str:
-    """What the sweep's command line gives it; empty where it does not."""
+    """Returns the value of an option in the sweep's command line; empty where it is not given."""
     words = job.command
     return words[words.index(option) + 1] if option in words else ""
