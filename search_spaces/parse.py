@@ -1,4 +1,4 @@
-"""A space's YAML file into a `Space`, or every problem of it."""
+"""Parses a space's YAML file into a `Space`, or into every problem of the file."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -23,12 +23,12 @@ from search_spaces.user_data.written import absolute_models, absolute_paths, fin
 
 
 def parse_file(path: Path) -> Space:
-    """The space in one file; ConfigError holds `FILE: rule: name=value; what to do` for each problem."""
+    """Parses the space of a file; raises ConfigError with `FILE: rule: name=value; what to do` for each problem."""
     return _require_space(*parse(read_yaml(path), path), path)
 
 
 def parse_written(written: Json, path: Path) -> Space:
-    """The space of `Space.written`, wherever its file is by now; ConfigError as `parse_file`."""
+    """Parses the content of `Space.written`, whose file may be gone; raises ConfigError as `parse_file` does."""
     return _require_space(*parse(written, path, absolute=True), path)
 
 
@@ -39,7 +39,10 @@ def _require_space(space: Space | None, problems: Sequence[str], path: Path) -> 
 
 
 def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | None, list[str]]:
-    """The space, or None and every problem. Paths count from the file's folder unless they are `absolute` already."""
+    """Parses a space; returns None and every problem where it is not valid.
+
+    Relative paths count from the file's folder unless `absolute` is set.
+    """
     folder = path.resolve().parent
     unknown = _use_plugins(raw.get("plugins"), path.absolute().parent)
     written = raw
@@ -88,7 +91,7 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
 
 
 def _use_plugins(sources: object, folder: Path) -> list[str]:
-    """Let the space name these plug-ins; the problems of those that cannot be had."""
+    """Loads plug-ins that a space names; returns the problems of those that cannot be loaded."""
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in sources):
         return []
     try:
@@ -116,7 +119,7 @@ def _suite_problems(suites: Sequence[str], mine: Set[str]) -> list[str]:
 
 
 def _forgotten_problems(names: Sequence[str], suites: Sequence[str], mine: Set[str]) -> list[str]:
-    """Of columns that are scored before training too: each is one of `evaluate:`, and holds rated pairs."""
+    """Returns problems of `forgotten:`, whose columns must belong to suites of `evaluate:` and hold rated pairs."""
     columns = [column for suite in suites for column in registry.columns(suite)]
     rated = sorted(column for column in columns if set_name(column) in suite_names() or column in mine)
     advice = "list a set of rated pairs under `evaluate:`"
@@ -128,7 +131,7 @@ def _forgotten_problems(names: Sequence[str], suites: Sequence[str], mine: Set[s
 
 
 def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
-    """Of settings for one suite's column: each key is one of some method here, and the suite scores its own name."""
+    """Returns problems of `set_for:`: each key must fit some method, and each suite must score its own name."""
     problems = [f"nothing to set for: set_for={file.set_for}; a search proposes cells, give `evaluate:` alone"] * bool(
         file.set_for and file.search
     )
@@ -143,7 +146,7 @@ def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
 
 
 def _parse_axes(block: Json) -> tuple[dict[str, Domain], list[str]]:
-    """The axes, `when:` parents first, and every problem of the `space:` block."""
+    """Parses the `space:` block; returns the axes, `when:` parents first, and every problem."""
     axes, problems = {}, []
     for name, value in block.items():
         domain, lines = parse_domain(name, value)
@@ -155,7 +158,7 @@ def _parse_axes(block: Json) -> tuple[dict[str, Domain], list[str]]:
 
 
 def _parse_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> tuple[list[str], list[str]]:
-    """Every method the space may run; none, with the problems, where that is not clear."""
+    """Returns every method that the space may run, and problems; no methods where they are not clear."""
     problems = []
     if "method" in axes and file.method is not None:
         problems.append(f"key set twice: method={file.method} stands at top level and in `space`; keep one")
@@ -226,7 +229,7 @@ def _parse_search(block: Json | None) -> tuple[SearchConfig | None, list[str]]:
 
 
 def _find_removed(search: Json) -> dict[str, str]:
-    """Settings of `search:` that older files have and that are gone -> what to write instead."""
+    """Returns settings of `search:` in older files that no longer exist -> what to write instead."""
     lines = {
         name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
         for name in ("race", "max_seeds")
@@ -252,7 +255,7 @@ def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], gi
 
 
 def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Component], list[str]]:
-    """Name -> the settings that take this part out of a configuration, and every problem of the block."""
+    """Parses `components:`; returns name -> the settings that take this part out of a configuration, and problems."""
     problems = [line for name, value in block.items() for line in _component_problems(name, value, methods)]
     if problems:
         return {}, problems
@@ -288,7 +291,7 @@ def _misprint_problems(paper: Paper) -> list[str]:
 
 
 def row_problems(space: Space) -> list[str]:
-    """Published rows that are no cell, columns that are not declared, and averages that do not re-add."""
+    """Returns problems of the published table: rows without a cell, undeclared columns, averages that do not add up."""
     if space.paper is None:
         return []
     is_cell = _membership(space)

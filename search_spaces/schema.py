@@ -1,4 +1,4 @@
-"""The JSON Schema of space files, made from the Configs: `python -m search_spaces.schema` writes it for editors.
+"""JSON Schema of space files for editors; `python -m search_spaces.schema` writes it.
 
 The loader checks more than a schema can (conditions, published rows); the schema gives completion and early errors.
 """
@@ -24,15 +24,14 @@ SCALAR: Json = {"type": ["boolean", "number", "string", "null"]}
 
 
 class Untitled(GenerateJsonSchema):
-    """pydantic's schema without titles that only repeat the names of fields."""
+    """pydantic's schema generator without titles, which would only repeat the names of fields."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def schema(names: Sequence[str] | None = None) -> Json:
-    """The whole schema: what the dataclasses say, and what the `Config`s of methods (all that are shipped) say of each
-    dotted key."""
+    """Returns the JSON Schema of a space file, with every dotted key of the named methods (default: all shipped)."""
     names = methods.list_methods() if names is None else names
     values: Json = {"method": {"enum": list(names)}, **_keys(names)}
     named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
@@ -70,7 +69,7 @@ def _describe(shape: type) -> Json:
 
 
 def _bare() -> Json:
-    """Of a space with a trainer: any name is a parameter of the program, and nothing says what a method of ours has."""
+    """Returns the schema of a space with `trainer:`, in which any name is a parameter of the user's program."""
     free = {"type": "object", "additionalProperties": SCALAR}
     axes = {"type": "object", "additionalProperties": {"$ref": "#/$defs/domain"}}
     others = {"not": {"anyOf": [{"required": [key]} for key in OF_OUR_METHODS]}}
@@ -78,7 +77,7 @@ def _bare() -> Json:
 
 
 def _component(keys: list[str]) -> Json:
-    """Keys with the value that turns a component off, or a map from values with it to values without."""
+    """Returns the schema of a component: keys with the value that turns it off, or with a map from values on to off."""
     off = {"anyOf": [SCALAR, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]}
     names = {"enum": [key for key in keys if key != "method"]}
     return {"type": "object", "minProperties": 1, "propertyNames": names, "additionalProperties": off}
@@ -89,7 +88,7 @@ def _close(properties: Json) -> Json:
 
 
 def _keys(names: Sequence[str]) -> Json:
-    """Dotted key -> schema of its value; a key that several methods have takes what any of them takes."""
+    """Returns dotted key -> schema of its value; a key of several methods accepts what any of them accepts."""
     configs = [("train", TrainConfig), *(("method", methods.config_class(name)) for name in names)]
     values: Json = {}
     for part, config in configs:
@@ -100,7 +99,7 @@ def _keys(names: Sequence[str]) -> Json:
 
 
 def _domain() -> Json:
-    """The shape of any domain; `_axis` adds what its values are."""
+    """Returns the schema of any domain, without a type for its values, which `_axis` adds."""
     ends = {"type": "array", "minItems": 2, "maxItems": 2}
     listed = {"type": "array", "minItems": 1, "uniqueItems": True}
     words = {word: listed if word in ("grid", "choice") else ends for word in DOMAIN_WORDS}
@@ -116,7 +115,7 @@ def _axis(value: Json) -> Json:
 
 
 def text(names: Sequence[str] | None = None) -> str:
-    """The published file's content."""
+    """Returns the content of schema.json."""
     return json.dumps(schema(names), indent=1) + "\n"
 
 

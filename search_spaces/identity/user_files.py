@@ -1,4 +1,4 @@
-"""The user's own corpora and sets beside the other inputs: read once before anything is trained."""
+"""Checks the user's own corpora and sets, which are read once before anything is trained."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,10 +22,10 @@ from search_spaces.user_data.in_space import two_of_one_name
 
 
 def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
-    """The inputs with these files. Those that are not there are left for the plan, which names them as missing.
+    """Returns the inputs with these files added; absent files are left for the plan, which reports them as missing.
 
-    ConfigError with a line for each other problem: two of one name, a file that cannot be read as what it is for, a dev
-    set that is a test set, of the user's or of ours.
+    Raises ConfigError with a line for each other problem: two of one name, a file that cannot be read for its role, and
+    a dev set that is a test set, shipped or the user's.
     """
     listed = list(dict.fromkeys([*paths.files, *files]))
     problems = two_of_one_name(listed)
@@ -46,7 +46,7 @@ def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
 
 
 def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
-    """A line for each dev set whose texts are those of a test set."""
+    """Returns a line for each dev set whose texts are those of a test set."""
     prints = {file: fingerprint_of(file) for file in files}
     tests = SHIPPED_TESTS | {text: file.name for file, text in prints.items() if file.role == "test"}
     return [
@@ -57,7 +57,10 @@ def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
 
 
 def require_corpora(paths: DataPaths) -> None:
-    """Read the user's own training text to its end. ConfigError with a line for each that cannot be trained on."""
+    """Reads the user's own training text to its end.
+
+    Raises ConfigError with a line for each that cannot be trained on.
+    """
     problems = []
     for file in map_files(paths.files).values():
         try:
@@ -70,9 +73,9 @@ def require_corpora(paths: DataPaths) -> None:
 
 
 def describe_files(paths: DataPaths) -> list[str]:
-    """A line for each file that is there: what it is, how much it has, and which column was taken for what.
+    """Returns a line for each present file: its kind, its counts, and which column was taken for what.
 
-    ConfigError as `require_corpora`.
+    Raises ConfigError as `require_corpora` does.
     """
     require_corpora(paths)
     there = [file for file in map_files(paths.files).values() if _is_there(file)]
@@ -81,7 +84,7 @@ def describe_files(paths: DataPaths) -> list[str]:
 
 
 def _describe_train_file(paths: DataPaths) -> list[str]:
-    """The counts of a file of `--train-file` that is read by the places of its columns."""
+    """Returns a line with the counts of a `--train-file` that is read by the positions of its columns; else none."""
     if paths.train_file is None or paths.corpus("file") is not None:
         return []
     source = file_source("file", paths.train_file)
@@ -90,7 +93,7 @@ def _describe_train_file(paths: DataPaths) -> list[str]:
 
 
 def _tell(counted: Survey, file: UserFile | None) -> str:
-    """A corpus's counts in words, and what becomes of rows that are empty or stand twice."""
+    """Returns a corpus's counts in words, and what becomes of empty and repeated rows."""
     parts = ["1 row" if counted.rows == 1 else f"{counted.rows:,} rows"]
     if counted.empty:
         blank = file is None or (file.on_empty is None and keeps_blanks(file))

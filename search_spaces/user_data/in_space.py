@@ -1,4 +1,4 @@
-"""The files that a space's YAML names: under `dev:`, `corpus:` and `evaluate:`, and wherever a setting may stand."""
+"""Collects the files that a space's YAML names, under `dev:`, `corpus:`, `evaluate:` and wherever a setting may be."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from search_spaces.strict_yaml import Written
 from search_spaces.user_data.references import ROLES, is_reference, read_reference, user_file
 
 SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
-"""Key of the file -> the setting that it gives."""
+"""Short key of a space file -> setting that it gives."""
 
 
 @dataclass
 class Collected:
-    """A space's YAML with names in place of files."""
+    """A space's YAML with names in place of files, the files, and problems."""
 
     raw: Written
     files: list[UserFile] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def name(self, key: str, value: Any, folder: Path, where: str) -> Any:
-        """The value of a setting with a name in place of a file, which is noted."""
+        """Returns a setting's value with a name in place of a file; records the file and its problems."""
         value, files, problems = read_reference(key, value, folder, where)
         self.files += files
         self.problems += problems
@@ -32,7 +32,10 @@ class Collected:
 
 
 def collect(raw: Json, folder: Path) -> Collected:
-    """The YAML without `dev:` and `corpus:`, whose settings stand in `set:`; every file; and every problem."""
+    """Collects a space's files; returns its YAML with names in their place, the files, and every problem.
+
+    `dev:` and `corpus:` become settings in `set:`.
+    """
     made = Collected(dict(raw))
     _short(made, folder)
     _settings(made, folder)
@@ -107,7 +110,7 @@ def _evaluate(made: Collected, folder: Path) -> None:
 
 
 def _clashes(made: Collected) -> list[str]:
-    """Two sets of one name, one file as dev and as test, and a test set that picks checkpoints."""
+    """Returns problems: two sets of one name, a file as dev and test set, a test set that picks checkpoints."""
     problems = two_of_one_name(made.files)
     tests = {file.file: file.name for file in made.files if file.role == "test"}
     problems += [
@@ -125,7 +128,7 @@ def _clashes(made: Collected) -> list[str]:
 
 
 def two_of_one_name(files: list[UserFile]) -> list[str]:
-    """A line for each name that two files have; one file as dev and as test set is another mistake."""
+    """Returns a line for each name that two files have, unless they are one file as dev and as test set."""
     last = map_files(files)
     pairs = [(file, last[file.role == "corpus", file.name]) for file in files]
     return [

@@ -1,4 +1,4 @@
-"""One file as a person names it, by its path or as `{file: ..., columns: {...}}`, on a command line or in a space."""
+"""References to a user's file, a path or `{file: ..., columns: {...}}`, on a command line or in a space."""
 
 import csv
 from collections.abc import Mapping
@@ -16,34 +16,34 @@ from search_spaces.user_data.places import absolute
 
 COLUMNS_ADVICE = Give("give a mapping such as {sentence1: NAME, sentence2: NAME, rating: NAME}")
 ROLES: Mapping[str, Role] = {"train.dev": "dev", "train.corpus": "corpus"}
-"""Settings that may name a file."""
+"""Settings that may name a file -> the file's role."""
 BEST_CHECKPOINT = "best"
-"""The column of the dev score, whatever the dev set is called."""
+"""Name of the dev score's column, whatever the dev set is called."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileShape:
-    """A user's file in YAML."""
+    """A user's file as declared in YAML."""
 
     __pydantic_config__ = CLOSED
     file: Annotated[Text, Give("give a path, or hf:NAME of a data set of the hub")]
-    """Where it lies, from the folder of the space's file; or hf:NAME."""
+    """Path of the file, from the folder of the space's file, or hf:NAME."""
     name: Text | None = None
-    """The column of tables; the file's name without its ending where it is absent."""
+    """Name of the set and its column in tables; by default the file's name without its ending."""
     kind: Annotated[Literal["ratings", "labels", "retrieval"] | None, Give("give ratings, labels or retrieval")] = None
     columns: Annotated[dict[str, Text], COLUMNS_ADVICE] = field(default_factory=dict)
-    """What is wanted -> the file's name of it."""
+    """Column that the project reads -> its name in the file."""
     split: Text | None = None
     quotes: Annotated[bool, Give("give true, or false where quotes are text")] = True
     metric: Annotated[Metric, Give(f"give one of {', '.join(get_args(Metric))}")] = "ndcg@10"
     on_empty: Annotated[Literal["skip", "refuse"] | None, Give("give skip or refuse")] = None
-    """Of training text: what becomes of rows without words."""
+    """What becomes of training rows without words."""
     deduplicate: Annotated[bool, Give("give true, or false")] = False
-    """Of training text: whether a row that equals an earlier one is left out."""
+    """Whether a training row that equals an earlier one is left out."""
 
 
 def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFile | None, list[str]]:
-    """The file that a path or a mapping means, paths counted from `folder`, and every problem; nothing is read."""
+    """Returns the file that a path or mapping means, with paths relative to `folder`, and problems; reads no file."""
     raw = {"file": value} if isinstance(value, str) else value
     if not isinstance(raw, dict):
         return None, [f"wrong type: {where}={brief(value)}; give a name, a path or {{file: PATH, columns: {{...}}}}"]
@@ -86,19 +86,19 @@ def _name_problems(name: str, role: Role, where: str, given: bool) -> list[str]:
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a setting's value means a file rather than a name."""
+    """Tells whether a setting's value means a file rather than a name."""
     return isinstance(value, dict) or (isinstance(value, str) and (value.startswith("{") or is_file_name(value)))
 
 
 def file_of(value: Any) -> str | None:
-    """The path as it was given; None where the mapping has none, or names a data set of the hub."""
+    """Returns the path of a reference as written; None where it has no path or names a data set of the hub."""
     given = mapping(value, "file")
     file = given.get("file") if isinstance(given, dict) else given
     return file if isinstance(file, str) and not file.startswith(HUB_PREFIX) else None
 
 
 def read_reference(key: str, value: Any, folder: Path, where: str) -> tuple[Any, list[UserFile], list[str]]:
-    """A setting's value with the name in place of a file, the file, and every problem."""
+    """Returns a setting's value with the name in place of a file, the file, and every problem."""
     if key not in ROLES or not is_reference(value):
         return value, [], []
     made, problems = user_file(mapping(value, where), ROLES[key], folder, where)
@@ -106,9 +106,9 @@ def read_reference(key: str, value: Any, folder: Path, where: str) -> tuple[Any,
 
 
 def read_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[UserFile, ...]]:
-    """Settings of a command line with names in place of files, and the files. ConfigError lists every problem.
+    """Returns command-line settings with names in place of files, and the files; raises ConfigError with every problem.
 
-    Paths count from `folder`, and become absolute; None where they are.
+    Relative paths count from `folder` and become absolute; with None all paths are absolute already.
     """
     named, files, problems = dict(settings), list[UserFile](), list[str]()
     folder, settled = folder or Path("/"), folder is None
@@ -122,9 +122,10 @@ def read_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[User
 
 
 def read_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile, ...]]:
-    """Suites of a command line, each part several with commas or one mapping, as names; and the files among them.
+    """Returns the names of a command line's suites, and the files among them; raises ConfigError with every problem.
 
-    A path with commas stands alone, or between double quotes.
+    Each part is several suites with commas between, or one mapping. A path with commas is a part of its own, or stands
+    between double quotes.
     """
     names, files, problems = list[str](), list[UserFile](), list[str]()
     for part in parts:
@@ -145,7 +146,7 @@ def read_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFi
 
 
 def mapping(value: Any, where: str) -> Any:
-    """A mapping that was written as text; anything else as it is."""
+    """Returns a mapping that was written as text; anything else unchanged."""
     if isinstance(value, str) and value.strip().startswith("{"):
         return parse_yaml(f"value: {value}", where)["value"]
     return value
