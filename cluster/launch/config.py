@@ -21,7 +21,7 @@ CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 At most 40 characters, because KubeRay appends to them.
 """
 GONE = "ray_up"
-"""Key of a block that the example file had until commit 7250940, and that copies of it may still have."""
+"""Key of a block that the example file had until commit 7250940 and that copies of the file may still have."""
 
 
 class Block(BaseModel):
@@ -43,9 +43,9 @@ class ClusterConfig(Block):
     version: Annotated[int, Field(ge=1, le=1)]
     name: str
     storage: str
-    """Folder of runs, seen by every node."""
+    """Folder of runs on the cluster, seen by every node."""
     ledger: str | None = None
-    """PostgreSQL URL without a password, or a path; None for ledger.db in `storage`."""
+    """Ledger as a PostgreSQL URL without a password, or a path; None for ledger.db in `storage`."""
     data: str | None = None
     nodes: Annotated[int, Field(ge=1)] = 1
     """Number of machines that train."""

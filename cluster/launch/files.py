@@ -27,9 +27,9 @@ from search_spaces.user_data.trainer import BLOCK, place_trainer
 from search_spaces.user_data.written import absolute_models
 
 MOST_FILES = 100_000
-"""Most characters of all files, packed; Linux takes 131,072 in one word of a command line."""
+"""Maximum number of characters of all files, packed; Linux takes 131,072 in one word of a command line."""
 LARGEST_UPLOAD = 20 * MOST_FILES
-"""Most bytes of a data file that is packed at all; compression shrinks text to about a third."""
+"""Maximum size in bytes of a data file to be packed at all; compression shrinks text to about a third."""
 
 
 @dataclass(frozen=True)

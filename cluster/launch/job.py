@@ -19,9 +19,9 @@ from cse_train.fields import ConfigError
 RESOURCES = '{"trial_slot": 1024}'
 """Ray resources of each node: places for slots, so many that only CPUs, GPUs and RAM limit their number."""
 CLIENT_LIMIT_S = 120
-"""Most seconds to wait for sbatch or kubectl."""
+"""Timeout in seconds for sbatch and kubectl."""
 NAME_LENGTH = 35
-"""Most characters of a job's name before the digest; with it 40, which every target accepts."""
+"""Maximum number of characters of a job's name before the digest; with it 40, which every target accepts."""
 ON_HEAD = json.dumps({HEAD_RESOURCE: 0.001})
 """Ray resources of a driver that keep it on the head, the last node to be taken away."""
 

@@ -14,7 +14,7 @@ ADVICE = "install kubectl and choose a context"
 
 
 def submit_manifest(text: str, kind: str, name: str, namespace: str) -> str:
-    """Creates the object, replaces a RayJob that has ended, and reports the state of one that runs.
+    """Creates a RayJob or RayCluster, replaces a RayJob that has ended, and reports the state of one that runs.
 
     Raises ConfigError where another user has an object of this name, which is never changed.
     """

@@ -15,7 +15,7 @@ from cluster.runtime import ray_internals
 DISCOVERY_FOLDER = "prometheus"
 """Folder of the target files below the storage, which prometheus.yml reads."""
 DISCOVERY_PERIOD_S = 15.0
-"""Seconds between two copies; Ray itself writes its file every 5 s."""
+"""Seconds between two copies of Ray's target file, which Ray itself writes every 5 s."""
 FORGOTTEN_S = 3600.0
 """Age in seconds at which a target file is taken for a killed driver's and deleted."""
 
@@ -49,6 +49,6 @@ class TargetFile:
                     other.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Deletes the file at the end of the sweep."""
+        """Deletes the driver's target file at the end of the sweep."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)

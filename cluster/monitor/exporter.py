@@ -76,7 +76,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         labels: Mapping[str, str],
         reused: Iterable[str] = (),
     ) -> None:
-        """`sweeps`: signature -> sweep ID; `totals`: sweep ID -> number of runs; both mappings may grow meanwhile."""
+        """Takes counts of the sweeps to export; `sweeps`: signature -> sweep ID, `totals`: sweep ID -> number of runs.
+
+        Both mappings may grow meanwhile.
+        """
         self.board = Board(sweeps, totals, labels, reused)
         self.spent: Callable[[], Mapping[str, float]] = dict
         """Returns each limit of the budget, as text for a person -> fraction spent, 0 to 1."""

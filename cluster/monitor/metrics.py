@@ -12,7 +12,7 @@ WAITING_STATE = "waiting"
 
 @dataclass(frozen=True)
 class PrometheusMetric:
-    """A metric; `exported` is its name in Prometheus."""
+    """A Prometheus metric of a sweep; `exported` is its full name in Prometheus."""
 
     name: str
     kind: Literal["gauge", "counter"]

@@ -45,9 +45,10 @@ class Progress:
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`totals`: sweep ID -> number of runs; `notes`: lines below the counts, such as spending.
+        """Prepares the display of a sweep.
 
-        Both may change meanwhile.
+        `totals`: sweep ID -> number of runs; `notes`: lines below the counts, such as spending. Both may change
+        meanwhile.
         """
         self._totals, self._notes = totals, notes
         self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, EventKind.REUSED))

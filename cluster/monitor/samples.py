@@ -20,7 +20,7 @@ COUNTERS: Mapping[str, str] = {
 }
 """Kind of event -> name of the counter of such events."""
 LABEL = 80
-"""Most characters of a run's label; Prometheus keeps each distinct label."""
+"""Maximum number of characters of a run's label; Prometheus keeps each distinct label."""
 
 Sample = tuple[str, dict[str, str], float]
 """(metric name, labels, value); a counter's value is its total so far."""
@@ -33,7 +33,7 @@ class Figures:
     tally: Tally
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("cse_examples", *COUNTERS.values()), 0.0))
     scores: dict[str, float] = field(default_factory=dict)
-    """Signature -> best dev score so far, of runs that run now."""
+    """Signature of a running run -> its best dev score so far."""
     seen: deque[tuple[float, float]] = field(default_factory=deque)
     """(clock in seconds, examples so far) pairs within the window."""
 

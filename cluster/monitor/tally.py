@@ -9,7 +9,7 @@ from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
 @dataclass
 class Tally:
-    """Counts of a sweep, from its events alone."""
+    """Counts of a sweep's runs by state, kept up to date from the sweep's events alone."""
 
     total: int
     """Number of all runs of the sweep."""
@@ -24,7 +24,7 @@ class Tally:
     """Signature -> examples of the whole run, for the trained fraction."""
     best: float | None = None
     best_reported: float | None = None
-    """`best` with the sign that its run reports."""
+    """Best score so far with the sign that its run reports, whereas `best` is always higher for better runs."""
     _counts: Counter[EventKind] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:

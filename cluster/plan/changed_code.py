@@ -85,7 +85,7 @@ class NotReused:
     why: str
 
     def line(self) -> str:
-        """Returns the message that these runs are trained again, for the user."""
+        """Returns one line for the user that these finished runs of the method are trained again, and why."""
         runs, are = ("1 finished run", "is") if self.runs == 1 else (f"{self.runs} finished runs", "are")
         return f"not reused: {runs} of {self.method} {are} trained again, the old stay in the ledger: {self.why}"
 

@@ -104,7 +104,7 @@ class Cost:
         return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def times(self, count: int) -> "Cost":
-        """Returns the cost of `count` runs that each cost this much."""
+        """Returns this cost multiplied by a number of runs."""
         return Cost(*(value * count for value in vars(self).values()))
 
 

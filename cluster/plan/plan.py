@@ -38,19 +38,19 @@ class PlannedRun:
 
     @property
     def counted(self) -> RunConfig:
-        """The run with its length in examples where that is known, as it always is for a run that can be trained."""
+        """Run configuration with its length in examples where that is known, as for every run that can be trained."""
         return self.run if self.examples is None else set_examples(self.run, self.examples)
 
 
 @dataclass(frozen=True)
 class SpacePlan:
-    """The runs of one space; a sampled search has no fixed runs, only an upper bound on their number."""
+    """Planned runs of one space; a sampled search has no fixed runs, only an upper bound on their number."""
 
     resolved: ResolvedSpace
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
     done: frozenset[str]
-    """Signatures of this space's runs that are finished."""
+    """Signatures of those runs of this space that are finished."""
     searched: int | None = None
     """Largest number of cells that a search will visit; None for a space whose cells are all run."""
     like: PlannedRun | None = None
@@ -101,7 +101,7 @@ class SpacePlan:
 
     @property
     def incomplete_runs(self) -> frozenset[str]:
-        """Signatures of the runs that lack an input."""
+        """Signatures of the space's runs that lack an input."""
         return frozenset(signature for cell in self.incomplete for signature in cell.signatures)
 
 

@@ -16,7 +16,7 @@ _VERSIONED = ("torch", "ray", "transformers", "tokenizers", "numpy", "optuna", "
 
 
 def package_folder(name: str) -> Path:
-    """The folder that `import name` would use in this process."""
+    """Returns the folder that `import name` would use in this process; raises ValueError where there is none."""
     spec = importlib.util.find_spec(name)
     locations = list(spec.submodule_search_locations or []) if spec else []
     if not locations:
@@ -30,7 +30,7 @@ def package_parents() -> list[Path]:
 
 @cache
 def code_digest() -> str:
-    """sha256 (16 hex digits) over relative path and bytes of every code and data file of the five packages."""
+    """Returns 16 hex digits of a sha256 over path and bytes of every code and data file of the five packages."""
     total = hashlib.sha256()
     for name in OUR_PACKAGES:
         folder = package_folder(name)

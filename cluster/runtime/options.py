@@ -26,7 +26,7 @@ class AshaOptions:
     grace_examples: int
     """Examples that every run may train before it can be stopped."""
     max_examples: int
-    """Examples of a full run: the top of the ladder."""
+    """Examples of a full run, at which the top rung lies."""
     reduction_factor: float = 3.0
     """Reduction factor of ASHA: one of this many runs at a rung goes on."""
 
@@ -38,19 +38,19 @@ class SweepOptions:
     storage: Path
     """Folder of runs, checkpoints and logs, seen by every node."""
     workers: int = 1
-    """Data-parallel ranks of one run."""
+    """Number of data-parallel ranks of one run."""
     cpus_per_worker: float = 1
-    """CPUs of one rank; torch gets as many threads."""
+    """Number of CPUs of one rank, and of torch's threads in it."""
     gpus_per_worker: float = 0
-    """GPUs of one rank; a fraction only where a run has one rank."""
+    """Number of GPUs of one rank; a fraction only where a run has one rank."""
     accelerator_type: str | None = None
-    """The kind of GPU that ranks train on, by Ray's name, such as A100; None for any."""
+    """Ray's name of the kind of GPU that ranks train on, such as A100; None for any kind."""
     max_concurrent: int | None = None
-    """Runs at once; None for as many as fit."""
+    """Maximum number of runs at once; None for as many as fit."""
     user: str = field(default_factory=login_name)
     """Name of the user who owns the runs, by which drivers share a cluster."""
     user_slots: int | None = None
-    """Most runs at once over all drivers of this user and ledger; None for any number."""
+    """Maximum number of runs at once over all drivers of this user and ledger; None for any number."""
     priority: int = 1
     """Weight in fair sharing of a full cluster: priority 3 gets three times the runs of priority 1."""
     isolation: Isolation = "slot"
@@ -73,7 +73,7 @@ class SweepOptions:
     wait_for_nodes_s: float = 3600
     """Seconds that a run waits while no node has room for its ranks."""
     save_minutes: float = SAVE_MINUTES
-    """Least minutes between two writes of a run's state; 0 writes at every dev evaluation, and the run waits for it.
+    """Minimum minutes between two writes of a run's state; 0 writes at every dev evaluation, for which the run waits.
 
     A killed run loses what it trained since the last write; a sweep that ends in order loses nothing.
     """

@@ -20,7 +20,7 @@ class Feed:
     """Changed rows of one search's runs, from all drivers."""
 
     def __init__(self, ledger: Ledger, matcher: RunMatcher, since: float) -> None:
-        """`since`: the database's time of the read before the first (`Ledger.changed`)."""
+        """Starts reading at `since`, the database's time of the previous read (`Ledger.changed`)."""
         self._ledger, self._matcher, self._since = ledger, matcher, since
 
     def rows(self) -> list[RunRow]:
@@ -33,7 +33,7 @@ class ScoreFeed:
     """Dev scores of one search's runs, from all drivers; a run's scores come again when it has a new point."""
 
     def __init__(self, ledger: Ledger, feed: Feed, rows: list[RunRow]) -> None:
-        """`rows`: the search's rows before the first read of `feed`, whose scores are returned first."""
+        """Starts with `rows`, the search's rows before the first read of `feed`, whose scores are returned first."""
         self._ledger, self._feed, self._rows = ledger, feed, rows
         self._seen: dict[str, int] = {}
         self._next = time.monotonic()

@@ -36,9 +36,9 @@ LOCK = 0x637365
 
 
 def mirror_url(ledger: str) -> str:
-    """Returns the URL of the copy.
+    """Returns the URL of the database with Optuna copies of a ledger's searches.
 
-    The ledger's own PostgreSQL database, or `optuna.db` beside the ledger's SQLite file.
+    It is the ledger's own PostgreSQL database, or `optuna.db` beside the ledger's SQLite file.
     """
     url = parse_url(ledger)
     if url.get_backend_name() == "postgresql":
@@ -57,7 +57,7 @@ class StudyMirror:
         self._study: optuna.Study | None = None
         self._engine: Engine | None = None
         self._left: list[Observation] = []
-        """Finished runs that the database has not taken."""
+        """Finished runs that have not been added to the Optuna database yet."""
         self._every: list[Observation] = []
         self._news, self._closing = threading.Condition(), False
         self._warned = False

@@ -37,7 +37,7 @@ class Search:
         mirror: StudyMirror | None = None,
         recorded: Callable[[], Iterable[Observation]] | None = None,
     ) -> None:
-        """`mirror` receives each finished run; `recorded` returns the search's new observations, of every driver.
+        """Creates a search; `mirror` receives each finished run, `recorded` returns new observations of every driver.
 
         `recorded` is called every `EVERY_S` seconds, so that all drivers know all results, and their cells count
         together towards `num_samples`.

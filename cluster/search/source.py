@@ -23,7 +23,7 @@ class SearchSource(RunSource):
         runs_of: Callable[[Cell], Sequence[PlannedRun]],
         points: Callable[[], Points] = dict,
     ) -> None:
-        """`runs_of` returns a cell's runs, one per seed; `points` the new dev scores in the ledger."""
+        """Wraps a search; `runs_of` returns a cell's runs, one per seed, `points` new dev scores in the ledger."""
         self._search, self._runs_of, self._points = search, runs_of, points
         self._left: deque[PlannedRun] = deque()
         self._cells: dict[str, Cell] = {}

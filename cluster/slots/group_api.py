@@ -115,11 +115,11 @@ class GivenBack(StrEnum):
     """Reason why a slot returns a job that has not ended."""
 
     RESTING = "resting"
-    """The slot is in quarantine."""
+    """State of a job returned because the slot is in quarantine."""
     REFUSED = "refused"
-    """Ranks cannot serve any job, so that the sweep cannot go on."""
+    """State of a job whose ranks cannot serve any job, so that the sweep cannot go on."""
     CROWDED = "crowded"
-    """The memory of a shared GPU was used up."""
+    """State of a job returned because the memory of a shared GPU was used up."""
 
 
 IS_LAST: Final = "done"
@@ -150,7 +150,7 @@ class SlotResult(TypedDict):
 
 @dataclass(frozen=True)
 class PointEvent:
-    """Dev point number `index` of a job, reported by rank 0."""
+    """Event in which rank 0 reports dev point number `index` of a job."""
 
     index: int
     point: Point
@@ -158,7 +158,7 @@ class PointEvent:
 
 @dataclass(frozen=True)
 class ScoreEvent:
-    """One score of the run's best checkpoint."""
+    """Event with one score of the run's best checkpoint."""
 
     score: Score
 

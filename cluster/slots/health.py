@@ -13,7 +13,7 @@ STUCK_FACTOR = 20.0
 STUCK_S is the least silence in any case.
 """
 STUCK_S = 600.0
-"""Least seconds of silence before a job counts as stuck.
+"""Minimum seconds of silence before a job counts as stuck.
 
 A file system that is slow for minutes costs no run its place.
 """
@@ -33,7 +33,7 @@ class Losses:
     """Counts how often one job was lost, by cause; a new dev point since the last loss restarts the counts."""
 
     def __init__(self, limit: int) -> None:
-        """`limit`: number of losses of one cause after which the slot still continues the job."""
+        """Starts without losses; `limit` losses of one cause are allowed before the slot gives the job up."""
         self._limit, self._examples = limit, 0
         self._counts = Counter[str]()
 
@@ -54,7 +54,10 @@ class Pace:
     """Measures the seconds between a job's dev points, to recognise a stuck job."""
 
     def __init__(self, now: Clock = time.monotonic, slowest_s: float = 0.0) -> None:
-        """`slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished."""
+        """Starts without points; `slowest_s`.
+
+        Seconds of the sweep's slowest finished run, 0 where none has finished.
+        """
         self._now, self._slowest_s, self._gaps = now, slowest_s, list[float]()
         self._last: float | None = None
         self._begun: float | None = None

@@ -58,7 +58,7 @@ class Mailbox:
         self.size = 0
         self.present: dict[int, RankFacts] = {}
         self.unsaved = set[int]()
-        """Ranks that may still write what they trained."""
+        """Ranks of the generation that may still write checkpoints of what they trained."""
         self.job: JobState | None = None
         self.numbers = 0
         self.events: list[Event] = []

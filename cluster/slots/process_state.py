@@ -98,7 +98,7 @@ _KNOBS: list[Knob] = [
 
 
 LOG_CHARACTERS = 64_000_000
-"""Most characters of a log; of a longer one the first half and the newest lines are kept."""
+"""Maximum number of characters of a log; a longer one keeps its first half and its newest lines."""
 
 
 class LimitedLog:

@@ -135,9 +135,9 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             self._submit()
 
     def _rest(self) -> SlotResult:
-        """Returns the job for another slot.
+        """Returns a result that hands the job to another slot while this one is in quarantine.
 
-        This one keeps its resources, so that no other slot gets the failing machine.
+        The slot keeps its resources meanwhile, so that no other slot gets the failing machine.
         """
         time.sleep(max(0.0, min(REST_S, self.quarantine.left_s)))
         result = self._result(GivenBack.RESTING)

@@ -108,7 +108,7 @@ class WorkerGroup:
     """
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
-        """`name` is the slot's: it titles the mailbox, and names the folder of each Train run."""
+        """Prepares a group without starting it; `name` titles its mailbox and names the folder of each Train run."""
         self.mailbox = start_mailbox(f"mailbox of {name}")
         self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after

@@ -53,7 +53,7 @@ class SharedAsha(InOrder):
     """Ray's asynchronous successive halving, whose rungs also hold the ledger's points of runs trained elsewhere."""
 
     def __init__(self, options: AshaOptions, points: Callable[[], Points]) -> None:
-        """`points` returns the runs with new points in the ledger, this driver's among them."""
+        """Creates the scheduler; `points` returns the runs with new points in the ledger, this driver's among them."""
         super().__init__()
         self._points, self._seen, self._trained_here = points, dict[str, int](), set[str]()
         self._asha = AsyncHyperBandScheduler(

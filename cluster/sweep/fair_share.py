@@ -87,9 +87,9 @@ class FairShare:
     def __init__(
         self, ledger: Ledger, stand: Callable[[], Driver], has_room: Callable[[], bool], tell: Callable[[int], None]
     ) -> None:
-        """`stand` returns this driver's state, `has_room` whether the cluster has room for another of its runs.
+        """Computes the first share; `tell` receives how many runs the driver may have at once.
 
-        `tell` receives how many runs the driver may have at once.
+        `stand` returns this driver's state, `has_room` whether the cluster has room for another of its runs.
         """
         self._ledger, self._stand, self._has_room, self._tell = ledger, stand, has_room, tell
         self._spare_s = 0.0

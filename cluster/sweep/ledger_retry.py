@@ -26,7 +26,7 @@ class RetryingLedger:
     """
 
     def __init__(self, ledger: Ledger, over: threading.Event, report: Callable[[str], None]) -> None:
-        """`over` ends a wait early; `report` receives one line when a wait begins and one when it ends."""
+        """Wraps `ledger`; `over` ends a wait early, `report` receives a line when a wait begins and when it ends."""
         self._ledger, self._over, self._report = ledger, over, report
         self._last_away = float("-inf")
 

@@ -155,7 +155,7 @@ def _apply_quota(removable: Sequence[Removable], used: int, quota: int | None) -
 
 
 RETENTION_PERIOD_S = 30.0
-"""Least seconds between two prunings by a listener."""
+"""Minimum seconds between two prunings by a listener."""
 
 
 class Pruner(AbstractContextManager["Pruner"]):

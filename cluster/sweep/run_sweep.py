@@ -1,4 +1,4 @@
-"""`run_sweep`: trains the runs that a source wants, once each, and records them; the same call continues a sweep."""
+"""`run_sweep` trains the runs of a source once each and records them; the same call continues a sweep."""
 
 import contextlib
 import dataclasses
@@ -88,7 +88,7 @@ def run_sweep(
 def _run(
     dispatcher: Dispatcher, ledger: Ledger, options: SweepOptions, over: threading.Event, on_event: OnEvent
 ) -> None:
-    """Waits for the first run to train here, and starts Ray for it."""
+    """Waits for the first run to train here, then starts Ray and runs the trials."""
     first = None
     while first is None and not dispatcher.finished() and not over.is_set():
         first = dispatcher.next_run()

@@ -19,12 +19,12 @@ from cluster.runtime.options import login_name
 from cluster.runtime.resources import GROUP_GB
 
 LEAST_GB, MOST_GB = 8, 64
-"""Least and most GB of RAM of a head.
+"""Minimum and maximum GB of RAM of a head.
 
 Slots live on the head where it has room for all, else also on the nodes that train.
 """
 LEAST_CPUS, MOST_CPUS, SLOTS_A_CPU = 2, 16, 16
-"""Least and most CPUs of a head, and slots per CPU.
+"""Minimum and maximum CPUs of a head, and slots per CPU.
 
 The driver and Ray's own processes take two CPUs, and SLOTS_A_CPU slots share another one.
 """
@@ -88,9 +88,9 @@ class Settings(Block):
     mount: str = "/shared"
     """Path at which the claim is mounted; storage, ledger and data lie under it."""
     secret: str | None = None
-    """Secret whose key `auth_token` is the cluster's token (KubeRay 1.6); None for a token that KubeRay makes."""
+    """Name of the secret whose key `auth_token` is the Ray token (KubeRay 1.6); None for a token that KubeRay makes."""
     ledger_secret: str | None = None
-    """Secret whose key `password` is the ledger's PostgreSQL password."""
+    """Name of the secret whose key `password` is the ledger's PostgreSQL password."""
     secrets: dict[str, str] = Field(default_factory=dict)
     """Environment variable -> SECRET/KEY, such as a tracker's key."""
     namespace: str = "default"
@@ -160,7 +160,7 @@ def _losses(cluster: ClusterConfig, settings: Settings) -> list[str]:
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """Renders a RayJob, or a RayCluster where no sweep is named; a comment above says what it requests."""
+    """Renders a RayJob, or a RayCluster where no sweep is named; a leading comment lists the requested resources."""
     labels = {"kueue.x-k8s.io/queue-name": settings.queue, "kueue.x-k8s.io/priority-class": settings.queue_priority}
     metadata = {
         "name": job.name,

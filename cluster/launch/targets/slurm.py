@@ -16,7 +16,7 @@ from cse_train.fields import ConfigError
 SIGNAL_S = 120
 """Seconds before the time limit at which a sweep is told to save its state."""
 LEAST_S = 300
-"""Least seconds of a job: Ray's start on every node, the signal to save, and some training between them."""
+"""Minimum time limit of a job in seconds: Ray's start on every node, the signal to save, and some training."""
 TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?")
 """Pattern of Slurm's time limits: days, and one to three numbers."""
 OPTION = re.compile("[a-z][a-z-]+")
