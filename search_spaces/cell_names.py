@@ -12,7 +12,7 @@ from search_spaces.cells import PART, Cell, ResolvedSpace
 from search_spaces.strict_yaml import parse_yaml
 
 VALUES_SHOWN = 8
-"""Most cells or values that an error line lists."""
+"""Maximum number of cells or values that an error line lists."""
 
 
 def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell], before: str = "--cell ") -> Cell:

@@ -144,7 +144,7 @@ class Paper:
     columns: Annotated[tuple[Text, ...], Give("give a list such as [sts_dev]")] = ()
     """Names of the results; a column that no suite gives shows the paper's numbers alone."""
     best: Annotated[Literal["max", "min", "none"], Give("give one of max, min, none", "unknown value")] = "max"
-    """Which value of a column is the best; `none` where the columns differ in that."""
+    """Best value of a column, the highest or the lowest; `none` where the columns differ in that."""
     scores: Annotated[Mapping[str, Text], Give("give a mapping such as {avg: sts_average}")] = field(
         default_factory=dict
     )
@@ -156,7 +156,7 @@ class Paper:
     rows: Annotated[tuple[PublishedRow, ...], Give("give a list of {key: {...}, cells: {...}}")] = ()
     """Rows of cells; empty for a figure without printed numbers."""
     references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()
-    """Rows of models that are not trained here."""
+    """Printed rows of models that are not trained here."""
     average: Annotated[Averages, Give("give {column: avg, of: [mr, cr], decimals: 2}")] = ()
     """One column of averages, or a list of them."""
     default: Annotated[Key | None, Give("give a key such as {method.dup_rate: 0.32}")] = None

@@ -35,7 +35,7 @@ class Recipe:
 
     __pydantic_config__ = CLOSED
     when: Annotated[Mapping[str, Any], Predicate(lambda when: "method" in when)]
-    """Dotted keys, `method` among them, with the values that a cell must have."""
+    """Conditions on a cell: dotted keys, `method` among them, with the values that they must have."""
     settings: Annotated[Mapping[str, Any], Field(alias="set")]
 
     def fits(self, given: Mapping[str, Scalar]) -> bool:
@@ -48,7 +48,7 @@ class Profile:
 
     name: str
     train: Mapping[str, Scalar] = field(default_factory=dict)
-    """Dotted keys shared by all methods."""
+    """Dotted keys and values shared by all methods."""
     methods: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """Method -> dotted keys that override the shared ones."""
     substitutions: Mapping[str, Json] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileFile:
-    """The YAML file of a profile."""
+    """Keys of a profile's YAML file."""
 
     version: Annotated[Literal[1], VERSION_ADVICE]
     title: Text = ""

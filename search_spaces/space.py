@@ -25,7 +25,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """How a space is searched when its cells are not all run."""
+    """Settings of a search over a space whose cells are not all run."""
 
     __pydantic_config__ = CLOSED
     sampler: SamplerName = "tpe"
@@ -37,11 +37,11 @@ class SearchConfig:
     grace_fraction: Annotated[float, Range(above=0, high=1)] = 0.2
     """Fraction of a run's examples before the first rung, so that an early dip of the dev score stops no trial."""
     reduction_factor: Annotated[int, Range(low=2)] = 3
-    """One trial in this many survives a rung."""
+    """Reduction factor of ASHA: one trial in this many survives a rung."""
     startup: Annotated[int, Range(low=0)] = 8
     """Number of random cells before TPE or the Gaussian process models anything."""
     seed: Annotated[int, Range(low=0)] = 0
-    """Seed of the sampler's own draws."""
+    """Seed of the sampler's own random draws."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ExplicitCell:
 
 @dataclass(frozen=True)
 class Component:
-    """One part of a method that can be left out."""
+    """One part of a method that an ablation can leave out."""
 
     off: Mapping[str, Scalar]
     """Dotted key -> value that turns the component off, whatever value the key has."""
@@ -83,7 +83,10 @@ Seeds = (
 
 @dataclass(frozen=True, kw_only=True)
 class SpaceFile:
-    """The YAML file of a space: pydantic checks these types, the methods' `Config`s say what a dotted key may hold."""
+    """Keys of a space's YAML file.
+
+    pydantic checks these types; the option classes of the methods say what a dotted key may hold.
+    """
 
     __pydantic_config__ = CLOSED
     version: Annotated[Literal[1], VERSION_ADVICE]
@@ -152,7 +155,7 @@ class Space:
 
     @property
     def axis_names(self) -> list[str]:
-        """The axes of the table, in the file's order; for listed cells, every key that one of them sets."""
+        """Axes of the table, in the file's order; for listed cells, every key that one of them sets."""
         named = dict.fromkeys(key for cell in self.cells for key in cell.settings)
         return list(self.axes) or list(named)
 

@@ -12,10 +12,10 @@ from cse_train.fields import ConfigError
 from cse_train.reading import first_line, require_size
 
 MOST_YAML_BYTES = 10_000_000
-"""Most bytes of a YAML file; a shipped one has a few thousand."""
+"""Maximum size in bytes of a YAML file; a shipped one has a few thousand."""
 Number = TypeVar("Number", int, float)
 MOST_DIGITS = 18
-"""Most characters of an integer, sign included, so that every part of the project holds it without loss."""
+"""Maximum number of characters of an integer, sign included, which every part of the project holds without loss."""
 
 
 class StrictLoader(Composer, yaml.CSafeLoader):

@@ -25,7 +25,7 @@ CONTRACT_MODULES = (METHODS, f"{METHODS}.base", f"{METHODS}.loading", f"{METHODS
 
 @dataclass(frozen=True)
 class ChangedCode:
-    """Finished runs of one method that today's code would train again."""
+    """Number of finished runs of one method that today's code would train again, with the digests of both codes."""
 
     method: str
     runs: int

@@ -56,7 +56,7 @@ class IncompleteCell:
 
     @property
     def reason(self) -> str:
-        """All reasons in one line."""
+        """All reasons why the cell cannot be trained, in one line."""
         return "; ".join(self.reasons)
 
 

@@ -37,7 +37,7 @@ class FileShape:
     quotes: Annotated[bool, Give("give true, or false where quotes are text")] = True
     metric: Annotated[Metric, Give(f"give one of {', '.join(get_args(Metric))}")] = "ndcg@10"
     on_empty: Annotated[Literal["skip", "refuse"] | None, Give("give skip or refuse")] = None
-    """What becomes of training rows without words."""
+    """Treatment of training rows without words: `skip`, `refuse`, or None for the default of the kind of file."""
     deduplicate: Annotated[bool, Give("give true, or false")] = False
     """Whether a training row that equals an earlier one is left out."""
 

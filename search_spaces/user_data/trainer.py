@@ -83,7 +83,7 @@ class TrainerBlock:
     data: Annotated[tuple[Text, ...], Give("give a list of files and folders such as [pairs.json]")] = ()
     """Files and folders that the program reads; their content hashes belong to a run's signature."""
     fits: Literal["last", "mean"] | None = None
-    """What counts of a program that trains several times: the mean of folds, or the last fit alone."""
+    """Fit that counts for a program that trains several times: the mean of folds, or the last fit alone."""
     length: Annotated[LengthBlock | None, Give("give {steps: 1000}")] = None
 
 
