@@ -15,7 +15,7 @@ from search_spaces import keys
 from search_spaces.domains import Domain, contains, parents_first, parse_domain
 from search_spaces.file_shape import brief, read
 from search_spaces.paper import Key, Paper, read_paper
-from search_spaces.space import OFF, Component, ExplicitCell, SearchConfig, Space, SpaceFile
+from search_spaces.space import OFF_ADVICE, Component, ExplicitCell, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.in_space import collect
 from search_spaces.user_data.trainer import adopt_trainer
@@ -268,11 +268,11 @@ def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Compon
 
 def _component_problems(name: str, value: object, methods: Sequence[str]) -> list[str]:
     if not isinstance(value, dict) or not value:
-        return [f"wrong component: components.{name}={value}; {OFF}"]
+        return [f"wrong component: components.{name}={value}; {OFF_ADVICE}"]
     problems = []
     for key, off in value.items():
         if key == "method" or isinstance(off, list) or off == {}:
-            problems.append(f"wrong component: components.{name}.{key}={off}; {OFF}")
+            problems.append(f"wrong component: components.{name}.{key}={off}; {OFF_ADVICE}")
             continue
         settings = [{key: each} for each in ([*off, *off.values()] if isinstance(off, dict) else [off])]
         lines = [line for setting in settings for line in keys.problems(setting, methods)]

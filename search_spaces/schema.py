@@ -17,7 +17,7 @@ from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.keys import SEED
 from search_spaces.paper import Paper
 from search_spaces.space import SearchConfig, SpaceFile
-from search_spaces.user_data.trainer import OF_OUR_METHODS
+from search_spaces.user_data.trainer import METHOD_KEYS
 
 Json = dict[str, Any]
 SCALAR: Json = {"type": ["boolean", "number", "string", "null"]}
@@ -72,7 +72,7 @@ def _bare() -> Json:
     """Returns the schema of a space with `trainer:`, in which any name is a parameter of the user's program."""
     free = {"type": "object", "additionalProperties": SCALAR}
     axes = {"type": "object", "additionalProperties": {"$ref": "#/$defs/domain"}}
-    others = {"not": {"anyOf": [{"required": [key]} for key in OF_OUR_METHODS]}}
+    others = {"not": {"anyOf": [{"required": [key]} for key in METHOD_KEYS]}}
     return {"properties": {"set": free, "space": axes}, **others}
 
 

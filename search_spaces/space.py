@@ -73,7 +73,7 @@ class Component:
 MOST_SEEDS = 10_000
 """Largest number of seeds per cell that a count may ask for."""
 SET_FOR = "give {suite: {key: value}} such as {transfer_dev: {train.batch_size: 128}}"
-OFF = "give {name: {key: value that turns it off}}, or {key: {value: what replaces it}}"
+OFF_ADVICE = "give {name: {key: value that turns it off}}, or {key: {value: what replaces it}}"
 Settings = Annotated[dict[str, Any] | None, Give("give a mapping of dotted keys")]
 Seeds = (
     Annotated[Count, Field(ge=1, le=MOST_SEEDS)]
@@ -113,7 +113,7 @@ class SpaceFile:
     set_for: Annotated[dict[str, dict[str, Any]], Give(SET_FOR)] = field(default_factory=dict)
     search: Settings = None
     paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None
-    components: Annotated[dict[str, Any], Give(OFF)] = field(default_factory=dict)
+    components: Annotated[dict[str, Any], Give(OFF_ADVICE)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 At most 40 characters, because KubeRay appends to them.
 """
-GONE = "ray_up"
+REMOVED_BLOCK = "ray_up"
 """Key of a block that the example file had until commit 7250940 and that copies of the file may still have."""
 
 
@@ -119,7 +119,7 @@ def _line(problem: ErrorDetails) -> str:
         return f"wrong version: version={None if problem['type'] == 'missing' else value}; write version: 1"
     if problem["type"] == "missing":
         return f"missing value: {name}=; give it"
-    if place == (GONE,):
+    if place == (REMOVED_BLOCK,):
         return f"unknown key: {name}=; take it out: `ray up` is Ray's own command, and docs/cluster.md has its file"
     if problem["type"] == "extra_forbidden":
         valid = [name.removesuffix(str(place[-1])) + key for key in _keys(place[:-1])]

@@ -18,7 +18,7 @@ from cse_train.fields import ConfigError
 
 RESOURCES = '{"trial_slot": 1024}'
 """Ray resources of each node: places for slots, so many that only CPUs, GPUs and RAM limit their number."""
-CLIENT_LIMIT_S = 120
+CLIENT_TIMEOUT_SECONDS = 120
 """Timeout in seconds for sbatch and kubectl."""
 NAME_LENGTH = 35
 """Maximum number of characters of a job's name before the digest; with it 40, which every target accepts."""
@@ -76,14 +76,14 @@ def ray_version() -> str:
 def send(text: str, command: Sequence[str], advice: str) -> str:
     """Runs a local program with `text` as its standard input and returns its output.
 
-    Raises ConfigError where the program is absent, refuses, or takes longer than CLIENT_LIMIT_S seconds.
+    Raises ConfigError where the program is absent, refuses, or takes longer than CLIENT_TIMEOUT_SECONDS.
     """
     if shutil.which(command[0]) is None:
         raise ConfigError([f"no client: {command[0]} is not installed; {advice}, or give --dry-run and take the text"])
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=CLIENT_LIMIT_S)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        line = f"no answer: {command[0]} took longer than {CLIENT_LIMIT_S} s"
+        line = f"no answer: {command[0]} took longer than {CLIENT_TIMEOUT_SECONDS} s"
         raise ConfigError([f"{line}; see that the cluster answers, then give the same command"]) from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Try ")]

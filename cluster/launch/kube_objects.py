@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cluster.launch.job import CLIENT_LIMIT_S
+from cluster.launch.job import CLIENT_TIMEOUT_SECONDS
 from cse_train.fields import ConfigError
 
 KUBE_KINDS = {
@@ -16,8 +16,8 @@ KUBE_KINDS = {
     "secret": "secrets",
 }
 """Kind of object as users call it -> resource name for kubectl."""
-OF_KUEUE = ("queue", "queue priority")
-OF_NO_NAMESPACE = ("queue priority", "priority class")
+KUEUE_KINDS = ("queue", "queue priority")
+CLUSTER_WIDE_KINDS = ("queue priority", "priority class")
 SHARED_MODE = "ReadWriteMany"
 
 
@@ -46,11 +46,11 @@ def _problems(needed: NeededObject, namespace: str) -> Iterator[str]:
     if done is None:
         return
     if done.returncode:
-        if needed.kind in OF_KUEUE and "the server doesn't have a resource type" in done.stderr:
+        if needed.kind in KUEUE_KINDS and "the server doesn't have a resource type" in done.stderr:
             yield f"no Kueue: {given}; the cluster has none: leave it out"
         return
     if not done.stdout.strip():
-        where = "" if needed.kind in OF_NO_NAMESPACE else f" in namespace {namespace}"
+        where = "" if needed.kind in CLUSTER_WIDE_KINDS else f" in namespace {namespace}"
         yield f"no such {needed.kind}: {given}{where}; {_list_names(needed.kind, namespace)}"
     elif needed.kind == "claim" and SHARED_MODE not in done.stdout:
         advice = f"pods on several nodes share it: make one with {SHARED_MODE}"
@@ -73,6 +73,6 @@ def _ask(kind: str, namespace: str, *words: str) -> subprocess.CompletedProcess[
     form = "jsonpath={.spec.accessModes}" if kind == "claim" and words else "name"
     command = ["kubectl", "get", KUBE_KINDS[kind], *words, "--namespace", namespace, "--output", form]
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_LIMIT_S)
+        return subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None

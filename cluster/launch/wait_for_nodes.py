@@ -5,10 +5,10 @@ import time
 
 from cluster.runtime.join import listens
 
-LIMIT_S = 300.0
+NODES_TIMEOUT_SECONDS = 300.0
 
 
-def wait(address: str, nodes: int, limit_s: float = LIMIT_S) -> str | None:
+def wait(address: str, nodes: int, limit_s: float = NODES_TIMEOUT_SECONDS) -> str | None:
     """Waits until `nodes` nodes of the Ray cluster at HOST:PORT are alive.
 
     Returns None, or what is missing in the end.

@@ -14,9 +14,9 @@ from cluster.runtime import ray_internals
 
 DISCOVERY_FOLDER = "prometheus"
 """Folder of the target files below the storage, which prometheus.yml reads."""
-DISCOVERY_PERIOD_S = 15.0
+DISCOVERY_PERIOD_SECONDS = 15.0
 """Seconds between two copies of Ray's target file, which Ray itself writes every 5 s."""
-FORGOTTEN_S = 3600.0
+STALE_FILE_SECONDS = 3600.0
 """Age in seconds at which a target file is taken for a killed driver's and deleted."""
 
 
@@ -28,13 +28,13 @@ class TargetFile:
         self._next = 0.0
 
     def refresh(self) -> None:
-        """Copies Ray's target file, at most every DISCOVERY_PERIOD_S seconds, and deletes files of killed drivers.
+        """Copies Ray's target file, at most every DISCOVERY_PERIOD_SECONDS, and deletes files of killed drivers.
 
         Errors of the file system are ignored, so that a full disk delays nothing.
         """
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + DISCOVERY_PERIOD_S
+        self._next = time.monotonic() + DISCOVERY_PERIOD_SECONDS
         source = ray_internals.discovery_file()
         if source is None:
             return
@@ -45,7 +45,7 @@ class TargetFile:
             written.replace(self.path)
             newest = self.path.stat().st_mtime
             for other in self.path.parent.glob("*.json"):
-                if newest - other.stat().st_mtime > FORGOTTEN_S:
+                if newest - other.stat().st_mtime > STALE_FILE_SECONDS:
                     other.unlink(missing_ok=True)
 
     def remove(self) -> None:

@@ -22,7 +22,7 @@ from cluster.runtime import ray_internals
 from cluster.runtime.head_watch import ClusterLost, logs_place
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
-EXPORT_PERIOD_S = 2.0
+EXPORT_PERIOD_SECONDS = 2.0
 log = logging.getLogger(__name__)
 
 
@@ -91,7 +91,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join(2 * EXPORT_PERIOD_S)
+            self._thread.join(2 * EXPORT_PERIOD_SECONDS)
         if self._cluster and not (kind and issubclass(kind, ClusterLost)):
             self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
 
@@ -118,7 +118,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             while ray.is_initialized() and not self._over.is_set():
                 targets.refresh()
                 exporter.take.remote([*self.board.samples(time.monotonic()), *self._measure_limits()])
-                self._over.wait(EXPORT_PERIOD_S)
+                self._over.wait(EXPORT_PERIOD_SECONDS)
         except Exception as error:
             if not ray.is_initialized():
                 return

@@ -13,7 +13,7 @@ from cluster.monitor.tally import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cse_train.reading import plain_text
 
-UNSPOKEN = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
+UNLOGGED_KINDS = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
 """Kinds of events that print no line in a log."""
 PROGRESS_BAR = 40
 """Width of the progress bar in characters.
@@ -75,7 +75,7 @@ class Progress:
             self.tally.total = sum(self._totals.values())
             self.tally.add(event, self._now())
             line = self.line(event)
-        if event.kind not in UNSPOKEN and not (self.console.is_terminal and event.kind == EventKind.DONE):
+        if event.kind not in UNLOGGED_KINDS and not (self.console.is_terminal and event.kind == EventKind.DONE):
             self.console.print(Text(line, style=EVENT_COLOURS.get(event.kind, "")))
 
     def line(self, event: SweepEvent) -> str:

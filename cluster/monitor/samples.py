@@ -10,7 +10,7 @@ from cluster.monitor.metrics import WAITING_STATE
 from cluster.monitor.tally import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
-WINDOW_S = 60.0
+PACE_WINDOW_SECONDS = 60.0
 """Seconds over which examples per second are averaged."""
 COUNTERS: Mapping[str, str] = {
     EventKind.REUSED: "cse_reused",
@@ -19,7 +19,7 @@ COUNTERS: Mapping[str, str] = {
     EventKind.RESTING: "cse_rests",
 }
 """Kind of event -> name of the counter of such events."""
-LABEL = 80
+MAX_LABEL_LENGTH = 80
 """Maximum number of characters of a run's label; Prometheus keeps each distinct label."""
 
 Sample = tuple[str, dict[str, str], float]
@@ -53,7 +53,7 @@ class Figures:
     def pace(self, now: float) -> float:
         """Returns training examples per second over the window."""
         self.seen.append((now, self.totals["cse_examples"]))
-        while len(self.seen) > 2 and self.seen[1][0] <= now - WINDOW_S:
+        while len(self.seen) > 2 and self.seen[1][0] <= now - PACE_WINDOW_SECONDS:
             self.seen.popleft()
         (since, before), (until, after) = self.seen[0], self.seen[-1]
         return (after - before) / (until - since) if until > since else 0.0
@@ -115,4 +115,4 @@ class Board:
             yield name, labels, total
 
     def _label(self, signature: str) -> str:
-        return self._labels.get(signature, signature)[:LABEL]
+        return self._labels.get(signature, signature)[:MAX_LABEL_LENGTH]

@@ -15,7 +15,7 @@ from search_spaces.identity.signature import Identity, examples_in
 PLAN_COLUMNS = ("cells", "seeds", "runs", "unique", RunState.DONE, "to_run", "missing_input")
 EXTRA_SUITES = ("retrieval", "geometry", "lengths", "repetition", "edits")
 """Suites that only evaluate models which a main table trains anyway; their tables train nothing further."""
-MAIN = ("sts", "transfer", "senteval")
+MAIN_SUITES = ("sts", "transfer", "senteval")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class SpacePlan:
         suites = self.resolved.space.evaluate
         if self.is_search or not self.runs:
             return "search" if self.is_search else "published"
-        named = ((EXTRA_SUITES, "evaluation"), (MAIN, "main"))
+        named = ((EXTRA_SUITES, "evaluation"), (MAIN_SUITES, "main"))
         return next((kind for group, kind in named if any(suite in group for suite in suites)), "training")
 
     @property

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 """Signals that ask a driver to end, in the order of their usual senders.
 
 Ctrl-C; `timeout`, systemd and schedulers; a closed terminal; Ctrl-backslash; Slurm before a time limit.
@@ -30,18 +30,22 @@ def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def ending_signals() -> list[signal.Signals]:
-    """Returns the signals of `ENDING` that this thread can receive.
+    """Returns the signals of `TERMINATION_SIGNALS` that this thread can receive.
 
     Only the main thread receives any. SIGHUP is left out where it is ignored, as under `nohup`.
     """
     if threading.current_thread() is not threading.main_thread():
         return []
-    return [name for name in ENDING if name is not signal.SIGHUP or signal.getsignal(name) is not signal.SIG_IGN]
+    return [
+        name
+        for name in TERMINATION_SIGNALS
+        if name is not signal.SIGHUP or signal.getsignal(name) is not signal.SIG_IGN
+    ]
 
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Makes every signal of `ENDING` raise KeyboardInterrupt inside the block, as Ctrl-C does."""
+    """Makes every signal of `TERMINATION_SIGNALS` raise KeyboardInterrupt inside the block, as Ctrl-C does."""
     before = {name: signal.signal(name, signal.default_int_handler) for name in ending_signals()}
     try:
         yield

@@ -13,7 +13,7 @@ from cse_train.fields import ConfigError
 
 CUDA_GB = 0.6
 """GB of GPU memory that each process leaves to CUDA and its libraries, in addition to torch's tensors."""
-KIND = "accelerator_type:"
+KIND_PREFIX = "accelerator_type:"
 """Prefix of the Ray resource that names a node's kind of GPU, as in `accelerator_type:A100`."""
 PART_OF_KIND = 0.001
 """Amount of the `accelerator_type:` resource that a rank requests, as in Ray's guide.

@@ -11,8 +11,8 @@ from cluster.runtime.background import background
 from cluster.runtime.ray_internals import HEAD_RESOURCE, LOG_FOLDER, session_folder
 from cse_train.fields import Json
 
-HEAD_PERIOD_S = 5.0
-HEAD_GRACE_S = 60.0
+HEAD_POLL_SECONDS = 5.0
+HEAD_GRACE_SECONDS = 60.0
 """Seconds that a head may be missing before the cluster counts as lost; shorter absences are taken for slowness."""
 LOGS_VARIABLE = "CSE_RAY_LOGS"
 """Environment variable with the folder to which Ray's logs are copied when a cluster ends after a failure.
@@ -27,7 +27,7 @@ class ClusterLost(RuntimeError):
 
 @contextlib.contextmanager
 def cluster_watch(over: threading.Event) -> Iterator[None]:
-    """Polls for a living Ray head inside the block, and sets `over` after HEAD_GRACE_S seconds without one.
+    """Polls for a living Ray head inside the block, and sets `over` after HEAD_GRACE_SECONDS without one.
 
     Leaving the block then raises ClusterLost, unless another exception is already on its way.
     """
@@ -35,10 +35,10 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
 
     def watch(done: threading.Event) -> None:
         seen = time.monotonic()
-        while not lost.is_set() and not done.wait(HEAD_PERIOD_S):
+        while not lost.is_set() and not done.wait(HEAD_POLL_SECONDS):
             if _head_lives():
                 seen = time.monotonic()
-            elif time.monotonic() - seen > HEAD_GRACE_S:
+            elif time.monotonic() - seen > HEAD_GRACE_SECONDS:
                 lost.set()
                 over.set()
 

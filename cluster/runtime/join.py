@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from cluster.runtime import ray_internals
 from cse_train.fields import ConfigError
 
-REACH_S = 5.0
+CONNECT_TIMEOUT_SECONDS = 5.0
 """Seconds within which a head must accept a TCP connection; Ray itself would try for minutes."""
 VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 AUTOMATIC = ("auto", "local")
 LOOPBACK = ("127.0.0.1", "localhost")
-ANSWER_S = 120.0
+ANSWER_TIMEOUT_SECONDS = 120.0
 """Seconds within which every node must return the result of a task."""
 T = TypeVar("T")
 
@@ -36,9 +36,9 @@ def connect(address: str, **settings: Any) -> None:
 
 
 def listens(host: str, port: int) -> bool:
-    """Tells whether HOST:PORT accepts a TCP connection within `REACH_S` seconds."""
+    """Tells whether HOST:PORT accepts a TCP connection within `CONNECT_TIMEOUT_SECONDS`."""
     try:
-        socket.create_connection((host, port), timeout=REACH_S).close()
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except OSError:
         return False
     return True
@@ -52,7 +52,7 @@ def check_address(address: str) -> None:
     if "://" in address or not host or not port.isdigit():
         raise ConfigError([f"wrong address: address={address}; give HOST:PORT of the head, such as 10.0.0.1:6379"])
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         line = f"no Ray cluster: address={address} ({reason})"
@@ -96,7 +96,7 @@ def other_nodes() -> dict[str, str]:
 def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: Any) -> dict[str, T | str]:
     """Runs `function(*args)` on each node; returns node name -> result, or one line that says why there is none.
 
-    `nodes`: Ray node ID -> name. Tasks take no CPU and are not retried; the wait is `ANSWER_S` seconds at most.
+    `nodes`: Ray node ID -> name. Tasks take no CPU and are not retried; the wait is `ANSWER_TIMEOUT_SECONDS` at most.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -106,7 +106,7 @@ def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: An
         there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(function)
         tasks[node] = remote.remote(*args)
-    ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=ANSWER_S)
+    ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=ANSWER_TIMEOUT_SECONDS)
     return {nodes[node]: _answer(reference) for node, reference in tasks.items()}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from cluster.runtime.cards import KIND, GpuKind, ask_driver, is_old, is_wsl, read_cards
+from cluster.runtime.cards import KIND_PREFIX, GpuKind, ask_driver, is_old, is_wsl, read_cards
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError, Json
@@ -26,7 +26,7 @@ A near-empty run takes 0.8; a group of 2 ranks takes about 3.
 """
 SLOT = "trial_slot"
 """Ray resource of nodes on which slots may live."""
-MUCH = 1e6
+AMPLE_AMOUNT = 1e6
 """Amount of a resource that no cluster has, for asking which resource limits the number of slots."""
 NODES_NAMED = 4
 """Number of nodes that a message names before it only counts the rest."""
@@ -147,11 +147,11 @@ def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     if not any(node.slots for node in nodes if node is not head):
         memory += "; start the other nodes with places for slots: --resources '{\"trial_slot\": 1024}'"
     more = {
-        "GPUs": [replace(node, gpus=MUCH) for node in nodes],
-        "CPUs": [replace(node, cpus=MUCH) for node in nodes],
-        memory: [replace(node, memory_gb=MUCH) if node is head else node for node in nodes],
-        "memory": [replace(node, memory_gb=MUCH) for node in nodes],
-        "places for slots (trial_slot)": [replace(node, slots=MUCH) for node in nodes],
+        "GPUs": [replace(node, gpus=AMPLE_AMOUNT) for node in nodes],
+        "CPUs": [replace(node, cpus=AMPLE_AMOUNT) for node in nodes],
+        memory: [replace(node, memory_gb=AMPLE_AMOUNT) if node is head else node for node in nodes],
+        "memory": [replace(node, memory_gb=AMPLE_AMOUNT) for node in nodes],
+        "places for slots (trial_slot)": [replace(node, slots=AMPLE_AMOUNT) for node in nodes],
     }
     if len(nodes) == 1:
         del more[memory]
@@ -199,7 +199,7 @@ def cluster_nodes() -> list[Node]:
 
 def _node(facts: Json) -> Node:
     resources = facts["Resources"]
-    kinds = [name.removeprefix(KIND) for name in sorted(resources) if name.startswith(KIND)]
+    kinds = [name.removeprefix(KIND_PREFIX) for name in sorted(resources) if name.startswith(KIND_PREFIX)]
     return Node(
         cpus=resources.get("CPU", 0),
         gpus=resources.get("GPU", 0),

@@ -35,7 +35,7 @@ WORKER_ENVIRONMENT = {
     # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
 }
-LOUDEST = {
+LOG_LEVELS = {
     "ray": logging.ERROR,
     "ray.tune": logging.ERROR,
     "ray.train": logging.ERROR,
@@ -43,7 +43,7 @@ LOUDEST = {
     ray_internals.STATE_LOGGER: logging.CRITICAL,
 }
 """Logger of Ray's -> lowest level of its messages that are shown."""
-PASSED_ON = re.compile(
+PASSED_VARIABLES = re.compile(
     r"HF_HUB_OFFLINE|HF_HOME|CSE_CACHE|CUBLAS_WORKSPACE_CONFIG|(TORCH_)?NCCL_\w+|GLOO_SOCKET_IFNAME|"
     r"PYTORCH_(CUDA_|HIP_)?ALLOC_CONF"
 )
@@ -139,7 +139,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
 
 def worker_environment() -> dict[str, str]:
     """Returns the environment variables of slots and ranks; the driver's own allocator settings take precedence."""
-    passed = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    passed = {name: value for name, value in os.environ.items() if PASSED_VARIABLES.fullmatch(name)}
     chosen = is_wsl() or any(name.endswith("ALLOC_CONF") for name in passed)
     return WORKER_ENVIRONMENT | ({} if chosen else ALLOCATOR) | passed
 
@@ -182,9 +182,9 @@ def _take_sigterm() -> None:
 def quiet() -> Iterator[None]:
     """Context manager in which Ray logs to its files alone and Tune's and Train's environment variables are set."""
     before = {name: os.environ.get(name) for name in ray_internals.DRIVER_VARIABLES}
-    levels = {name: logging.getLogger(name).level for name in LOUDEST}
+    levels = {name: logging.getLogger(name).level for name in LOG_LEVELS}
     os.environ.update(ray_internals.DRIVER_VARIABLES)
-    for name, loudest in LOUDEST.items():
+    for name, loudest in LOG_LEVELS.items():
         logging.getLogger(name).setLevel(loudest)
     try:
         with ray_internals.silent():

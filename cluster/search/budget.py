@@ -21,7 +21,7 @@ from cluster.plan.run_source import RunSource
 from cluster.search.limits import Budget, Unit
 from search_spaces.identity.signature import examples_in
 
-LOOK_S = 1.0
+BUDGET_POLL_SECONDS = 1.0
 """Seconds between two reads of the ledger while a run waits for reserved budget to come back."""
 
 
@@ -173,7 +173,7 @@ class BudgetSource(RunSource):
                 return planned
             if all(account.under_way(method) for account in refusing):
                 self._held.append(planned)
-                self._next_look = time.monotonic() + LOOK_S
+                self._next_look = time.monotonic() + BUDGET_POLL_SECONDS
                 return None
             self._over.add(method)
             self._source.skip(planned)

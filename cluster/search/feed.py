@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from analysis.ledger import Ledger, RunRow
 from analysis.matching.match import RunMatcher
 
-EVERY_S = 2.0
+FEED_POLL_SECONDS = 2.0
 """Seconds between two reads of the ledger that nothing waits for."""
 Points = Mapping[str, list[tuple[int, float]]]
 """Signature of a run -> [(examples, best dev score up to there)], by examples."""
@@ -39,11 +39,11 @@ class ScoreFeed:
         self._next = time.monotonic()
 
     def points(self) -> Points:
-        """Returns the scores of runs with news since the last call; empty within EVERY_S seconds of it."""
+        """Returns the scores of runs with news since the last call; empty within FEED_POLL_SECONDS of it."""
         if time.monotonic() < self._next:
             return {}
         rows, self._rows = [*self._rows, *self._feed.rows()], []
-        self._next = time.monotonic() + EVERY_S
+        self._next = time.monotonic() + FEED_POLL_SECONDS
         news = {row.signature: row.examples for row in rows if row.examples}
         news = {signature: examples for signature, examples in news.items() if self._seen.get(signature) != examples}
         self._seen |= news

@@ -27,9 +27,9 @@ from search_spaces.domains import Domain
 log = logging.getLogger(__name__)
 TRIALS_A_CALL = 100
 """Number of trials added under one lock, before other drivers may add theirs."""
-MIRROR_AGAIN_S = 5.0
+MIRROR_RETRY_SECONDS = 5.0
 """Seconds until a database that was unreachable is tried again."""
-MIRROR_CLOSE_S = 10.0
+MIRROR_CLOSE_SECONDS = 10.0
 """Seconds that the end of a search waits for its copy."""
 LOCK = 0x637365
 """Key of the PostgreSQL advisory lock under which one driver at a time compares and adds trials."""
@@ -71,7 +71,7 @@ class StudyMirror:
         with self._news:
             self._closing = True
             self._news.notify()
-        self._thread.join(MIRROR_CLOSE_S)
+        self._thread.join(MIRROR_CLOSE_SECONDS)
 
     def add(self, observation: Observation) -> None:
         """Queues one finished run to be added, if the study lacks it."""
@@ -94,7 +94,7 @@ class StudyMirror:
                 self._say(error)
                 with self._news:
                     self._study, self._left = None, list(self._every)
-                    if self._closing or self._news.wait_for(lambda: self._closing, MIRROR_AGAIN_S):
+                    if self._closing or self._news.wait_for(lambda: self._closing, MIRROR_RETRY_SECONDS):
                         return
                 continue
             with self._news:

@@ -14,14 +14,14 @@ import numpy as np
 from analysis.ledger import RunRow
 from analysis.matching.match import Observation, RunMatcher, make_observation
 from analysis.run_state import RunState
-from cluster.search.feed import EVERY_S
+from cluster.search.feed import FEED_POLL_SECONDS
 from cluster.search.optuna_mirror import StudyMirror
 from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.samplers import make_sampler
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
 
-ASKS = 20
+MAX_SUGGESTIONS = 20
 """Number of times that a sampler may suggest visited cells before a random unvisited cell is taken."""
 
 
@@ -39,7 +39,7 @@ class Search:
     ) -> None:
         """Creates a search; `mirror` receives each finished run, `recorded` returns new observations of every driver.
 
-        `recorded` is called every `EVERY_S` seconds, so that all drivers know all results, and their cells count
+        `recorded` is called every `FEED_POLL_SECONDS`, so that all drivers know all results, and their cells count
         together towards `num_samples`.
         """
         self._sampler, self._unvisited, self._mirror = sampler, unvisited, mirror
@@ -48,7 +48,7 @@ class Search:
         self._resume: deque[Cell] = deque()
         self._await: deque[Cell] = deque()
         self._recorded = recorded
-        self._next_recall = time.monotonic() + EVERY_S
+        self._next_recall = time.monotonic() + FEED_POLL_SECONDS
 
     @property
     def visited(self) -> int:
@@ -70,10 +70,10 @@ class Search:
             self._queue(cell)
 
     def refresh(self) -> None:
-        """Reads other drivers' observations where the last read is `EVERY_S` seconds old."""
+        """Reads other drivers' observations where the last read is `FEED_POLL_SECONDS` old."""
         if self._recorded is not None and time.monotonic() >= self._next_recall:
             self.recall(self._recorded())
-            self._next_recall = time.monotonic() + EVERY_S
+            self._next_recall = time.monotonic() + FEED_POLL_SECONDS
 
     def propose(self) -> Cell | None:
         """Returns the next cell to run with every seed; None when the search is over."""
@@ -118,7 +118,7 @@ class Search:
             self._resume.append(cell)
 
     def _fresh(self) -> Cell | None:
-        for _ in range(ASKS):
+        for _ in range(MAX_SUGGESTIONS):
             cell = self._sampler.suggest()
             if cell is None or not self._was_visited(cell):
                 return cell

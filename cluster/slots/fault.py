@@ -11,11 +11,11 @@ Fault = Literal["run", "machine", "echo"]
 `echo`: the error only says that another process is gone, a rank or the ranks' mailbox.
 """
 
-ECHOES = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
+ECHO_WORDS = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
 """Lower-case words in the message of an echo, an error that only says that another process is gone."""
-OF_THE_RUN = ("tried to allocate", "device-side assert")
+RUN_ERROR_WORDS = ("tried to allocate", "device-side assert")
 """Lower-case words of CUDA errors that a run would meet on any GPU: out of memory, or an index out of range."""
-OF_THE_MACHINE = (
+MACHINE_ERROR_WORDS = (
     "cuda error",
     "cudnn error",
     "cudnn_status",
@@ -49,15 +49,15 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, MachineFault):
         return "machine"
     texts = [message_of(each).lower() for each in chain(error)]
-    # Before OF_THE_MACHINE: these messages are CUDA errors too, and the run would meet them on any machine.
-    if any(words in text for text in texts for words in OF_THE_RUN):
+    # Before MACHINE_ERROR_WORDS: these messages are CUDA errors too, and the run would meet them on any machine.
+    if any(words in text for text in texts for words in RUN_ERROR_WORDS):
         return "run"
     if any(isinstance(each, OSError) and each.errno in MOUNT_ERRNOS for each in chain(error)):
         return "machine"
     runtime = [message_of(each).lower() for each in chain(error) if isinstance(each, RuntimeError | OSError)]
-    if any(words in text for text in runtime for words in OF_THE_MACHINE):
+    if any(words in text for text in runtime for words in MACHINE_ERROR_WORDS):
         return "machine"
-    echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
+    echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHO_WORDS)
     return "echo" if echo or any(_comes_from_ray(each) for each in chain(error)) else "run"
 
 

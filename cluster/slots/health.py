@@ -10,9 +10,9 @@ Clock = Callable[[], float]
 STUCK_FACTOR = 20.0
 """A job is stuck when it is silent for this many times the median time between its own dev points.
 
-STUCK_S is the least silence in any case.
+STUCK_SECONDS is the least silence in any case.
 """
-STUCK_S = 600.0
+STUCK_SECONDS = 600.0
 """Minimum seconds of silence before a job counts as stuck.
 
 A file system that is slow for minutes costs no run its place.
@@ -20,13 +20,13 @@ A file system that is slow for minutes costs no run its place.
 SLOWEST_FACTOR = 5.0
 """Before its second dev point a job is stuck when it is silent for this many times the slowest finished run's seconds.
 
-STUCK_S is the least silence in any case.
+STUCK_SECONDS is the least silence in any case.
 """
 DIFFERENT_RUNS = 2
 """Number of different runs that a slot must lose in a row to be quarantined."""
-FIRST_REST_S = 300.0
+FIRST_QUARANTINE_SECONDS = 300.0
 """Seconds of a first quarantine, doubled for each further one without a good run in between."""
-LONGEST_REST_S = 3600.0
+LONGEST_QUARANTINE_SECONDS = 3600.0
 
 
 class Losses:
@@ -90,16 +90,17 @@ class Pace:
             limit, why = STUCK_FACTOR * usual, f"{usual:.0f} s lay between two before"
         else:
             limit, why = SLOWEST_FACTOR * self._slowest_s, f"the slowest finished run took {self._slowest_s:.0f} s"
-        return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_S, limit) else ""
+        return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_SECONDS, limit) else ""
 
     def doubt(self) -> str:
         """Returns a warning that no second dev point comes, for jobs that no finished run can be compared with.
 
         Else empty.
         """
-        if self._gaps or self._slowest_s or self._silent_s() <= STUCK_S:
+        if self._gaps or self._slowest_s or self._silent_s() <= STUCK_SECONDS:
             return ""
-        return f"no dev point for {STUCK_S / 60:.0f} min, and no finished run says how long one takes; look at its log"
+        silence = f"no dev point for {STUCK_SECONDS / 60:.0f} min"
+        return f"{silence}, and no finished run says how long one takes; look at its log"
 
     def _silent_s(self) -> float:
         since = self._begun if self._last is None else self._last
@@ -123,7 +124,7 @@ class Quarantine:
         if signature not in self._lost:
             self._lost.append(signature)
         if self._rests or len(self._lost) >= DIFFERENT_RUNS:
-            self._until = self._now() + min(FIRST_REST_S * 2**self._rests, LONGEST_REST_S)
+            self._until = self._now() + min(FIRST_QUARANTINE_SECONDS * 2**self._rests, LONGEST_QUARANTINE_SECONDS)
             self._rests += 1
 
     def went_well(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, Job, PointEvent
 from cse_train.results import Outcome, Point
 
-LONG_POLL_S = 20.0
+LONG_POLL_SECONDS = 20.0
 
 Reply = tuple[Literal["job", "wait", "leave"], int, Job | None]
 Ended = Literal["open", "closed", "aborted"]
@@ -138,7 +138,7 @@ class Mailbox:
 
         `leave` when the group ends.
         """
-        await self._wait(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_S)
+        await self._wait(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_SECONDS)
         state = self._pending(after)
         if not self._alive(generation):
             return ("leave", after, None)
@@ -183,7 +183,7 @@ class Mailbox:
 
     async def wait_end(self, generation: int) -> Ended:
         """Long-polls for the end of a rank's group: returns how it ended, or `open` after a while (ask again)."""
-        await self._wait(lambda: not self._alive(generation), LONG_POLL_S)
+        await self._wait(lambda: not self._alive(generation), LONG_POLL_SECONDS)
         return self.ended if generation == self.generation else "aborted"
 
     async def saved(self, generation: int, rank: int) -> None:

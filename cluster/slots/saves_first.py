@@ -7,7 +7,7 @@ runs the rank's code in another thread, and Python delivers signals to main thre
 import signal
 
 from cluster.runtime.ray_internals import WorkerCallback
-from cluster.slots.worker import ASKED_TO_END
+from cluster.slots.worker import END_SIGNALS
 
 
 class SavesFirst(WorkerCallback):  # type: ignore[misc]
@@ -15,4 +15,4 @@ class SavesFirst(WorkerCallback):  # type: ignore[misc]
 
     def after_init_train_context(self) -> None:
         """Installs the signal handler in the rank's main thread, before `serve` begins in its own."""
-        signal.signal(signal.SIGTERM, lambda number, frame: ASKED_TO_END.put(number))
+        signal.signal(signal.SIGTERM, lambda number, frame: END_SIGNALS.put(number))

@@ -30,20 +30,20 @@ from cluster.slots.health import Losses, Pace, Quarantine
 from cluster.slots.idle_timer import IdleTimer
 from cse_train.results import Outcome, Point, Scalar, Score
 
-SLOT_HEARTBEAT_S = 1.0
+SLOT_HEARTBEAT_SECONDS = 1.0
 """Seconds without events after which a slot checks whether its group is still alive."""
-ECHO_S = 3.0
+ECHO_SECONDS = 3.0
 """Seconds to wait for the real error after one that only says that a rank is gone."""
-SLOT_IDLE_S = 20.0
+SLOT_IDLE_SECONDS = 20.0
 """Seconds without a job after which a slot frees its group's CPUs and GPUs for another slot that may wait for them."""
-REST_S = 2.0
+REST_SECONDS = 2.0
 """Seconds between two results of a slot in quarantine; the end of a sweep waits for that long."""
-IDLE_JOB_S = 360.0
+IDLE_JOB_SECONDS = 360.0
 """Seconds without a call from Tune after which a slot with a job frees its group's CPUs and GPUs.
 
 Tune has then ended its trial without a word; a wait for the database takes 300 s at most.
 """
-NOTHING: Mapping[str, Scalar] = MappingProxyType({})
+EMPTY_SETTINGS: Mapping[str, Scalar] = MappingProxyType({})
 
 
 class Slot(tune.Trainable):  # type: ignore[misc]
@@ -89,7 +89,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             return self._next_result()
 
     def _hold_timer(self) -> AbstractContextManager[None]:
-        return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else SLOT_IDLE_S)
+        return self.idle_timer.call(lambda: IDLE_JOB_SECONDS if self.running else SLOT_IDLE_SECONDS)
 
     def _sleep(self) -> None:
         """Closes the group; a running job stops at its next report, and resumes at Tune's next call."""
@@ -102,7 +102,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         until = time.monotonic() + self.settings.quiet_s
         while True:
             if not self.events:
-                self.events.extend(self.group.events(SLOT_HEARTBEAT_S))
+                self.events.extend(self.group.events(SLOT_HEARTBEAT_SECONDS))
             result = self._handle_event(self.events.popleft()) if self.events else self._handle_silence(until)
             if result is not None:
                 return result
@@ -139,7 +139,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
         The slot keeps its resources meanwhile, so that no other slot gets the failing machine.
         """
-        time.sleep(max(0.0, min(REST_S, self.quarantine.left_s)))
+        time.sleep(max(0.0, min(REST_SECONDS, self.quarantine.left_s)))
         result = self._result(GivenBack.RESTING)
         result["reason"], result[IS_LAST] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
         return result
@@ -220,7 +220,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     def _handle_silence(self, until: float) -> SlotResult | None:
         lost = self.group.lost()
-        if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
+        if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_SECONDS):
             lost = lost or self.echo[1]
         trains = self.job.kind == "train" and self.examples < self.job.total_examples
         if trains and not self.pace.is_begun and self.group.has_ranks():
@@ -271,7 +271,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         state: RunState | GivenBack,
         reason: str,
         outcome: Outcome | None = None,
-        lacking: Mapping[str, Scalar] = NOTHING,
+        lacking: Mapping[str, Scalar] = EMPTY_SETTINGS,
     ) -> SlotResult:
         end: SlotResult = self._result(state)
         end.update({"examples": self.examples, "scores": self.scores, "reason": reason, IS_LAST: True})

@@ -37,8 +37,8 @@ from cse_train.reading import WholeReason, first_line, is_out_of_memory, message
 from cse_train.results import Outcome, Point, Score
 from cse_train.training.saver import save_open
 
-WORKER_GRACE_S = 2.0
-ASKED_TO_END: SimpleQueue[int] = SimpleQueue()
+WORKER_GRACE_SECONDS = 2.0
+END_SIGNALS: SimpleQueue[int] = SimpleQueue()
 """Queue of signals that asked this process to end.
 
 A SimpleQueue, because a signal handler may put into it whatever it has interrupted.
@@ -275,7 +275,7 @@ def _leave_when_asked(channel: Channel) -> None:
 
     All ranks, because the run's state may be held by another rank.
     """
-    ASKED_TO_END.get()
+    END_SIGNALS.get()
     with contextlib.suppress(Exception):
         channel.call("end", "aborted")
     _leave(channel)
@@ -286,5 +286,5 @@ def _leave(channel: Channel) -> None:
     save_open()
     with contextlib.suppress(Exception):
         channel.call("saved", channel.rank)
-    time.sleep(WORKER_GRACE_S)
+    time.sleep(WORKER_GRACE_SECONDS)
     os._exit(1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 
-from cluster.runtime.cards import KIND, PART_OF_KIND
+from cluster.runtime.cards import KIND_PREFIX, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
 from cluster.runtime.resources import WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
@@ -18,11 +18,11 @@ from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
 from cse_train.fields import ConfigError
 
-GROUP_CLOSE_S = 5.0
-STOP_S = 60.0
-SAVE_S, SAVE_LOOK_S = 60.0, 1.0
+GROUP_CLOSE_SECONDS = 5.0
+STOP_SECONDS = 60.0
+SAVE_SECONDS, SAVE_POLL_SECONDS = 60.0, 1.0
 """Seconds that ranks get to save before they are killed, and seconds between two checks of their saves."""
-OURS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
+TRAIN_CALLBACKS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
 """Ray Train callbacks that every training run of this project has."""
 
 
@@ -66,7 +66,7 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     options, gpus = settings.options, settings.options.gpus_per_worker
     per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
     if options.accelerator_type:
-        per_worker[f"{KIND}{options.accelerator_type}"] = PART_OF_KIND
+        per_worker[f"{KIND_PREFIX}{options.accelerator_type}"] = PART_OF_KIND
     # A group that does not fit is retried for ever unless the controller's own failures are limited too.
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(
@@ -89,9 +89,9 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
 
 
 def add_callbacks() -> None:
-    """Puts OURS first among this process's Ray Train callbacks, before Ray's own, one of which is what fails."""
-    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name not in OURS]
-    os.environ[CALLBACKS] = ",".join([*OURS, *given])
+    """Puts TRAIN_CALLBACKS before all other Ray Train callbacks of this process: one of Ray's own is what fails."""
+    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name not in TRAIN_CALLBACKS]
+    os.environ[CALLBACKS] = ",".join([*TRAIN_CALLBACKS, *given])
 
 
 def backend(gpus: float) -> str:
@@ -144,7 +144,7 @@ class WorkerGroup:
         if self.lost():
             return
         self._call("stop", number)
-        if not self._call("idle", STOP_S):
+        if not self._call("idle", STOP_SECONDS):
             self.abort()
 
     def lost(self) -> str | None:
@@ -193,14 +193,14 @@ class WorkerGroup:
         if self.life is None:
             return
         self._call("end", self.life.generation, "aborted")
-        until = time.monotonic() + SAVE_S
-        while self.life.alive() and time.monotonic() < until and not self._call("all_saved", SAVE_LOOK_S):
+        until = time.monotonic() + SAVE_SECONDS
+        while self.life.alive() and time.monotonic() < until and not self._call("all_saved", SAVE_POLL_SECONDS):
             pass
         for facts in self.ranks().values():
             ray.kill(facts.actor)
         self.life = None
 
-    def close(self, wait_s: float = GROUP_CLOSE_S) -> None:
+    def close(self, wait_s: float = GROUP_CLOSE_SECONDS) -> None:
         """Lets the ranks leave after their job, and aborts the group if they do not within `wait_s`."""
         life = self.life
         if life is None:

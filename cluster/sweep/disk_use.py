@@ -12,7 +12,7 @@ from analysis.run_folder import Checkpoint, RunFolder, home_of, runs_folder
 from analysis.run_state import RunState
 from cluster.sweep import run_folders
 
-STRANGER_S = 600.0
+UNKNOWN_FOLDER_SECONDS = 600.0
 """Seconds until the folder of a run that the ledger does not know is measured again."""
 
 
@@ -67,7 +67,7 @@ class DiskUse:
         until, size = self._strangers.get(name, (0.0, 0))
         if time.monotonic() >= until:
             size = size_of(folder)
-            self._strangers[name] = time.monotonic() + STRANGER_S, size
+            self._strangers[name] = time.monotonic() + UNKNOWN_FOLDER_SECONDS, size
         return size
 
     def _measure(self, run: RunRow, history: History) -> Holding | None:

@@ -27,9 +27,9 @@ from cse_train.plugins.snapshot import code_of, leaves_traces
 from cse_train.results import Point, Protocol
 from search_spaces.identity.method_code import facts
 
-POLL_S = 2.0
+DISPATCHER_POLL_SECONDS = 2.0
 """Seconds between two checks of runs that other drivers hold."""
-AHEAD = 200
+LOOKAHEAD_RUNS = 200
 """Number of coming runs read from the ledger together, where other drivers hold or ended some."""
 NEAR_RUNS = 4
 """Number of free runs, per other driver, out of which a driver picks at random in a list that they share."""
@@ -183,7 +183,7 @@ class Dispatcher:
         Where other drivers hold some, the nearest free runs are shuffled in an order of this driver's own, else all
         drivers would reach for the same ones.
         """
-        coming = self.source.ahead(AHEAD)
+        coming = self.source.ahead(LOOKAHEAD_RUNS)
         entries = self._read(coming) if coming else {}
         others = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
         if others:
@@ -307,7 +307,7 @@ class Dispatcher:
     def _poll_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:
             return None
-        self._next_poll = time.monotonic() + POLL_S
+        self._next_poll = time.monotonic() + DISPATCHER_POLL_SECONDS
         for signature, entry in self._read(list(self.waiting.values())).items():
             planned, row = self.waiting[signature], entry.row
             if row and row.live:

@@ -15,11 +15,11 @@ from dataclasses import replace
 from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.cluster_log import Driver
 
-SHARE_LOOK_S = 3.0
+SHARE_POLL_SECONDS = 3.0
 """Seconds between two reads of the other drivers' state."""
-SPARE_S = 15.0
+SPARE_ROOM_SECONDS = 15.0
 """Seconds that room must have been free until a driver takes it beyond its share; its owners need only a few."""
-TURN_S = 300.0
+TURN_SECONDS = 300.0
 """Seconds of a turn, in which a fraction of a slot belongs to one driver; a change costs a start of a worker group."""
 GOLDEN = (5**0.5 - 1) / 2
 """Golden ratio's inverse; its multiples modulo 1 fill the circle of turns evenly, however many turns there are."""
@@ -53,7 +53,7 @@ def most_runs(of: Driver, others: Sequence[Driver], now: float) -> int:
 
     `now`: seconds of the ledger's clock, which fix the turn. A user's cap is the lowest that the user's drivers name.
     """
-    turn = math.floor(now / TURN_S) * GOLDEN % 1
+    turn = math.floor(now / TURN_SECONDS) * GOLDEN % 1
     drivers = sorted({each.owner: each for each in (*others, of)}.values(), key=lambda each: (each.user, each.owner))
     wanted = _cap(drivers, turn)
     beside = [each for each in drivers if each.cluster == of.cluster]
@@ -100,7 +100,7 @@ class FairShare:
 
         While the ledger is unreachable the share stays as it is.
         """
-        while not done.wait(SHARE_LOOK_S):
+        while not done.wait(SHARE_POLL_SECONDS):
             with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
                 self._look()
         with contextlib.suppress(LedgerError):
@@ -116,5 +116,5 @@ class FairShare:
             others, now = self._ledger.stand_beside(driver)
             most = most_runs(hungry, others, now)
             waits = most <= driver.running < _cap([*others, hungry], 0.0)[driver.owner]
-            self._spare_s = self._spare_s + SHARE_LOOK_S if waits and others and self._has_room() else 0.0
-            self._tell(max(most, driver.running + 1) if self._spare_s >= SPARE_S else most)
+            self._spare_s = self._spare_s + SHARE_POLL_SECONDS if waits and others and self._has_room() else 0.0
+            self._tell(max(most, driver.running + 1) if self._spare_s >= SPARE_ROOM_SECONDS else most)

@@ -11,18 +11,19 @@ from analysis.ledger import Claim, Ledger, LedgerAway
 from analysis.run_state import RunState
 from cse_train.results import Settings
 
-AWAY_S = 300.0
+LEDGER_AWAY_SECONDS = 300.0
 """Longest wait in seconds for a database before the sweep ends; claims outlive it by no more than their lease."""
-PAUSE_S = 2.0
+LEDGER_RETRY_SECONDS = 2.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class RetryingLedger:
-    """Ledger whose methods are tried again while the database is unreachable; raises LedgerAway after AWAY_S seconds.
+    """Ledger whose methods are tried again while the database is unreachable, for LEDGER_AWAY_SECONDS at most.
 
-    Every method may be called twice with the same effect as once, except `claim`, which is repaired here.
+    After that a method raises LedgerAway. Every method may be called twice with the same effect as once, except
+    `claim`, which is repaired here.
     """
 
     def __init__(self, ledger: Ledger, over: threading.Event, report: Callable[[str], None]) -> None:
@@ -72,8 +73,8 @@ class RetryingLedger:
                 self.away()
                 if since is None:
                     since = now
-                    self._report(f"{error}; trying again for {AWAY_S:.0f} s")
-                if now - since > AWAY_S or self._over.wait(PAUSE_S):
+                    self._report(f"{error}; trying again for {LEDGER_AWAY_SECONDS:.0f} s")
+                if now - since > LEDGER_AWAY_SECONDS or self._over.wait(LEDGER_RETRY_SECONDS):
                     raise
                 continue
             if since is not None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster.runtime.cards import KIND, PART_OF_KIND
+from cluster.runtime.cards import KIND_PREFIX, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cluster.runtime.resources import (
@@ -21,9 +21,9 @@ from cluster.runtime.resources import (
     slots_that_fit_or_0,
 )
 
-FOLLOW_S = 3.0
+NODE_POLL_SECONDS = 3.0
 """Seconds between two looks at the cluster's nodes."""
-ARRIVE_S = 2.0
+NODE_ARRIVAL_POLL_SECONDS = 2.0
 """Seconds between two looks at the cluster's nodes while none of them can train."""
 
 
@@ -66,7 +66,7 @@ def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str],
     (`wait_for_nodes_s`).
     """
     before, on_head = slots, HEAD_RESOURCE in slot_bundle(options, slots)
-    while not done.wait(FOLLOW_S):
+    while not done.wait(NODE_POLL_SECONDS):
         with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
             nodes = cluster_nodes()
             fit = slots_that_fit_or_0(options, nodes)
@@ -89,7 +89,7 @@ def wait_for_nodes(options: SweepOptions, over: threading.Event, report: Callabl
             report(f"no node trains yet; asks for some and waits {options.wait_for_nodes_s / 60:.0f} min for them")
             _ask_for_nodes(options)
         waits = True
-        over.wait(ARRIVE_S)
+        over.wait(NODE_ARRIVAL_POLL_SECONDS)
 
 
 def _ask_for_nodes(options: SweepOptions) -> None:
@@ -100,5 +100,5 @@ def _ask_for_nodes(options: SweepOptions) -> None:
     if options.gpus_per_worker:
         rank["GPU"] = max(1, round(options.gpus_per_worker))
     if options.accelerator_type:
-        rank[f"{KIND}{options.accelerator_type}"] = PART_OF_KIND
+        rank[f"{KIND_PREFIX}{options.accelerator_type}"] = PART_OF_KIND
     request_resources(bundles=[rank] * options.workers * (options.max_concurrent or 1))

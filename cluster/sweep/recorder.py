@@ -18,10 +18,10 @@ from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepO
 from cse_train.results import Outcome, Point, Protocol
 from cse_train.user_files import CHANGED, MISSING
 
-LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
+EXTERNAL_FAULTS = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
 """Beginnings of failure reasons that are not the run's own fault; runs that failed so are always tried again."""
 
-CORRUPT = "corrupt checkpoint: "
+CORRUPT_PREFIX = "corrupt checkpoint: "
 """Beginning of the reason of a finished run that cannot be scored: its model is damaged or another run's."""
 
 
@@ -139,7 +139,11 @@ class Recorder:
             self.source.observe(claimed.planned, RunState.FAILED, None, None)
         else:
             self._observe_finished(claimed)
-        if not claimed.claim and reason.startswith(CORRUPT) and self.ledger.reopen([claimed.planned.signature], reason):
+        if (
+            not claimed.claim
+            and reason.startswith(CORRUPT_PREFIX)
+            and self.ledger.reopen([claimed.planned.signature], reason)
+        ):
             reason = f"{reason.rpartition(';')[0]}; give the same command again, which trains the run again"
         self._count_failure(claimed.planned, reason, _log(claimed))
 
@@ -271,4 +275,4 @@ def _log(claimed: ClaimedRun) -> str:
 def has_failed_twice(history: Iterable[HistoryRow]) -> bool:
     """Tells whether a run's last two failures had the same reason, by the run's own fault."""
     reasons = [row.reason or "" for row in history if row.state == RunState.FAILED][-2:]
-    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)
+    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(EXTERNAL_FAULTS)

@@ -154,7 +154,7 @@ def _apply_quota(removable: Sequence[Removable], used: int, quota: int | None) -
     return Cleaning(tuple(chosen), used, max(0, left - quota))
 
 
-RETENTION_PERIOD_S = 30.0
+RETENTION_PERIOD_SECONDS = 30.0
 """Minimum seconds between two prunings by a listener."""
 
 
@@ -168,7 +168,7 @@ class Pruner(AbstractContextManager["Pruner"]):
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._options, self._now = ledger, options, now
         self._wanted = options.keep_top is not None or options.disk_quota is not None
-        self._next = now() + RETENTION_PERIOD_S
+        self._next = now() + RETENTION_PERIOD_SECONDS
         self._disk = DiskUse(options.storage)
         self._thread = threading.Thread()
         self.freed = 0
@@ -188,7 +188,7 @@ class Pruner(AbstractContextManager["Pruner"]):
             and self._now() >= self._next
             and not self._thread.is_alive()
         ):
-            self._next = self._now() + RETENTION_PERIOD_S
+            self._next = self._now() + RETENTION_PERIOD_SECONDS
             self._thread = threading.Thread(target=self._prune, name="pruner", daemon=True)
             self._thread.start()
 

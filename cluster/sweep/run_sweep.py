@@ -34,15 +34,15 @@ from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
-LEASE_HEARTBEAT_S = 10.0
-MOST_LOOKED_AT = 100_000
+LEASE_HEARTBEAT_SECONDS = 10.0
+MAX_CHECKED_RUNS = 100_000
 """Number of coming runs whose `train.precision` is checked before the first run starts."""
-SWEEP_AGAIN_S = 1.0
+HEARTBEAT_RETRY_SECONDS = 1.0
 """Seconds between two tries of a heartbeat while the database is unreachable."""
-PROMPT_S = 5.0
+RELEASE_DELAY_SECONDS = 5.0
 """Seconds after a requested stop in which runs may still report, before their claims are released."""
 
-ONE_SIGNAL_S = 1.0
+SAME_SIGNAL_SECONDS = 1.0
 """Seconds in which signals count as one: `timeout` sends its own to the program and to the group."""
 
 
@@ -126,7 +126,7 @@ def _run(
 
 def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
     """Returns the values of `train.precision` in the runs that are to be trained, as far as they are known."""
-    wanted = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MOST_LOOKED_AT)]
+    wanted = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MAX_CHECKED_RUNS)]
     done = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
     return {planned.run.train.precision for planned in wanted if planned.signature not in done}
 
@@ -138,7 +138,7 @@ def _absolute_paths(paths: DataPaths) -> DataPaths:
 
 
 class _Signals:
-    """Context manager in which the first signal of `ENDING` sets `over`, and a later one has its previous effect."""
+    """Context manager in which the first of `TERMINATION_SIGNALS` sets `over`; a later one has its former effect."""
 
     def __init__(self, over: threading.Event) -> None:
         self._over = over
@@ -159,7 +159,7 @@ class _Signals:
         if not self.seen:
             self.seen, self._first = True, time.monotonic()
             self._over.set()
-        elif time.monotonic() - self._first > ONE_SIGNAL_S:
+        elif time.monotonic() - self._first > SAME_SIGNAL_SECONDS:
             self._restore()
             signal.raise_signal(number)
 
@@ -184,17 +184,17 @@ def _heartbeats(
             return
         try:
             ledger.heartbeat(owner)
-            wait_s = LEASE_HEARTBEAT_S
+            wait_s = LEASE_HEARTBEAT_SECONDS
         except LedgerError:
             retrying.away()
-            wait_s = SWEEP_AGAIN_S
+            wait_s = HEARTBEAT_RETRY_SECONDS
 
 
 def _give_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
-    """Releases this driver's claims PROMPT_S seconds after `over`, however long Ray takes to start or end."""
+    """Releases this driver's claims RELEASE_DELAY_SECONDS after `over`, however long Ray takes to start or end."""
     while not over.is_set():
         if done.wait(0.2):
             return
-    if not done.wait(PROMPT_S):
+    if not done.wait(RELEASE_DELAY_SECONDS):
         with contextlib.suppress(LedgerError):
             ledger.release(owner)

@@ -20,7 +20,7 @@ from search_spaces.paper import Evaluated
 NO_ENCODER = "missing encoder: "
 SINGLE_TEXTS = ("text",)
 """Columns that a released method reads where its settings name none (`Method.columns`)."""
-STANDARD = ("wiki", "documents", "nli", "target:")
+STANDARD_CORPORA = ("wiki", "documents", "nli", "target:")
 """Beginnings of the names of corpora that any `--data` folder is expected to hold."""
 
 
@@ -78,7 +78,7 @@ class Inputs:
         missing = [Missing(part, line) for part, line in absent.items()]
         assumed: list[Missing] = []
         if self._assumes_data():
-            standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD) else ("dev",)
+            standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD_CORPORA) else ("dev",)
             assumed = [lack for lack in missing if lack.part in standard and lack.line.startswith("missing data")]
         self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
         if "corpus" not in absent and (line := self._wrong_columns(run)):

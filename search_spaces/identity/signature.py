@@ -43,7 +43,7 @@ CODE = "code"
 """Name of the input with the digest of a method's own code; absent for a method as released (`method_code`)."""
 SIGNATURE_DIGITS = 24
 """Number of hexadecimal digits of a signature."""
-PLACE = "\0seed"
+SEED_PLACEHOLDER = "\0seed"
 """Placeholder for the seed in a text in which many seeds are filled."""
 TRAINING = 1
 """Version of the training loop, raised whenever the loop's numbers change for every method."""
@@ -247,7 +247,9 @@ def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> di
 
 def _of_seed(payload: Json) -> Callable[[int], str]:
     # The text around the seed is hashed once, and the hash copied for each seed.
-    before, after = _text({**payload, "train": payload["train"] | {"seed": PLACE}}).split(json.dumps(PLACE))
+    before, after = _text({**payload, "train": payload["train"] | {"seed": SEED_PLACEHOLDER}}).split(
+        json.dumps(SEED_PLACEHOLDER)
+    )
     begun = hashlib.sha256(before.encode())
 
     def signed(seed: int) -> str:

@@ -11,7 +11,7 @@ from search_spaces.file_shape import brief
 from search_spaces.strict_yaml import Written
 from search_spaces.user_data.references import ROLES, is_reference, read_reference, user_file
 
-SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
+SHORT_KEYS = {"dev": "train.dev", "corpus": "train.corpus"}
 """Short key of a space file -> setting that it gives."""
 
 
@@ -47,7 +47,7 @@ def collect(raw: Json, folder: Path) -> Collected:
 
 
 def _short(made: Collected, folder: Path) -> None:
-    for short, key in SHORT.items():
+    for short, key in SHORT_KEYS.items():
         if short not in made.raw:
             continue
         value = made.raw.pop(short)
@@ -139,7 +139,7 @@ def two_of_one_name(files: list[UserFile]) -> list[str]:
 
 
 def _dev_names(raw: Json) -> Iterator[Any]:
-    key = SHORT["dev"]
+    key = SHORT_KEYS["dev"]
     if _is_block(raw, "set"):
         yield raw["set"].get(key)
     axis = raw["space"].get(key) if _is_block(raw, "space") else None

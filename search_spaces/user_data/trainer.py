@@ -19,7 +19,7 @@ from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, r
 
 BLOCK = "trainer"
 """Key of a space file that names a training program of the user's own."""
-OF_OUR_METHODS = ("method", "components", "set_for", "dev", "corpus", "profile")
+METHOD_KEYS = ("method", "components", "set_for", "dev", "corpus", "profile")
 """Keys of a space file that describe a shipped or plug-in method, and exclude `trainer:`."""
 SCORE_ADVICE = Give("give {name: dev_spearman_cosine, direction: max, scale: 100}")
 DRAWN_KINDS = {"uniform": "float", "loguniform": "float", "randint": "int"}
@@ -99,7 +99,7 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
         return None, [f"wrong type: trainer={brief(block)}; give {{script: train.py, score: {{name: ...}}}}"]
     problems = [
         f"not with a trainer: {key}={brief(raw[key])} is of a method of ours; remove it, or `trainer:`"
-        for key in OF_OUR_METHODS
+        for key in METHOD_KEYS
         if key in raw
     ]
     problems += [

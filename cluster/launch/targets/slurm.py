@@ -13,14 +13,14 @@ from cluster.launch.config import Block, ClusterConfig, not_absolute
 from cluster.launch.job import RESOURCES, LaunchJob, send
 from cse_train.fields import ConfigError
 
-SIGNAL_S = 120
+SAVE_SIGNAL_SECONDS = 120
 """Seconds before the time limit at which a sweep is told to save its state."""
-LEAST_S = 300
+MIN_TIME_LIMIT_SECONDS = 300
 """Minimum time limit of a job in seconds: Ray's start on every node, the signal to save, and some training."""
 TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?")
 """Pattern of Slurm's time limits: days, and one to three numbers."""
 OPTION = re.compile("[a-z][a-z-]+")
-FREE = {"gpus-per-node", "mem", "output"}
+REPLACEABLE_OPTIONS = {"gpus-per-node", "mem", "output"}
 """Names of sbatch options written by this module that a user's `options` may replace."""
 CLIENT_ADVICE = "run on a login node, or apt-get install slurm-client"
 
@@ -67,9 +67,10 @@ class Settings(Block):
             return limit
         if not (parts := TIME.fullmatch(limit)):
             raise ValueError(f"no time limit: slurm.time={limit}; write minutes, 24:00:00 or 2-00:00:00")
-        if count_seconds(parts) < LEAST_S:
-            least = f"the sweep saves its state {SIGNAL_S} s before the end: give at least {LEAST_S // 60} minutes"
-            raise ValueError(f"too short: slurm.time={limit}; {least}")
+        if count_seconds(parts) < MIN_TIME_LIMIT_SECONDS:
+            why = f"the sweep saves its state {SAVE_SIGNAL_SECONDS} s before the end"
+            advice = f"give at least {MIN_TIME_LIMIT_SECONDS // 60} minutes"
+            raise ValueError(f"too short: slurm.time={limit}; {why}: {advice}")
         return limit
 
     @field_validator("modules")
@@ -94,7 +95,7 @@ def count_seconds(parts: re.Match[str]) -> int:
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
     """Returns one line per wrong `options` entry (unknown, or set by another key) and per mount without a path."""
-    taken = _make_options(LaunchJob(cluster), settings).keys() - FREE
+    taken = _make_options(LaunchJob(cluster), settings).keys() - REPLACEABLE_OPTIONS
     lines = []
     for name, value in settings.options.items():
         given = f"slurm.options.{name}={value}"
@@ -168,7 +169,7 @@ def _make_options(job: LaunchJob, settings: Settings) -> Mapping[str, str | int 
         "array": f"0-{settings.drivers - 1}" if array else None,
         "requeue": settings.requeue,
         "open-mode": "append" if settings.requeue else None,
-        "signal": f"B:USR1@{SIGNAL_S}",
+        "signal": f"B:USR1@{SAVE_SIGNAL_SECONDS}",
         "output": f"{job.name}-{'%A_%a' if array else '%j'}.out",
     }
 
