@@ -183,5 +183,5 @@ def wrong_ledger(ledger: str | None) -> str | None:
         return f"{line}; give postgresql://USER@HOST/DATABASE, or a path that every node sees"
     if parts.password is None and "password=" not in parts.query:
         return None
-    where = f"{parts.scheme}://{parts.username or ''}:***@{parts.hostname or ''}{parts.path}"
-    return f"password in a file: ledger={where}; leave it out and give PGPASSWORD or ~/.pgpass on the cluster"
+    masked = f"{parts.scheme}://{parts.username or ''}:***@{parts.hostname or ''}{parts.path}"
+    return f"password in a file: ledger={masked}; leave it out and give PGPASSWORD or ~/.pgpass on the cluster"

@@ -62,17 +62,17 @@ def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str])
 def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> Brought:
     files: dict[str, str] = {}
     names: list[str] = []
-    for given in ids:
+    for source in ids:
         # An ID stays as it is, a user's files are named by where the cluster has them.
-        if given.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(given).is_file():
-            names.append(given)
+        if source.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(source).is_file():
+            names.append(source)
         else:
-            names += [_space(space, files, data) for space in load_spaces(given)]
+            names += [_space(space, files, data) for space in load_spaces(source)]
     options: list[str] = []
     if profile is not None and find_profile(profile).parent != find_folder() / "profiles":
         place = f"profiles/{Path(profile).name}"
-        written = load_profile(profile).written
-        files[place] = Path(profile).read_text(encoding="utf8") if written is None else json.dumps(written, indent=1)
+        content = load_profile(profile).written
+        files[place] = Path(profile).read_text(encoding="utf8") if content is None else json.dumps(content, indent=1)
         options += ["--profile", place]
     for plugin in registry.use(plugins):
         options += ["--plugins", _plugin(plugin, files)]
@@ -81,7 +81,7 @@ def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, 
 
 def _space(space: Space, files: dict[str, str], data: bool) -> str:
     folder, raw = space.file.resolve().parent, read_yaml(space.file)
-    there = absolute_models(raw, folder)  # encoders and the like do not travel
+    sent = absolute_models(raw, folder)  # encoders and the like do not travel
     if BLOCK in raw and place_trainer(raw[BLOCK], folder) != raw[BLOCK]:
         line = f"a trainer does not travel: {space.file} names its program or data by relative paths"
         raise ConfigError([f"{line}; give absolute ones, which every node sees"])
@@ -93,12 +93,12 @@ def _space(space: Space, files: dict[str, str], data: bool) -> str:
         else:
             _add(files, f"spaces/{path.relative_to(folder)}", text, path)
     if stay:
-        there = _rename_paths(there, folder, stay)
+        sent = _rename_paths(sent, folder, stay)
     if space.plugins:
         plugins = registry.use(space.plugins, folder)
-        there = {**there, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
+        sent = {**sent, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
     place = f"spaces/{space.file.name}"
-    text = space.file.read_text(encoding="utf8") if there == raw else json.dumps(there, indent=1)
+    text = space.file.read_text(encoding="utf8") if sent == raw else json.dumps(sent, indent=1)
     _add(files, place, text, space.file)
     return place
 
@@ -124,8 +124,8 @@ def _rename_paths(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
         return {key: _rename_paths(value, folder, stay) for key, value in raw.items()}
     if isinstance(raw, list):
         return [_rename_paths(value, folder, stay) for value in raw]
-    named = (folder / Path(raw).expanduser()).resolve() if isinstance(raw, str) else None
-    return str(named) if named in stay else raw
+    path = (folder / Path(raw).expanduser()).resolve() if isinstance(raw, str) else None
+    return str(path) if path in stay else raw
 
 
 def _plugin(plugin: Plugin, files: dict[str, str]) -> str:

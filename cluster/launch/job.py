@@ -55,7 +55,7 @@ class LaunchJob:
             return self.given_name or self.config.name
         content = json.dumps([self.config.name, self.command, sorted(self.files.items())])
         ids = itertools.takewhile(lambda word: not word.startswith("-"), self.command[1:])
-        words = "-".join([self.config.name, *(Path(given).stem.lower() for given in ids)])
+        words = "-".join([self.config.name, *(Path(source).stem.lower() for source in ids)])
         start = re.sub(r"[^a-z0-9]+", "-", words)[:NAME_LENGTH].rstrip("-")
         return f"{start}-{hashlib.sha256(content.encode()).hexdigest()[:4]}"
 
@@ -81,12 +81,12 @@ def send(text: str, command: Sequence[str], advice: str) -> str:
     if shutil.which(command[0]) is None:
         raise ConfigError([f"no client: {command[0]} is not installed; {advice}, or give --dry-run and take the text"])
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_SECONDS)
+        process = subprocess.run(command, input=text, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         line = f"no answer: {command[0]} took longer than {CLIENT_TIMEOUT_SECONDS} s"
         raise ConfigError([f"{line}; see that the cluster answers, then give the same command"]) from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("Try ")]
-        reason = "; ".join(lines[-2:]) or f"exit code {done.returncode}"  # sbatch names the value in the line before
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if line.strip() and not line.startswith("Try ")]
+        reason = "; ".join(lines[-2:]) or f"exit code {process.returncode}"  # sbatch names the value in the line before
         raise ConfigError([f"{command[0]} refused: {reason}; --dry-run prints what it was given"])
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -41,27 +41,27 @@ def check_objects(needed: Sequence[NeededObject], namespace: str) -> None:
 
 
 def _problems(needed: NeededObject, namespace: str) -> Iterator[str]:
-    given = f"{needed.key}={needed.name}"
-    done = _ask(needed.kind, namespace, needed.name, "--ignore-not-found")
-    if done is None:
+    setting = f"{needed.key}={needed.name}"
+    answer = _ask(needed.kind, namespace, needed.name, "--ignore-not-found")
+    if answer is None:
         return
-    if done.returncode:
-        if needed.kind in KUEUE_KINDS and "the server doesn't have a resource type" in done.stderr:
-            yield f"no Kueue: {given}; the cluster has none: leave it out"
+    if answer.returncode:
+        if needed.kind in KUEUE_KINDS and "the server doesn't have a resource type" in answer.stderr:
+            yield f"no Kueue: {setting}; the cluster has none: leave it out"
         return
-    if not done.stdout.strip():
-        where = "" if needed.kind in CLUSTER_WIDE_KINDS else f" in namespace {namespace}"
-        yield f"no such {needed.kind}: {given}{where}; {_list_names(needed.kind, namespace)}"
-    elif needed.kind == "claim" and SHARED_MODE not in done.stdout:
+    if not answer.stdout.strip():
+        place = "" if needed.kind in CLUSTER_WIDE_KINDS else f" in namespace {namespace}"
+        yield f"no such {needed.kind}: {setting}{place}; {_list_names(needed.kind, namespace)}"
+    elif needed.kind == "claim" and SHARED_MODE not in answer.stdout:
         advice = f"pods on several nodes share it: make one with {SHARED_MODE}"
-        yield f"a claim of one node: {given} is {done.stdout.strip()}; {advice}"
+        yield f"a claim of one node: {setting} is {answer.stdout.strip()}; {advice}"
 
 
 def _list_names(kind: str, namespace: str) -> str:
-    done = _ask(kind, namespace)
-    if done is None or done.returncode:
+    answer = _ask(kind, namespace)
+    if answer is None or answer.returncode:
         return "make it, or correct the name"
-    names = sorted(line.partition("/")[2] for line in done.stdout.split())
+    names = sorted(line.partition("/")[2] for line in answer.stdout.split())
     return f"there are: {', '.join(names)}" if names else "there is none"
 
 

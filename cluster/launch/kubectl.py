@@ -22,24 +22,24 @@ def submit_manifest(text: str, kind: str, name: str, namespace: str) -> str:
     answer = send("", ["kubectl", "get", kind, name, *place, "--ignore-not-found", "--output", "json"], ADVICE)
     if not answer:
         return _say(send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE), kind, name, place)
-    there = json.loads(answer)
-    owner = there["metadata"].get("annotations", {}).get(OWNER)
+    existing = json.loads(answer)
+    owner = existing["metadata"].get("annotations", {}).get(OWNER)
     if owner != login_name():
-        whose = f"of {owner}" if owner else "that cse launch did not make"
-        raise ConfigError([f"another user's {kind}: name={name} {whose}; give a name of your own, --name"])
+        owner_words = f"of {owner}" if owner else "that cse launch did not make"
+        raise ConfigError([f"another user's {kind}: name={name} {owner_words}; give a name of your own, --name"])
     if kind == "raycluster":
         return _say(send(text, ["kubectl", "apply", "--filename", "-"], ADVICE), kind, name, place)
-    state = there.get("status", {}).get("jobDeploymentStatus") or "New"
-    if state not in ENDED_JOBS and "deletionTimestamp" not in there["metadata"]:
+    state = existing.get("status", {}).get("jobDeploymentStatus") or "New"
+    if state not in ENDED_JOBS and "deletionTimestamp" not in existing["metadata"]:
         return _say(f"{name} is there already: {state}; nothing was changed", kind, name, place)
     # The ledger has what the ended job trained; the same command goes on from there.
     send("", ["kubectl", "delete", kind, name, *place, "--wait"], ADVICE)
-    made = send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE)
-    return _say(f"{made}; the one before ended: {state}", kind, name, place)
+    creation = send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE)
+    return _say(f"{creation}; the one before ended: {state}", kind, name, place)
 
 
 def _say(line: str, kind: str, name: str, place: list[str]) -> str:
-    where = " ".join(place)
+    option = " ".join(place)
     if kind == "raycluster":
-        return f"{line}; kubectl get raycluster {name} {where}"
-    return f"{line}; its log: kubectl logs --follow job/{name} {where}; its end: kubectl delete rayjob {name} {where}"
+        return f"{line}; kubectl get raycluster {name} {option}"
+    return f"{line}; its log: kubectl logs --follow job/{name} {option}; its end: kubectl delete rayjob {name} {option}"

@@ -149,13 +149,15 @@ def _losses(cluster: ClusterConfig, settings: Settings) -> list[str]:
         first = (pod.get("containers") or [{}])[0]
         mounts = {mount["name"] for mount in first.get("volumeMounts", ())}
         volumes = {volume["name"] for volume in pod.get("volumes", ())}
-        kept = {
+        parts = {
             f"the container {CONTAINERS[name]}": first.get("name") == CONTAINERS[name] and bool(first.get("image")),
             "the volume shared": "shared" in mounts & volumes,
         }
-        lost = [part for part, is_there in kept.items() if not is_there]
+        removed = [part for part, is_there in parts.items() if not is_there]
         advice = "leave that out of the patch"
-        lines += [f"a pod without what it needs: kuberay.{name}.pod takes {part} away; {advice}" for part in lost[:1]]
+        lines += [
+            f"a pod without what it needs: kuberay.{name}.pod takes {part} away; {advice}" for part in removed[:1]
+        ]
     return lines
 
 
@@ -171,8 +173,8 @@ def render(job: LaunchJob, settings: Settings) -> str:
     cluster = cluster_spec(job, settings)
     suspend = {"suspend": True} if settings.suspend else {}
     kind, spec = ("RayJob", _job(job, cluster)) if job.command else ("RayCluster", cluster)
-    made = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": suspend | spec}
-    return _describe(job, settings) + yaml.safe_dump(made, sort_keys=False, width=10_000)
+    manifest = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": suspend | spec}
+    return _describe(job, settings) + yaml.safe_dump(manifest, sort_keys=False, width=10_000)
 
 
 def _describe(job: LaunchJob, settings: Settings) -> str:
@@ -180,9 +182,9 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
     cpus = config.nodes * config.cpus + head_cpus(config, settings)
     memory = config.nodes * (config.memory_gb or 0) + head_gb(config, settings)
     gpus = f"{config.nodes * config.gpus} GPUs, " if config.gpus else ""
-    asked = f"# {job.name} asks for {config.nodes + 1} pods with {gpus}{cpus} CPUs and {memory} GB of memory"
+    request = f"# {job.name} asks for {config.nodes + 1} pods with {gpus}{cpus} CPUs and {memory} GB of memory"
     ends = f"; it ends after {' or '.join(job.limits)}" if job.limits else ""
-    return f"{asked}{ends}.\n"
+    return f"{request}{ends}.\n"
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
@@ -195,7 +197,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
 
 def _needed(settings: Settings) -> list[NeededObject]:
     """Returns the objects that cluster.yaml names and the namespace must have."""
-    named = [
+    objects = [
         ("claim", "claim", settings.claim),
         ("queue", "queue", settings.queue),
         ("queue_priority", "queue priority", settings.queue_priority),
@@ -207,7 +209,7 @@ def _needed(settings: Settings) -> list[NeededObject]:
         *(("image_pull_secrets", "secret", name) for name in settings.image_pull_secrets),
         *((f"secrets.{name}", "secret", place.split("/")[0]) for name, place in settings.secrets.items()),
     ]
-    return [NeededObject(f"kuberay.{key}", kind, name) for key, kind, name in named if name]
+    return [NeededObject(f"kuberay.{key}", kind, name) for key, kind, name in objects if name]
 
 
 def _job(job: LaunchJob, cluster: PodJson) -> PodJson:
@@ -278,12 +280,12 @@ def head_cpus(config: ClusterConfig, settings: Settings) -> int:
 
 def _pod(name: str, role: str, resources: Mapping[str, str], settings: Settings, pods: Pods) -> PodJson:
     """Returns a pod template of the job `name`, with the user's own patch merged in."""
-    asked = dict(resources) | ({"ephemeral-storage": f"{pods.ephemeral_gb}Gi"} if pods.ephemeral_gb else {})
+    amounts = dict(resources) | ({"ephemeral-storage": f"{pods.ephemeral_gb}Gi"} if pods.ephemeral_gb else {})
     container: PodJson = {
         "name": CONTAINERS[role],
         "image": settings.image,
         "env": _environment(settings),
-        "resources": {"limits": asked, "requests": asked},
+        "resources": {"limits": amounts, "requests": amounts},
         "volumeMounts": [{"name": "shared", "mountPath": settings.mount}],
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }

@@ -103,7 +103,7 @@ def check_version(client: Any) -> None:
     """Raises ConfigError with both versions when the cluster runs another version of Ray."""
     import ray
 
-    there = version_of(client)
-    if there != ray.__version__:
-        advice = f"install ray=={there} here, or what constraints.txt names there"
-        raise ConfigError([f"Ray versions differ: here={ray.__version__} cluster={there}; {advice}"])
+    cluster_version = version_of(client)
+    if cluster_version != ray.__version__:
+        advice = f"install ray=={cluster_version} here, or what constraints.txt names there"
+        raise ConfigError([f"Ray versions differ: here={ray.__version__} cluster={cluster_version}; {advice}"])

@@ -95,14 +95,14 @@ def count_seconds(parts: re.Match[str]) -> int:
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
     """Returns one line per wrong `options` entry (unknown, or set by another key) and per mount without a path."""
-    taken = _make_options(LaunchJob(cluster), settings).keys() - REPLACEABLE_OPTIONS
+    reserved = _make_options(LaunchJob(cluster), settings).keys() - REPLACEABLE_OPTIONS
     lines = []
     for name, value in settings.options.items():
-        given = f"slurm.options.{name}={value}"
+        setting = f"slurm.options.{name}={value}"
         if not OPTION.fullmatch(name) or "\n" in str(value):
-            lines.append(f"no option of sbatch: {given}; write its long name without -- and a value on one line")
-        elif name in taken:
-            lines.append(f"not here: {given}; it has a key of its own, or the script needs it as it is")
+            lines.append(f"no option of sbatch: {setting}; write its long name without -- and a value on one line")
+        elif name in reserved:
+            lines.append(f"not here: {setting}; it has a key of its own, or the script needs it as it is")
     mounts = settings.container.mounts if settings.container else []
     return lines + [line for mount in mounts if (line := not_absolute("slurm.container.mounts", mount))]
 
@@ -116,19 +116,19 @@ def render(job: LaunchJob, settings: Settings) -> str:
     body = importlib.resources.files("cluster.launch.targets").joinpath("slurm.sh").read_text(encoding="utf8")
     first, rest = body.split("\n", 1)
     options = dict(_make_options(job, settings)) | settings.options
-    written = [_write_option(name, value) for name, value in options.items() if value not in (None, False)]
+    option_lines = [_write_option(name, value) for name, value in options.items() if value not in (None, False)]
     load = ["", f"module load {shlex.join(settings.modules)}"] if settings.modules else []
     # Only a login shell knows `module` on every site.
     shell = f"{first} -l" if load else first
-    return "\n".join([shell, _describe(job, settings), *written, *load, "", *_variables(job, settings), rest])
+    return "\n".join([shell, _describe(job, settings), *option_lines, *load, "", *_variables(job, settings), rest])
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
     """Submits through sbatch, or reports a job of this name that waits or runs; returns where the log is."""
     text = render(job, settings)
-    there = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
-    if there:
-        return f"{job.name} is there already: {', '.join(there.splitlines())}; nothing was changed"
+    queued = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
+    if queued:
+        return f"{job.name} is there already: {', '.join(queued.splitlines())}; nothing was changed"
     answer = send(text, ["sbatch"], CLIENT_ADVICE)
     number = answer.split()[-1]
     log = str((dict(_make_options(job, settings)) | settings.options)["output"])
@@ -143,11 +143,11 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
     memory = f" and {config.nodes * config.memory_gb} GB of memory" if config.memory_gb else ""
     jobs = f"{settings.drivers} jobs, each" if settings.drivers > 1 else "a job"
     nodes = f"{config.nodes} nodes" if config.nodes > 1 else "1 node"
-    asked = f"# {job.name} asks for {jobs} of {nodes} with {gpus}{config.nodes * config.cpus} CPUs{memory}"
+    request = f"# {job.name} asks for {jobs} of {nodes} with {gpus}{config.nodes * config.cpus} CPUs{memory}"
     limit = f", time limit {settings.time}" if settings.time else ""
     again = ", requeued at the limit until the sweep is done" if settings.requeue else ""
     ends = f"; it ends after {' or '.join(job.limits)}" if job.limits else ""
-    return f"{asked}{limit}{again}{ends}."
+    return f"{request}{limit}{again}{ends}."
 
 
 def _make_options(job: LaunchJob, settings: Settings) -> Mapping[str, str | int | bool | None]:
@@ -201,11 +201,11 @@ def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
     mounts = ",".join(place if ":" in place else f"{place}:{place}" for place in dict.fromkeys(filter(None, places)))
     image = shlex.quote(container.image)
     if container.runtime == "pyxis":
-        asked = f'step=(--container-image={image} --container-mounts="$mounts")', "inside=()"
+        lines = f'step=(--container-image={image} --container-mounts="$mounts")', "inside=()"
     else:
         nvidia = "--nv " if job.config.gpus else ""
-        asked = "step=()", f'inside=(apptainer exec {nvidia}--bind "$mounts" {image})'
-    return [f"mounts={shlex.quote(mounts)}", *asked]
+        lines = "step=()", f'inside=(apptainer exec {nvidia}--bind "$mounts" {image})'
+    return [f"mounts={shlex.quote(mounts)}", *lines]
 
 
 def _find_value(job: LaunchJob, option: str) -> str:
