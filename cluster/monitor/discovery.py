@@ -40,9 +40,9 @@ class TargetFile:
             return
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            written = self.path.with_suffix(".new")
-            written.write_bytes(source.read_bytes())
-            written.replace(self.path)
+            new_file = self.path.with_suffix(".new")
+            new_file.write_bytes(source.read_bytes())
+            new_file.replace(self.path)
             newest = self.path.stat().st_mtime
             for other in self.path.parent.glob("*.json"):
                 if newest - other.stat().st_mtime > STALE_FILE_SECONDS:

@@ -59,8 +59,8 @@ def start_exporter(title: str) -> Any:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here)(SweepMonitor).remote(title)
+    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=this_node)(SweepMonitor).remote(title)
 
 
 class Monitor(AbstractContextManager["Monitor"]):

@@ -109,10 +109,10 @@ class Progress:
     def _bar(self) -> Text:
         """Draws the bar: done runs green, stopped yellow, failed red, the trained part of running ones cyan."""
         count, total = self.tally.count, max(self.tally.total, 1)
-        ended = {kind: count(kind) for kind in RUN_ENDS}
-        ended[EventKind.DONE] += count(EventKind.REUSED)
-        parts = [(number, EVENT_COLOURS[kind]) for kind, number in ended.items()]
-        under_way = self.tally.work_done() - sum(ended.values()) + count(EventKind.REUSED)
+        ends = {kind: count(kind) for kind in RUN_ENDS}
+        ends[EventKind.DONE] += count(EventKind.REUSED)
+        parts = [(number, EVENT_COLOURS[kind]) for kind, number in ends.items()]
+        under_way = self.tally.work_done() - sum(ends.values()) + count(EventKind.REUSED)
         bar, so_far = Text(), 0.0
         for number, colour in [*parts, (under_way, "cyan")]:
             length = round(PROGRESS_BAR * min(1.0, (so_far + number) / total)) - len(bar)

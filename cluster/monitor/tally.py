@@ -73,10 +73,10 @@ class Tally:
 
     def seconds_left(self, now: float) -> float | None:
         """Returns the seconds to the end at the pace so far; None before any training is done."""
-        done = self.work_done()
-        if self.begun is None or done <= 0:
+        work = self.work_done()
+        if self.begun is None or work <= 0:
             return None
-        return (now - self.begun) * (self.total - self.count(EventKind.REUSED) - done) / done
+        return (now - self.begun) * (self.total - self.count(EventKind.REUSED) - work) / work
 
     def summary(self, now: float) -> str:
         """Returns one line with counts of done, running, stopped and failed runs, the best score and the time left."""
