@@ -28,15 +28,15 @@ def take_earlier(
     for row in done.values():
         codes[row.method].add(row.identity.get(CODE))
     pairs = [(run, _earlier(run, codes[run.run.method], done)) for run in runs]
-    asked = [(run, row) for run, row in pairs if row is not None and not _predates_digests(row, ledger)]
-    undecided = set() if keep else {run.signature for run, _ in asked}
-    taken = [
+    earlier_runs = [(run, row) for run, row in pairs if row is not None and not _predates_digests(row, ledger)]
+    undecided = set() if keep else {run.signature for run, _ in earlier_runs}
+    replaced = [
         run
         if row is None or run.signature in undecided
         else replace(run, signature=row.signature, identity=dict(row.identity))
         for run, row in pairs
     ]
-    return taken, asked
+    return replaced, earlier_runs
 
 
 def changes(pairs: Iterable[tuple[str, object, RunRow]]) -> list[ChangedCode]:
@@ -116,13 +116,13 @@ def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
     parts = [part for part in (*row.identity, *now) if row.identity.get(part) != now.get(part) and part != LENGTH]
     if CODE in parts or any(str(now.get(part)).startswith("absent") for part in parts):
         return ""
-    named: dict[str, str] = {}
+    inputs_changed: dict[str, str] = {}
     for part in dict.fromkeys(parts):
         old, new = (str(inputs.get(part, "none"))[:DATA_DIGITS] for inputs in (row.identity, now))
         name = find_setting(part)
-        named.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
-    if named:
-        return "; ".join(f"{what} was other content ({change})" for what, change in named.items())
+        inputs_changed.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
+    if inputs_changed:
+        return "; ".join(f"{setting} was other content ({change})" for setting, change in inputs_changed.items())
     before_it, flat = complete(row.config), run.flat()
     later = [key for key in before_it if key not in row.config and before_it[key] != flat.get(key)]
     if later:

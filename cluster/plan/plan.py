@@ -66,11 +66,11 @@ class SpacePlan:
 
     def list_seen(self) -> list[dict[str, object]]:
         """Returns the cells with finished runs, each with their signatures."""
-        seen: dict[str, tuple[object, list[str]]] = {}
+        cells: dict[str, tuple[object, list[str]]] = {}
         for run in self.runs:
             if run.signature in self.done:
-                seen.setdefault(repr(run.cell), (dict(run.cell), []))[1].append(run.signature)
-        return [{"cell": cell, "signatures": names} for cell, names in seen.values()]
+                cells.setdefault(repr(run.cell), (dict(run.cell), []))[1].append(run.signature)
+        return [{"cell": cell, "signatures": names} for cell, names in cells.values()]
 
     @property
     def id(self) -> str:
@@ -91,8 +91,8 @@ class SpacePlan:
         suites = self.resolved.space.evaluate
         if self.is_search or not self.runs:
             return "search" if self.is_search else "published"
-        named = ((EXTRA_SUITES, "evaluation"), (MAIN_SUITES, "main"))
-        return next((kind for group, kind in named if any(suite in group for suite in suites)), "training")
+        groups = ((EXTRA_SUITES, "evaluation"), (MAIN_SUITES, "main"))
+        return next((kind for group, kind in groups if any(suite in group for suite in suites)), "training")
 
     @property
     def proposals(self) -> int:
@@ -159,9 +159,9 @@ class Plan:
         an input.
         """
         chosen = (self.tables or self.searches) if spaces is None else spaces
-        done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
+        done, without_input = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
-        costs = [self.rates.cost(run.counted) for run in left if incomplete or run.signature not in lacking]
+        costs = [self.rates.cost(run.counted) for run in left if incomplete or run.signature not in without_input]
         costs += [
             self.rates.cost(space.like.counted).times(space.proposals)
             for space in chosen
@@ -186,11 +186,11 @@ class Plan:
 
     def _describe(self, spaces: Sequence[SpacePlan]) -> dict[str, object]:
         cells = [{"cell": cell.label, "reason": cell.reason} for space in spaces for cell in space.incomplete]
-        every, here = self.cost(spaces), self.cost(spaces, incomplete=False)
+        every, runnable = self.cost(spaces), self.cost(spaces, incomplete=False)
         return {
             **counts(spaces),
             **self._price(every),
-            "here": self._price(here),
+            "here": self._price(runnable),
             **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
             **({"seen": spaces[0].list_seen()} if len(spaces) == 1 and not self.absent else {}),
         }
@@ -212,10 +212,10 @@ def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
     searched = sum(_cells(space) * len(space.seeds) for space in spaces if space.searched is not None)
     done, distinct = _union(space.done for space in spaces), len(every) + searched
     complete = _union(frozenset(run.signature for run in space.runs) - space.incomplete_runs for space in spaces)
-    lacking = _union(space.incomplete_runs for space in spaces) - done - complete
+    incomplete = _union(space.incomplete_runs for space in spaces) - done - complete
     seeds = max((len(space.seeds) for space in spaces), default=0)
     finished = min(len(done), distinct)
-    without = len(lacking) + sum(space.proposals for space in spaces if space.incomplete)
+    without = len(incomplete) + sum(space.proposals for space in spaces if space.incomplete)
     values = (cells, seeds, runs, distinct, finished, distinct - finished - without, without)
     return dict(zip(PLAN_COLUMNS, values, strict=True))
 

@@ -131,10 +131,10 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
     left = [
         replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
     ]
-    lacking = tuple(cell for cell in left if cell.signatures)
+    open_cells = tuple(cell for cell in left if cell.signatures)
     changed = () if recorded.keep else changes((run.run.method, run.identity.get(CODE), row) for run, row in other_code)
     stale = _stale(resolved, seeds, recorded, done, inputs)
-    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=lacking, changed=tuple(changed), stale=stale)
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=open_cells, changed=tuple(changed), stale=stale)
 
 
 def _stale(
@@ -157,26 +157,26 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     cells = min(n for n in (size, num_samples) if n is not None)
     matcher = RunMatcher(resolved, lambda run: signature(run, inputs.of(run)[0]))
     rows = [row for row in recorded.rows if row.state.is_final and row.seed in seeds]
-    ended = [row for row in rows if matcher.cells(row)]
+    ended_rows = [row for row in rows if matcher.cells(row)]
     cell = resolved.sample(np.random.default_rng(0))
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
     changed = tuple(changes(_find_other_code(resolved, rows, inputs)))
-    done = frozenset(row.signature for row in ended)
-    lacking = tuple(_lacking(resolved, seeds[0], inputs))
+    done = frozenset(row.signature for row in ended_rows)
+    incomplete = tuple(_lacking(resolved, seeds[0], inputs))
     stale = _stale(resolved, seeds, recorded, done, inputs)
-    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=lacking, changed=changed, stale=stale)
+    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=incomplete, changed=changed, stale=stale)
 
 
 def _lacking(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:
     """Yields one example cell of a search for each reason why a cell may lack an input."""
-    said: set[str] = set()
+    reported: set[str] = set()
     for cell in _every_value(resolved):
         _, missing, _ = inputs.of(cell.run(seed))
         why = reasons(missing, cell.run(seed), resolved.space.axis_names)
-        if not said.issuperset(why):
-            named = {axis: value for axis, value in cell.key.items() if isinstance(value, str)}
-            yield IncompleteCell(dict(cell.key), cell_name(named) if named else "every cell", why)
-        said.update(why)
+        if not reported.issuperset(why):
+            texts = {axis: value for axis, value in cell.key.items() if isinstance(value, str)}
+            yield IncompleteCell(dict(cell.key), cell_name(texts) if texts else "every cell", why)
+        reported.update(why)
 
 
 PLANNED_DRAWS = 20
@@ -191,8 +191,8 @@ def _every_value(resolved: ResolvedSpace) -> Iterator[Cell]:
         for value in domain.arguments if domain.word in ("grid", "choice") else ():
             fixed = replace(domain, word="grid", arguments=(value,))
             narrowed = replace(resolved, axes={**resolved.axes, axis: fixed})
-            drawn = (narrowed.sample(rng) for _ in range(PLANNED_DRAWS))
-            yield from itertools.islice((cell for cell in drawn if axis in cell.key), 1)
+            samples = (narrowed.sample(rng) for _ in range(PLANNED_DRAWS))
+            yield from itertools.islice((cell for cell in samples if axis in cell.key), 1)
 
 
 def _find_other_code(
@@ -211,7 +211,7 @@ def _find_other_code(
 def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:
     if seeds is None:
         return space.seeds
-    given = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not given or min(given) < 0:
+    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not numbers or min(numbers) < 0:
         raise ConfigError([f"no seeds: seeds={seeds}; give a count of at least 1"])
-    return given
+    return numbers
