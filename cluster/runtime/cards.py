@@ -47,15 +47,15 @@ def check_cards(options: SweepOptions, kinds: Sequence[GpuKind], precisions: Col
     `kinds`: GPUs of the machine or cluster, empty where unknown. `precisions`: values of `train.precision` in the runs.
     A fraction of a GPU is refused on mixed kinds, since it would be a different share of memory on each.
     """
-    gpus, wanted = options.gpus_per_worker, options.accelerator_type
+    gpus, kind = options.gpus_per_worker, options.accelerator_type
     if "fp16" in precisions and not gpus:
         raise ConfigError(["no fp16: train.precision=fp16 without GPUs; give --gpus-per-worker 1, or set it to fp32"])
-    if wanted and not gpus:
-        line = f"a kind of GPU for runs without one: accelerator_type={wanted} gpus_per_worker=0"
+    if kind and not gpus:
+        line = f"a kind of GPU for runs without one: accelerator_type={kind} gpus_per_worker=0"
         raise ConfigError([f"{line}; give --gpus-per-worker 1, or leave --accelerator-type out"])
-    cards = [card for card in kinds if not wanted or card.is_of(wanted)] if gpus else []
+    cards = [card for card in kinds if not kind or card.is_of(kind)] if gpus else []
     if gpus and kinds and not cards:
-        line = f"no such GPU: accelerator_type={wanted}; there: {_list_cards(kinds)}"
+        line = f"no such GPU: accelerator_type={kind}; there: {_list_cards(kinds)}"
         raise ConfigError([f"{line}; give one of these, or leave --accelerator-type out"])
     problems = []
     if 0 < gpus < 1 and any(card.mig for card in cards):

@@ -45,9 +45,9 @@ def digest_problem(expected: str) -> str | None:
     digest = code_digest()
     if digest == expected:
         return None
-    where = package_folder("cluster").parent
+    folder = package_folder("cluster").parent
     return (
-        f"different code: digest={digest} in {where} on {platform.node()}, the driver has {expected}; "
+        f"different code: digest={digest} in {folder} on {platform.node()}, the driver has {expected}; "
         "install the same version of cse-search on every node"
     )
 
@@ -86,19 +86,19 @@ def _commit() -> str | None:
 
     A `+` follows the commit where the packages hold changed files or files unknown to git.
     """
-    where = package_folder("cluster").parent
-    if not (where / ".git").exists():
+    folder = package_folder("cluster").parent
+    if not (folder / ".git").exists():
         return None
     try:
-        head = _git(where, "rev-parse", "HEAD")
-        return head + ("+" if _git(where, "status", "--porcelain", "--", *OUR_PACKAGES) else "")
+        head = _git(folder, "rev-parse", "HEAD")
+        return head + ("+" if _git(folder, "status", "--porcelain", "--", *OUR_PACKAGES) else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _git(folder: Path, *args: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10, check=True)
+    return process.stdout.strip()
 
 
 def find_version(name: str) -> str:

@@ -31,20 +31,20 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
 
     Leaving the block then raises ClusterLost, unless another exception is already on its way.
     """
-    lost, logs = threading.Event(), logs_place()
+    head_lost, logs = threading.Event(), logs_place()
 
     def watch(done: threading.Event) -> None:
-        seen = time.monotonic()
-        while not lost.is_set() and not done.wait(HEAD_POLL_SECONDS):
+        last_seen = time.monotonic()
+        while not head_lost.is_set() and not done.wait(HEAD_POLL_SECONDS):
             if _head_lives():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > HEAD_GRACE_SECONDS:
-                lost.set()
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > HEAD_GRACE_SECONDS:
+                head_lost.set()
                 over.set()
 
     with background(watch):
         yield
-    if lost.is_set():
+    if head_lost.is_set():
         line = f"cluster lost: its head node does not live any more; Ray's logs: {logs}"
         raise ClusterLost(f"{line}; runs are given back, the same command continues")
 
@@ -57,8 +57,8 @@ def logs_place() -> str:
     folder = session_folder()
     if folder is None:
         return ""
-    place, kept = f"{platform.node()}:{folder / LOG_FOLDER}", os.environ.get(LOGS_VARIABLE)
-    return f"{kept}, else {place}" if kept else place
+    place, copies = f"{platform.node()}:{folder / LOG_FOLDER}", os.environ.get(LOGS_VARIABLE)
+    return f"{copies}, else {place}" if copies else place
 
 
 def _head_lives() -> bool:

@@ -67,10 +67,11 @@ def problem(address: str, error: BaseException) -> str:
     text = str(error)
     versions = VERSIONS.findall(text)
     if len(versions) == 2:
-        (there, python_there), (here, python_here) = versions
+        (cluster_ray, cluster_python), (local_ray, local_python) = versions
         return (
-            f"different versions: ray={here} python={python_here} here, ray={there} python={python_there} at "
-            f"{address}; install Ray {there} here (pip install ray=={there}) under Python {python_there}, "
+            f"different versions: ray={local_ray} python={local_python} here, "
+            f"ray={cluster_ray} python={cluster_python} at {address}; "
+            f"install Ray {cluster_ray} here (pip install ray=={cluster_ray}) under Python {cluster_python}, "
             "or start the cluster with this environment"
         )
     if type(error).__name__ == "AuthenticationError" or "authenticat" in text.lower():
@@ -88,8 +89,8 @@ def other_nodes() -> dict[str, str]:
     """Returns node ID -> name of the living nodes other than this process's own."""
     import ray
 
-    here = ray.get_runtime_context().get_node_id()
-    others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]
+    own_id = ray.get_runtime_context().get_node_id()
+    others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != own_id]
     return {node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in others}
 
 
@@ -103,8 +104,8 @@ def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: An
 
     tasks = {}
     for node in nodes:
-        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(function)
+        strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=strategy)(function)
         tasks[node] = remote.remote(*args)
     ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=ANSWER_TIMEOUT_SECONDS)
     return {nodes[node]: _answer(reference) for node, reference in tasks.items()}

@@ -75,9 +75,9 @@ def _gpu_problems(options: SweepOptions) -> list[str]:
         line = f"two ranks on one GPU: workers={options.workers} gpus_per_worker={gpus}"
         return [f"{line}; NCCL refuses that: give gpus_per_worker=1, or workers=1"]
     if not divides_one(gpus):
-        runs, wanted = int(1 / gpus), " or ".join(f"{fraction:g}" for fraction in nearest_fractions(gpus))
+        runs, fractions = int(1 / gpus), " or ".join(f"{fraction:g}" for fraction in nearest_fractions(gpus))
         fill = f"gpus_per_worker={gpus} lets {runs} run{'s' if runs > 1 else ''} fill {runs * gpus:g} of it"
-        return [f"part of a GPU is left over: {fill}; give a fraction that divides 1: {wanted}"]
+        return [f"part of a GPU is left over: {fill}; give a fraction that divides 1: {fractions}"]
     return []
 
 
@@ -220,9 +220,9 @@ def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
     """Returns how many ranks fit on a node that also hosts `slots` slots."""
     room = [node.cpus / options.cpus_per_worker, (node.memory_gb - slots * GROUP_GB) / WORKER_GB]
     if options.gpus_per_worker:
-        wanted = options.accelerator_type
-        other = wanted and node.cards and not any(card.is_of(wanted) for card in node.cards)
-        room.append(0 if other else node.gpus / options.gpus_per_worker)
+        kind = options.accelerator_type
+        lacks_kind = kind and node.cards and not any(card.is_of(kind) for card in node.cards)
+        room.append(0 if lacks_kind else node.gpus / options.gpus_per_worker)
     # 1e-9: quotients such as 0.6 / 0.2 come out just below a whole number.
     return max(0, int(min(room) + 1e-9))
 

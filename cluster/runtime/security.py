@@ -37,8 +37,8 @@ def keep_token_private(home: Path | None = None) -> None:
 def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
-        with open(made, "w", encoding="utf8") as file:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
+        with open(descriptor, "w", encoding="utf8") as file:
             file.write(secrets.token_hex(32))
     if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
         path.chmod(OWNER_ALONE)

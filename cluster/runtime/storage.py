@@ -29,16 +29,16 @@ class StorageAnswer:
     """Paths of the sweep's inputs that this node lacks."""
 
 
-def storage_folder(given: str) -> Path:
+def storage_folder(location: str) -> Path:
     """Returns the absolute folder of a path or a `file://` URI; raises ConfigError for other URIs."""
-    if "://" not in given:
-        return Path(given).expanduser().resolve()
-    parts = urlsplit(given)
+    if "://" not in location:
+        return Path(location).expanduser().resolve()
+    parts = urlsplit(location)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path)).resolve()
     raise ConfigError(
         [
-            f"no folder: storage={given}; runs need a file system with rename: "
+            f"no folder: storage={location}; runs need a file system with rename: "
             "mount it on every node and give the path or file:///PATH"
         ]
     )
@@ -71,8 +71,8 @@ def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
     try:
         lines = problems(folder, token, run_on_nodes(nodes, look, str(folder), token, [str(path) for path in inputs]))
     finally:
-        for left in folder.glob(f"{token}*"):
-            left.unlink(missing_ok=True)
+        for probe in folder.glob(f"{token}*"):
+            probe.unlink(missing_ok=True)
     if lines:
         raise ConfigError(lines)
 
@@ -136,8 +136,8 @@ def storage_problem(storage: Path, reason: str) -> str:
     """Returns what is wrong with the storage after a run failed for `reason`; empty where the storage is fine."""
     advice = "runs are given back, the same command continues"
     if reason.startswith(DISK_FULL):
-        said = reason.partition(";")[0]
-        return f"{said}{f': storage={storage}' if said == DISK_FULL else ''}; free some space: {advice}"
+        message = reason.partition(";")[0]
+        return f"{message}{f': storage={storage}' if message == DISK_FULL else ''}; free some space: {advice}"
     try:
         check_here(storage)
     except ConfigError as error:
