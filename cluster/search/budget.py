@@ -50,11 +50,11 @@ class Account:
 
     def allows(self, planned: PlannedRun) -> bool:
         """Tells whether the run's method can pay for it; a run that has ended or is under way costs nothing more."""
-        ended, under_way = self._ended[planned.run.method], self._open[planned.run.method]
-        if planned.signature in ended or planned.signature in under_way:
+        end_costs, reserved = self._ended[planned.run.method], self._open[planned.run.method]
+        if planned.signature in end_costs or planned.signature in reserved:
             return True
         expected = self._estimate(planned.run.method, planned.examples)
-        return sum(ended.values()) + sum(under_way.values()) + expected <= self.share
+        return sum(end_costs.values()) + sum(reserved.values()) + expected <= self.share
 
     def open(self, planned: PlannedRun) -> None:
         """Reserves the run's expected cost."""
@@ -78,20 +78,20 @@ class Account:
 
     def line(self) -> str:
         """Returns one line with what each method has spent of its share."""
-        spent = {method: sum(ended.values()) for method, ended in self._ended.items()}
+        spent = {method: sum(costs.values()) for method, costs in self._ended.items()}
         share = self.budget.write(self.share)
         each = ", ".join(f"{method} {self.budget.write_number(amount)} of {share}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} spent"
 
     def _took(self, row: RunRow) -> float:
         hours = (row.seconds or 0.0) / 3600
-        took = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
-        return took.get(self.budget.unit, hours * self._gpus)
+        costs = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
+        return costs.get(self.budget.unit, hours * self._gpus)
 
     def _estimate(self, method: str, examples: int | None) -> float:
         """Returns the expected cost of a run of `examples` examples, in the budget's unit."""
-        ended = self._ended[method].values()
-        mean = sum(ended) / len(ended) if ended else 0.0
+        costs = self._ended[method].values()
+        mean = sum(costs) / len(costs) if costs else 0.0
         return {Unit.RUNS: 1.0, Unit.EXAMPLES: float(examples or 0)}.get(self.budget.unit, mean)
 
 

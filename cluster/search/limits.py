@@ -85,7 +85,7 @@ def parse_budgets(
     """
     costs = None if price is None else parse_price(price)
     problems, budgets = [], []
-    for text in (part.strip() for given in texts for part in given.split(",")):
+    for text in (part.strip() for entry in texts for part in entry.split(",")):
         try:
             budgets.append(_parse(text, methods, gpus, costs))
         except ConfigError as error:

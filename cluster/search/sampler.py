@@ -37,7 +37,7 @@ class Unvisited:
 
     def draw(self, visited: Callable[[Cell], bool]) -> Cell | None:
         if self._listed is None:
-            drawn = (self._resolved.sample(self._rng) for _ in range(MAX_MISSES))
-            return next((cell for cell in drawn if not visited(cell)), None)
+            samples = (self._resolved.sample(self._rng) for _ in range(MAX_MISSES))
+            return next((cell for cell in samples if not visited(cell)), None)
         self._listed = [cell for cell in self._listed if not visited(cell)]
         return self._listed[int(self._rng.integers(len(self._listed)))] if self._listed else None
