@@ -79,10 +79,10 @@ class Mailbox:
         await self._wake()
         return self.generation
 
-    async def end(self, generation: int, how: Ended) -> None:
+    async def end(self, generation: int, state: Ended) -> None:
         """Ends a generation: `closed` lets ranks leave after their job, `aborted` ends their processes at once."""
         if generation == self.generation and self.ended != "aborted":
-            self.ended = how
+            self.ended = state
             await self._wake()
 
     async def submit(self, job: Job) -> int:
@@ -225,5 +225,5 @@ def start_mailbox(name: str) -> Any:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here, max_concurrency=1000)(Mailbox).remote(name)
+    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=this_node, max_concurrency=1000)(Mailbox).remote(name)

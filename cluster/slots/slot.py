@@ -219,15 +219,15 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
 
     def _handle_silence(self, until: float) -> SlotResult | None:
-        lost = self.group.lost()
-        if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_SECONDS):
-            lost = lost or self.echo[1]
+        loss = self.group.lost()
+        if self.echo and (loss or time.monotonic() - self.echo[0] > ECHO_SECONDS):
+            loss = loss or self.echo[1]
         trains = self.job.kind == "train" and self.examples < self.job.total_examples
         if trains and not self.pace.is_begun and self.group.has_ranks():
             self.pace.begin()
-        lost = lost or (self.pace.stuck() if trains else "")
-        if lost:
-            return self._handle_loss(lost, "nodes" if self.group.node_lost() else "workers")
+        loss = loss or (self.pace.stuck() if trains else "")
+        if loss:
+            return self._handle_loss(loss, "nodes" if self.group.node_lost() else "workers")
         waits_for = self.group.waits_for() or (self.pace.doubt() if trains else "")
         return self._result(RunState.RUNNING, waits_for=waits_for) if time.monotonic() >= until else None
 

@@ -80,17 +80,17 @@ def serve(config: dict[str, Any]) -> None:
         problem=digest_problem(config["digest"]) or _plugin_problem(config["plugins"]) or _card_problem(config["gpus"]),
     )
     channel.call("hello", rank, facts)
-    done = 0
+    last_number = 0
     pkgutil.resolve_name("torch._dynamo")  # the first optimiser imports it: 100,000 objects, to be set aside as well
     gc.freeze()
     while True:
-        what, number, job = channel.call("next_job", done)
-        if what == "leave":
+        action, number, job = channel.call("next_job", last_number)
+        if action == "leave":
             return
-        if what == "job":
+        if action == "job":
             serve_job(channel, number, job)
-            _collect(first=done == 0)
-            done = number
+            _collect(first=last_number == 0)
+            last_number = number
 
 
 def _plugin_problem(plugins: tuple[Plugin, ...]) -> str | None:
@@ -180,9 +180,9 @@ def run_job(reporter: Reporter, job: Job) -> Outcome | None:
 def _train(reporter: Reporter, job: Job) -> Outcome:
     _check_inputs(job)
     train: Callable[..., Outcome] = pkgutil.resolve_name(job.function)
-    how = {"resume_from": job.resume_from, "signature": job.signature, "save_minutes": job.save_minutes}
-    ended = train(job.run, job.paths, job.folder, reporter, **how)
-    return dataclasses.replace(ended, points=())
+    settings = {"resume_from": job.resume_from, "signature": job.signature, "save_minutes": job.save_minutes}
+    outcome = train(job.run, job.paths, job.folder, reporter, **settings)
+    return dataclasses.replace(outcome, points=())
 
 
 def _check_inputs(job: Job) -> None:
@@ -198,8 +198,8 @@ def _score(reporter: Reporter, job: Job) -> None:
     score: Callable[..., Sequence[Score]] = pkgutil.resolve_name(job.scorer)
     folder = RunFolder(job.folder)
     train = job.run.train  # names the encoder as the plan does: since the run was trained, it may have moved
-    given = {"signature": job.signature, "encoder": train.encoder}
-    scores = score(folder.best, job.suites, job.paths, folder.scores, **given)
+    context = {"signature": job.signature, "encoder": train.encoder}
+    scores = score(folder.best, job.suites, job.paths, folder.scores, **context)
     if reporter.channel.rank == 0:
         for each in scores:
             reporter.channel.call("post", reporter.number, ScoreEvent(dataclasses.replace(each, details={})))
@@ -222,11 +222,11 @@ def _one_line(error: BaseException, text: str) -> str:
         return f"out of memory: {first_line(error)}; lower train.batch_size, or give --max-concurrent fewer runs"
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
     frames = places(error)
-    ours = isinstance(error, ValueError) and (not frames or _is_message(error))
-    if ours or isinstance(error, WholeReason) or type(error).__name__ == "Diverged":
+    own_message = isinstance(error, ValueError) and (not frames or _is_message(error))
+    if own_message or isinstance(error, WholeReason) or type(error).__name__ == "Diverged":
         return first
-    said = first if type(error).__name__ == first else f"{type(error).__name__}: {first}"
-    return f"{said} ({', '.join(frames)})" if frames else said
+    reason = first if type(error).__name__ == first else f"{type(error).__name__}: {first}"
+    return f"{reason} ({', '.join(frames)})" if frames else reason
 
 
 TRACEBACK_FRAMES = 3
@@ -260,13 +260,13 @@ def _leave_when_aborted(channel: Channel) -> None:
     Ends it also out of a collective, when its slot is gone or could not kill it, once handed-over checkpoints are
     written.
     """
-    ended = "open"
-    while ended == "open":
+    state = "open"
+    while state == "open":
         try:
-            ended = channel.call("wait_end")
+            state = channel.call("wait_end")
         except Exception:
-            ended = "aborted"
-    if ended == "aborted":
+            state = "aborted"
+    if state == "aborted":
         _leave(channel)
 
 

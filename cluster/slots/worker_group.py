@@ -90,8 +90,9 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
 
 def add_callbacks() -> None:
     """Puts TRAIN_CALLBACKS before all other Ray Train callbacks of this process: one of Ray's own is what fails."""
-    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name not in TRAIN_CALLBACKS]
-    os.environ[CALLBACKS] = ",".join([*TRAIN_CALLBACKS, *given])
+    names = os.environ.get(CALLBACKS, "").split(",")
+    callbacks = [name for name in names if name.strip() and name not in TRAIN_CALLBACKS]
+    os.environ[CALLBACKS] = ",".join([*TRAIN_CALLBACKS, *callbacks])
 
 
 def backend(gpus: float) -> str:
