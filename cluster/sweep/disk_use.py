@@ -76,13 +76,13 @@ class DiskUse:
             return None
         folder = RunFolder(Path(run.folder or "/"))
         inside = folder.path.parent == home and folder.path.resolve() == home.resolve() / folder.path.name
-        ended = inside and run.state.has_result and _is_own(run, history, folder)
-        others = RunFolder.in_home(home) if ended and run.state == RunState.DONE else []
+        has_ended = inside and run.state.has_result and _is_own(run, history, folder)
+        others = RunFolder.in_home(home) if has_ended and run.state == RunState.DONE else []
         superseded = [other.path for other in others if other != folder and _is_own(run, history, other)]
         return Holding(
             size_of(home),
             tuple((path, size_of(path)) for path in superseded),
-            tuple((kind, path, size_of(path)) for kind, path in folder.checkpoints()) if ended else (),
+            tuple((kind, path, size_of(path)) for kind, path in folder.checkpoints()) if has_ended else (),
         )
 
 

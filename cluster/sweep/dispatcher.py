@@ -131,8 +131,8 @@ class Dispatcher:
         Such a run is skipped, and the next call trains it.
         """
         flat = planned.run.flat() if self._lacking else {}
-        wanted = any(inputs.items() <= flat.items() for inputs in self._lacking)
-        if not wanted or is_taken(self._read([planned])[planned.signature].row):
+        needs_input = any(inputs.items() <= flat.items() for inputs in self._lacking)
+        if not needs_input or is_taken(self._read([planned])[planned.signature].row):
             return False
         self.source.skip(planned)
         self.recorder.not_started()
@@ -169,9 +169,9 @@ class Dispatcher:
 
     def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
         rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
-        ended = [run.signature for run in planned if is_done(rows.get(run.signature)) and self._suites(run)]
-        protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in ended}
-        for score in self.ledger.scores(ended) if ended else []:
+        scored = [run.signature for run in planned if is_done(rows.get(run.signature)) and self._suites(run)]
+        protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in scored}
+        for score in self.ledger.scores(scored) if scored else []:
             protocols[score.signature][score.suite] = score.protocol
         return {
             run.signature: LedgerEntry(rows.get(run.signature), protocols.get(run.signature, {})) for run in planned
@@ -185,11 +185,11 @@ class Dispatcher:
         """
         coming = self.source.ahead(LOOKAHEAD_RUNS)
         entries = self._read(coming) if coming else {}
-        others = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
-        if others:
+        owners = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
+        if owners:
             taken = [run for run in coming if is_taken(entries[run.signature].row)]
             free = [run for run in coming if not is_taken(entries[run.signature].row)]
-            near, far = free[: NEAR_RUNS * len(others)], free[NEAR_RUNS * len(others) :]
+            near, far = free[: NEAR_RUNS * len(owners)], free[NEAR_RUNS * len(owners) :]
             self.source.reorder([*taken, *self._order.sample(near, len(near)), *far])
         return entries
 

@@ -25,17 +25,17 @@ GOLDEN = (5**0.5 - 1) / 2
 """Golden ratio's inverse; its multiples modulo 1 fill the circle of turns evenly, however many turns there are."""
 
 
-def fill(total: float, wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+def fill(total: float, requests: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Divides `total` by weight, each part at most what is wanted.
 
     What one leaves is divided among the others by weight.
     """
-    parts, left = [0.0] * len(wanted), set(range(len(wanted)))
+    parts, left = [0.0] * len(requests), set(range(len(requests)))
     while left:
         level = total / sum(weights[i] for i in left)
-        content = {i for i in left if wanted[i] <= level * weights[i]}
+        content = {i for i in left if requests[i] <= level * weights[i]}
         for i in content or left:
-            parts[i] = wanted[i] if content else level * weights[i]
+            parts[i] = requests[i] if content else level * weights[i]
             total -= parts[i] if content else 0.0
         left = left - content if content else set()
     return parts
@@ -48,37 +48,38 @@ def round_by_turn(parts: Sequence[float], turn: float) -> list[int]:
     return [math.floor(end) - math.floor(begin) for begin, end in itertools.pairwise(ends)]
 
 
-def most_runs(of: Driver, others: Sequence[Driver], now: float) -> int:
-    """Returns how many runs the driver `of` may have at once; every driver computes the same numbers for all.
+def most_runs(driver: Driver, others: Sequence[Driver], now: float) -> int:
+    """Returns how many runs a driver may have at once; every driver computes the same numbers for all.
 
     `now`: seconds of the ledger's clock, which fix the turn. A user's cap is the lowest that the user's drivers name.
     """
     turn = math.floor(now / TURN_SECONDS) * GOLDEN % 1
-    drivers = sorted({each.owner: each for each in (*others, of)}.values(), key=lambda each: (each.user, each.owner))
-    wanted = _cap(drivers, turn)
-    beside = [each for each in drivers if each.cluster == of.cluster]
-    parts = {each.owner: min(1.0, wanted[each.owner] / each.slots) for each in beside}
-    users = list(dict.fromkeys(each.user for each in beside))
-    groups = [[each for each in beside if each.user == user] for user in users]
-    asked = [min(1.0, sum(parts[each.owner] for each in group)) for group in groups]
-    given = fill(1.0, asked, [max(each.priority for each in group) for group in groups])
+    unique = {each.owner: each for each in (*others, driver)}
+    drivers = sorted(unique.values(), key=lambda each: (each.user, each.owner))
+    requests = _cap(drivers, turn)
+    neighbours = [each for each in drivers if each.cluster == driver.cluster]
+    parts = {each.owner: min(1.0, requests[each.owner] / each.slots) for each in neighbours}
+    users = list(dict.fromkeys(each.user for each in neighbours))
+    groups = [[each for each in neighbours if each.user == user] for user in users]
+    user_requests = [min(1.0, sum(parts[each.owner] for each in group)) for group in groups]
+    user_shares = fill(1.0, user_requests, [max(each.priority for each in group) for group in groups])
     shares = [
-        share * of.slots
-        for part, group in zip(given, groups, strict=True)
+        share * driver.slots
+        for part, group in zip(user_shares, groups, strict=True)
         for share in fill(part, [parts[each.owner] for each in group], [each.priority for each in group])
     ]
-    return min(round_by_turn(shares, turn)[beside.index(of)], wanted[of.owner])
+    return min(round_by_turn(shares, turn)[neighbours.index(driver)], requests[driver.owner])
 
 
 def _cap(drivers: Sequence[Driver], turn: float) -> dict[str, int]:
     """Returns owner -> number of runs that a driver wants, within its user's cap."""
-    wanted = {each.owner: each.wanted for each in drivers}
+    requests = {each.owner: each.wanted for each in drivers}
     for user in {each.user for each in drivers}:
-        theirs = [each for each in drivers if each.user == user]
-        if caps := [each.cap for each in theirs if each.cap is not None]:
-            parts = fill(min(caps), [each.wanted for each in theirs], [each.priority for each in theirs])
-            wanted |= zip((each.owner for each in theirs), round_by_turn(parts, turn), strict=True)
-    return wanted
+        user_drivers = [each for each in drivers if each.user == user]
+        if caps := [each.cap for each in user_drivers if each.cap is not None]:
+            parts = fill(min(caps), [each.wanted for each in user_drivers], [each.priority for each in user_drivers])
+            requests |= zip((each.owner for each in user_drivers), round_by_turn(parts, turn), strict=True)
+    return requests
 
 
 class FairShare:
@@ -111,10 +112,10 @@ class FairShare:
         driver = self._stand()
         self._owner = driver.owner
         # Of itself a driver knows too late whether it has more to start: it asks when it may.
-        hungry = replace(driver, wanted=driver.most)
+        eager = replace(driver, wanted=driver.most)
         with contextlib.suppress(LedgerError):
             others, now = self._ledger.stand_beside(driver)
-            most = most_runs(hungry, others, now)
-            waits = most <= driver.running < _cap([*others, hungry], 0.0)[driver.owner]
+            most = most_runs(eager, others, now)
+            waits = most <= driver.running < _cap([*others, eager], 0.0)[driver.owner]
             self._spare_s = self._spare_s + SHARE_POLL_SECONDS if waits and others and self._has_room() else 0.0
             self._tell(max(most, driver.running + 1) if self._spare_s >= SPARE_ROOM_SECONDS else most)

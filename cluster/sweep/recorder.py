@@ -166,8 +166,8 @@ class Recorder:
     def adopted(self, claimed: ClaimedRun, points: Sequence[Point]) -> None:
         """Records points and end of a claimed run whose folder already has the checkpoints of a finished attempt."""
         if not self._adopts:
-            where = f"storage={self.options.storage}"
-            line = f"runs of these signatures are finished in {where}: they are taken over, not trained again"
+            place = f"storage={self.options.storage}"
+            line = f"runs of these signatures are finished in {place}: they are taken over, not trained again"
             self.on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
         self._adopts = True
         claimed.last_point, claimed.unrecorded = points[-1], list(points)

@@ -121,11 +121,11 @@ def _checkpoints(
     runs: Sequence[RunRow], holdings: Mapping[str, Holding], scored: Collection[str]
 ) -> Iterable[Removable]:
     """Yields checkpoints that may go, worst run first: all `last` checkpoints before all `best` models."""
-    for wanted in get_args(Checkpoint):
+    for checkpoint in get_args(Checkpoint):
         for run in runs:
             for kind, folder, size in holdings[run.signature].checkpoints:
-                if kind == wanted and not (kind == "best" and run.signature in scored):
-                    yield Removable(run.signature, wanted, folder, size, run.user)
+                if kind == checkpoint and not (kind == "best" and run.signature in scored):
+                    yield Removable(run.signature, checkpoint, folder, size, run.user)
 
 
 def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:

@@ -63,13 +63,13 @@ def take_over(source: RunFolder, folder: RunFolder) -> None:
 
     Raises OSError; FileNotFoundError where the files were deleted meanwhile.
     """
-    for kept, to in ((source.best, folder.best), (source.last, folder.last)):
-        to.mkdir()
-        for file in kept.iterdir():
+    for origin, target in ((source.best, folder.best), (source.last, folder.last)):
+        target.mkdir()
+        for file in origin.iterdir():
             if file.is_dir():  # of a program: modules of its model, checkpoints of its library
-                shutil.copytree(file, to / file.name, copy_function=_link)
+                shutil.copytree(file, target / file.name, copy_function=_link)
             elif not file.name.startswith("."):
-                _link(file, to / file.name)
+                _link(file, target / file.name)
     if source.digests.is_file():
         _link(source.digests, folder.digests)
 

@@ -62,7 +62,7 @@ def run_sweep(
     nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError, StorageFailed and
     ClusterLost. A run's own error is a `Failure` of the outcome.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     options = dataclasses.replace(options, storage=Path(options.storage).resolve())
     check_options(options)
     ledger = Ledger.open(ledger_url, storage=options.storage)
@@ -82,7 +82,7 @@ def run_sweep(
                 ledger.release(owner)
             ledger.close()
     outcome = dispatcher.recorder.outcome
-    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - begun)
+    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - start)
 
 
 def _run(
@@ -102,8 +102,8 @@ def _run(
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
-    where = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
-    on_event(SweepEvent(kind=EventKind.RAY, reason=where))
+    action = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
+    on_event(SweepEvent(kind=EventKind.RAY, reason=action))
     with ray_cluster(options.storage, address=options.address):
         if options.address is not None:
             wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind=EventKind.WAITING, reason=line)))
@@ -126,9 +126,9 @@ def _run(
 
 def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
     """Returns the values of `train.precision` in the runs that are to be trained, as far as they are known."""
-    wanted = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MAX_CHECKED_RUNS)]
-    done = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
-    return {planned.run.train.precision for planned in wanted if planned.signature not in done}
+    coming = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MAX_CHECKED_RUNS)]
+    finished = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
+    return {planned.run.train.precision for planned in coming if planned.signature not in finished}
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:
