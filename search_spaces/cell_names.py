@@ -21,8 +21,8 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
     An axis may be given by its last part where that is not ambiguous. `before` is what a user writes before a cell.
     Raises ConfigError for an unknown axis, for no matching cell, and for several.
     """
-    given = ", ".join(wanted)
-    labelled = [cell for cell in cells if cell.label == given]
+    text = ", ".join(wanted)
+    labelled = [cell for cell in cells if cell.label == text]
     if labelled or (not wanted and len(cells) == 1):
         return (labelled or list(cells))[0]
     if not wanted:
@@ -34,7 +34,7 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
     exact = [cell for cell in fitting if cell.key.keys() == pairs.keys()]
     if len(exact or fitting) != 1:
         raise ConfigError(
-            [_none(given, pairs, cells, before) if not fitting else _several(given, pairs, fitting, before)]
+            [_none(text, pairs, cells, before) if not fitting else _several(text, pairs, fitting, before)]
         )
     return (exact or fitting)[0]
 
@@ -106,18 +106,18 @@ def _same(value: Scalar, wanted: Scalar) -> bool:
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell], before: str) -> str:
+def _none(text: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell], before: str) -> str:
     if len(pairs) == 1:
         (axis,) = pairs
         values = dict.fromkeys(_write(cell.key.get(axis)) for cell in cells)
-        return f"no such cell: cell={given}; {axis} is one of {_list_first(list(values))}"
-    return f"no such cell: cell={given}; give one such as {_some(cells, before)}"
+        return f"no such cell: cell={text}; {axis} is one of {_list_first(list(values))}"
+    return f"no such cell: cell={text}; give one such as {_some(cells, before)}"
 
 
-def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
+def _several(text: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
     more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
-    what = f"add {' and '.join(more)}" if more else "give a label"
-    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in {_some(fitting, before)}"
+    advice = f"add {' and '.join(more)}" if more else "give a label"
+    return f"ambiguous cell: cell={text} is {len(fitting)} cells; {advice}, as in {_some(fitting, before)}"
 
 
 def _some(cells: Sequence[Cell], before: str) -> str:

@@ -133,10 +133,10 @@ class ResolvedSpace:
         """
         if PART in key:
             return (str(key[PART]),)
-        apart = (
+        separate_suites = (
             [cell.part for cell in self._cells if {**key, PART: cell.part} == cell.key] if self.space.set_for else []
         )
-        return tuple(suite for suite in self.space.evaluate if suite not in apart)
+        return tuple(suite for suite in self.space.evaluate if suite not in separate_suites)
 
     @functools.cached_property
     def _cells(self) -> tuple[Cell, ...]:
@@ -159,12 +159,12 @@ class ResolvedSpace:
         method = str(self.overrides.get("method", key.get("method", self.space.method)))
         ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
         fixed = {**self.space.settings, **(self.space.set_for[part] if part else {})}
-        given = {"method": method, **self.profile.settings(method), **fixed, **ordered}
-        counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
-        recipe = self.profile.recipe({**given, **counted})
+        settings = {"method": method, **self.profile.settings(method), **fixed, **ordered}
+        counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(settings)}
+        recipe = self.profile.recipe({**settings, **counted})
         run = {axis: self.profile.substitution(axis, value, method) for axis, value in ordered.items()}
-        named = {**ordered, PART: part} if part else ordered
-        return Cell(named, {**given, **recipe, **fixed, **run, **counted}, label)
+        cell_key = {**ordered, PART: part} if part else ordered
+        return Cell(cell_key, {**settings, **recipe, **fixed, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
         """Tells whether these axis values name a cell of this space."""
@@ -192,9 +192,9 @@ class ResolvedSpace:
         None for one left out.
         """
         names = self.space.methods()
-        named = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
-        named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
-        runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in named if a not in self.overrides]
+        triples = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
+        triples += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
+        runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in triples if a not in self.overrides]
         return {f"{axis}={value}": run for axis, value, run in runs if run != value}
 
     def evaluated(self) -> dict[str, Evaluated | None]:
@@ -228,17 +228,19 @@ class ResolvedSpace:
 
         Where cells name their methods, `method` keeps those that name it.
         """
-        methods = {given.settings.get("method") for given in self.space.cells}
-        wanted = self.overrides.get("method")
-        for given in self.space.cells:
-            if wanted is not None and wanted in methods and given.settings.get("method") != wanted:
+        methods = {row.settings.get("method") for row in self.space.cells}
+        override = self.overrides.get("method")
+        for row in self.space.cells:
+            if override is not None and override in methods and row.settings.get("method") != override:
                 continue
-            shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
-            changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
-            method, free = self._method_of(given), {axis: v for axis, v in shown.items() if axis not in changed}
+            axis_values = {
+                axis: row.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names
+            }
+            changed = {axis: value for axis, value in self.overrides.items() if axis in axis_values}
+            method, free = self._method_of(row), {axis: v for axis, v in axis_values.items() if axis not in changed}
             if any(self.profile.leaves_out(axis, v, method) for axis, v in free.items()):
                 continue
-            yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
+            yield self.cell({axis: v for axis, v in {**axis_values, **changed}.items() if v is not None}, row.label)
 
 
 def resolve(
@@ -303,8 +305,8 @@ def full_key(resolved: ResolvedSpace, key: Key) -> dict[str, Scalar]:
 def sweep_name(resolved: ResolvedSpace) -> str:
     """Returns the space's ID with what differs from its file: `E7`, `E7@paper`, `E7 train.examples=640`."""
     space, profile = resolved.space, resolved.profile
-    where = space.id if profile.name == space.profile else f"{space.id}@{profile.name}"
-    return " ".join([where, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
+    name = space.id if profile.name == space.profile else f"{space.id}@{profile.name}"
+    return " ".join([name, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
 
 
 def setups(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:

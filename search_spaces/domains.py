@@ -86,11 +86,11 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     if len(words) != 1:
         return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(DOMAIN_WORDS)}"]
     when: dict[str, tuple[Scalar, ...]] = {}
-    given = raw.get("when", {})
-    if isinstance(given, Mapping):
-        when = {key: tuple(v) if isinstance(v, list) else (v,) for key, v in given.items()}
+    conditions = raw.get("when", {})
+    if isinstance(conditions, Mapping):
+        when = {key: tuple(v) if isinstance(v, list) else (v,) for key, v in conditions.items()}
     else:
-        problems.append(f"wrong type: {name}.when={given!r}; give a mapping such as {{method: esimcse}}")
+        problems.append(f"wrong type: {name}.when={conditions!r}; give a mapping such as {{method: esimcse}}")
     problems += _argument_problems(name, words[0], raw[words[0]])
     return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])
 
@@ -144,11 +144,11 @@ def assignments(axes: Axes, fixed: Mapping[str, Scalar]) -> list[dict[str, Scala
 
 def sample(axes: Axes, fixed: Mapping[str, Scalar], rng: np.random.Generator) -> dict[str, Scalar]:
     """Draws one random assignment; an axis whose condition fails is absent."""
-    drawn: dict[str, Scalar] = {}
+    assignment: dict[str, Scalar] = {}
     for name, domain in axes.items():
-        if domain.active({**fixed, **drawn}):
-            drawn[name] = domain.draw(rng)
-    return drawn
+        if domain.active({**fixed, **assignment}):
+            assignment[name] = domain.draw(rng)
+    return assignment
 
 
 def contains(axes: Axes, fixed: Mapping[str, Scalar], values: Mapping[str, Scalar]) -> bool:

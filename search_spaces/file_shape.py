@@ -25,9 +25,9 @@ class Give:
 
     def line(self, name: str, value: object, number: int | None = None) -> str:
         """Returns the error line for a field's value, or for its item at position `number`."""
-        shown = brief(repr(value)) if self.rule == "wrong type" else brief(value)
+        value_text = brief(repr(value)) if self.rule == "wrong type" else brief(value)
         item = "" if number is None else f" (item {number + 1})"
-        return f"{self.rule}: {name}={shown}{item}; {self.advice}"
+        return f"{self.rule}: {name}={value_text}{item}; {self.advice}"
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         return {**handler(core_schema), "description": self.advice}

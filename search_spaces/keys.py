@@ -63,5 +63,5 @@ def _unknown(key: str, value: object, method: str) -> str:
 
 def normal(key: str, value: Scalar, method: str) -> Scalar:
     """Returns the value as the options class will hold it: an int given for a float becomes a float."""
-    held: Scalar = fields.normal(annotation(key, method), value)
-    return held
+    result: Scalar = fields.normal(annotation(key, method), value)
+    return result

@@ -220,7 +220,7 @@ def _check_evaluated(row: Json) -> list[str]:
     if not isinstance(value, dict):
         return [Give(EVALUATED_ADVICE).line(name, value)]
     lines = read(Evaluated, value, "paper.references.evaluated.")[1]
-    given = {field.name for field in fields(Evaluated) if value.get(field.name)}
-    if lines or given in ({"encoder", "pooler"}, {"vectors"}):
+    names = {field.name for field in fields(Evaluated) if value.get(field.name)}
+    if lines or names in ({"encoder", "pooler"}, {"vectors"}):
         return [line.replace("=", f" of {brief(row.get('label'))}=", 1) for line in lines]
     return [f"no single model: {name}={brief(value)}; {EVALUATED_ADVICE}"]

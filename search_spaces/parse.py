@@ -54,8 +54,8 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
         return None, problems + unknown + of_trainer
     problems += collected.problems + _cell_list_problems(raw)
     suites = tuple(str(suite) for suite in file.evaluate)
-    mine = {user_file.name for user_file in collected.files}
-    problems += _suite_problems(suites, mine) + _forgotten_problems(file.forgotten, suites, mine)
+    user_names = {user_file.name for user_file in collected.files}
+    problems += _suite_problems(suites, user_names) + _forgotten_problems(file.forgotten, suites, user_names)
     axes, lines = _parse_axes(file.space or {})
     problems += lines
     methods, lines = _parse_methods(file, axes)
@@ -107,21 +107,22 @@ def _cell_list_problems(raw: Json) -> list[str]:
     rows_alone = not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
     if bool(raw.get("space")) != bool(raw.get("cells")) or rows_alone:
         return []
-    what = "both" if raw.get("space") else "neither"
-    return [f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both"]
+    count = "both" if raw.get("space") else "neither"
+    return [f"no single list of cells: space,cells={count}; give `space:` or `cells:`, not both"]
 
 
-def _suite_problems(suites: Sequence[str], mine: Set[str]) -> list[str]:
-    unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in mine]
+def _suite_problems(suites: Sequence[str], user_names: Set[str]) -> list[str]:
+    unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in user_names]
     return [
-        f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *mine])}" for suite in unknown
+        f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *user_names])}"
+        for suite in unknown
     ]
 
 
-def _forgotten_problems(names: Sequence[str], suites: Sequence[str], mine: Set[str]) -> list[str]:
+def _forgotten_problems(names: Sequence[str], suites: Sequence[str], user_names: Set[str]) -> list[str]:
     """Returns problems of `forgotten:`, whose columns must belong to suites of `evaluate:` and hold rated pairs."""
     columns = [column for suite in suites for column in registry.columns(suite)]
-    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in mine)
+    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in user_names)
     advice = "list a set of rated pairs under `evaluate:`"
     return [
         f"no such column: forgotten={name}; {fields.nearest(name, rated) if rated else advice}"
@@ -162,9 +163,9 @@ def _parse_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> tuple[list[st
     problems = []
     if "method" in axes and file.method is not None:
         problems.append(f"key set twice: method={file.method} stands at top level and in `space`; keep one")
-    given = _list_methods(file, axes)
-    wrong = [line for value in given if (line := keys.problem("method", value, ""))]
-    return [] if wrong else [str(name) for name in dict.fromkeys(given)], problems + wrong
+    names = _list_methods(file, axes)
+    wrong = [line for value in names if (line := keys.problem("method", value, ""))]
+    return [] if wrong else [str(name) for name in dict.fromkeys(names)], problems + wrong
 
 
 def _list_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> list[Any]:
@@ -240,17 +241,17 @@ def _find_removed(search: Json) -> dict[str, str]:
     return lines
 
 
-def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], given: bool) -> list[str]:
+def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], has_block: bool) -> list[str]:
     problems = []
     if search and not axes:
         problems.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
-    if sampled and not given:
+    if sampled and not has_block:
         problems.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")
     endless = [name for name, domain in axes.items() if not domain.finite]
     if search and endless and (search.num_samples is None or search.sampler == "grid"):
-        how = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
-        problems.append(f"endless search: {how} over {endless[0]}; give num_samples and a sampler other than grid")
+        settings = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
+        problems.append(f"endless search: {settings} over {endless[0]}; give num_samples and a sampler other than grid")
     return problems
 
 
@@ -329,5 +330,5 @@ def _membership(space: Space) -> Callable[[Key], bool]:
     if not space.cells:
         fixed = {"method": space.method} if space.method else {}
         return lambda key: contains(space.axes, fixed, key)
-    shown = [{a: c.settings.get(a, space.settings.get(a)) for a in space.axis_names} for c in space.cells]
-    return lambda key: {**dict.fromkeys(space.axis_names), **key} in shown
+    cell_keys = [{a: c.settings.get(a, space.settings.get(a)) for a in space.axis_names} for c in space.cells]
+    return lambda key: {**dict.fromkeys(space.axis_names), **key} in cell_keys

@@ -38,8 +38,8 @@ class Recipe:
     """Conditions on a cell: dotted keys, `method` among them, with the values that they must have."""
     settings: Annotated[Mapping[str, Any], Field(alias="set")]
 
-    def fits(self, given: Mapping[str, Scalar]) -> bool:
-        return all(given.get(key) == value for key, value in self.when.items())
+    def fits(self, settings: Mapping[str, Scalar]) -> bool:
+        return all(settings.get(key) == value for key, value in self.when.items())
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,11 @@ class Profile:
             by_method = {key: value for key, value in like.items() if key == RATE}
         return {**self.train, **(by_method or {})}
 
-    def recipe(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    def recipe(self, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Returns the settings that the recipes give a cell with these settings."""
-        return {key: value for recipe in self.recipes if recipe.fits(given) for key, value in recipe.settings.items()}
+        return {
+            key: value for recipe in self.recipes if recipe.fits(settings) for key, value in recipe.settings.items()
+        }
 
     def leaves_out(self, axis: str, value: Scalar, method: str) -> bool:
         """Tells whether a table's value has no counterpart at this scale."""
@@ -171,8 +173,8 @@ def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
     wrong = [values for _, values, _ in tables if not isinstance(values, dict)]
     if wrong:
         return [SUBSTITUTIONS.line("substitutions", wrong[0])]
-    given = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
-    lines = [keys.problem(a, v, method) if method else _check_any_method(a, v) for a, v, method in given]
+    targets = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
+    lines = [keys.problem(a, v, method) if method else _check_any_method(a, v) for a, v, method in targets]
     return [line for line in lines if line]
 
 

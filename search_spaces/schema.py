@@ -34,23 +34,23 @@ def schema(names: Sequence[str] | None = None) -> Json:
     """Returns the JSON Schema of a space file, with every dotted key of the named methods (default: all shipped)."""
     names = methods.list_methods() if names is None else names
     values: Json = {"method": {"enum": list(names)}, **_keys(names)}
-    named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
+    references = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_describe(shape) for shape in (SpaceFile, Paper, SearchConfig))
-    settings = _close({key: value for key, value in named.items() if key != "method"})
-    ours = {
-        "method": named["method"],
+    settings = _close({key: value for key, value in references.items() if key != "method"})
+    method_keys = {
+        "method": references["method"],
         "set": settings,
         "set_for": {"type": "object", "additionalProperties": settings},
-        "space": _close({key: _axis(value) for key, value in named.items()}),
+        "space": _close({key: _axis(value) for key, value in references.items()}),
         "cells": {**file["properties"]["cells"], "minItems": 1},
-        "components": {"type": "object", "additionalProperties": _component(list(named))},
+        "components": {"type": "object", "additionalProperties": _component(list(references))},
     }
     nested = {"search": search, "paper": paper, "cells": {"type": "array", "minItems": 1}}
     # A table without cells: rows of models that are not trained here.
     no_cells = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
     rows_alone = {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
     definitions = {**file.pop("$defs"), **paper.pop("$defs"), **values, "domain": _domain()}
-    definitions["ExplicitCell"]["properties"]["set"] = _close(named)
+    definitions["ExplicitCell"]["properties"]["set"] = _close(references)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **file,
@@ -58,7 +58,7 @@ def schema(names: Sequence[str] | None = None) -> Json:
         "properties": {**file["properties"], **nested},
         "if": {"required": ["trainer"]},
         "then": _bare(),
-        "else": {"properties": ours},
+        "else": {"properties": method_keys},
         "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, {**no_cells, **rows_alone}],
         "$defs": definitions,
     }

@@ -156,8 +156,8 @@ class Space:
     @property
     def axis_names(self) -> list[str]:
         """Axes of the table, in the file's order; for listed cells, every key that one of them sets."""
-        named = dict.fromkeys(key for cell in self.cells for key in cell.settings)
-        return list(self.axes) or list(named)
+        keys = dict.fromkeys(key for cell in self.cells for key in cell.settings)
+        return list(self.axes) or list(keys)
 
     @property
     def sampled(self) -> bool:

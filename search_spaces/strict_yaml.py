@@ -39,19 +39,19 @@ class StrictLoader(Composer, yaml.CSafeLoader):
 
 
 def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    made: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     lines: dict[Any, int] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if not isinstance(key, str):
             loader.duplicates.append(f"wrong key: {key!r} on line {line}; keys are text, quote it")
-        elif key in made:
+        elif key in mapping:
             loader.duplicates.append(f"duplicate key: {key} on line {line}, first on line {lines[key]}; keep one")
         else:
-            made[key] = loader.construct_object(value_node, deep=True)
+            mapping[key] = loader.construct_object(value_node, deep=True)
             lines[key] = line
-    return made
+    return mapping
 
 
 def _decimal(loader: StrictLoader, node: yaml.ScalarNode) -> int:
@@ -136,9 +136,9 @@ def parse_yaml(text: str, name: str) -> Written:
         value = loader.get_single_data()
     except yaml.YAMLError as error:
         mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
-        where = f"line={mark.line + 1}" if mark else "line=unknown"
-        what = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
-        raise ConfigError([f"{name}: not YAML: {where}; {first_line(what)}"]) from None
+        place = f"line={mark.line + 1}" if mark else "line=unknown"
+        problem = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
+        raise ConfigError([f"{name}: not YAML: {place}; {first_line(problem)}"]) from None
     except RecursionError:
         raise ConfigError([f"{name}: not YAML: depth=unbounded; write fewer brackets within brackets"]) from None
     if loader.duplicates:

@@ -90,11 +90,11 @@ class Inputs:
 
         Empty also where only the method's own class knows its columns.
         """
-        said = run.options.text_columns()
-        if run.options.SHARED is not None or (said is None and own_digest(run.method)):
+        declared = run.options.text_columns()
+        if run.options.SHARED is not None or (declared is None and own_digest(run.method)):
             return ""
-        wanted = SINGLE_TEXTS if said is None else said
-        return wrong_columns(run.train.corpus, corpus_columns(run, self.paths), run.method, wanted)
+        columns = SINGLE_TEXTS if declared is None else declared
+        return wrong_columns(run.train.corpus, corpus_columns(run, self.paths), run.method, columns)
 
     def assumed_of(self, run: RunConfig) -> Identity:
         """Returns the run's identity with placeholders for absent inputs, without noting them as missing."""
@@ -117,8 +117,8 @@ class Inputs:
     def _assumes_data(self) -> bool:
         """Tells whether the contents of any data folder are assumed to be present (`expected`, and no data given)."""
         paths = self.paths
-        given = any((paths.wiki, paths.documents, paths.nli, paths.pairs, paths.senteval))
-        return self.expected and not given
+        has_data = any((paths.wiki, paths.documents, paths.nli, paths.pairs, paths.senteval))
+        return self.expected and not has_data
 
 
 def lack_of(model: Evaluated, paths: DataPaths) -> str:
@@ -162,7 +162,7 @@ def group_by_reason(incomplete: Sequence[IncompleteCell], most: int | None = Non
             cells.setdefault(why, []).append(cell.label)
     lines = []
     for why, labels in cells.items():
-        shown = labels[: most or len(labels)]
-        more = f" and {len(labels) - len(shown)} more" if len(labels) > len(shown) else ""
-        lines.append(f"missing input: {', '.join(shown)}{more}: {why}")
+        names = labels[: most or len(labels)]
+        more = f" and {len(labels) - len(names)} more" if len(labels) > len(names) else ""
+        lines.append(f"missing input: {', '.join(names)}{more}: {why}")
     return lines

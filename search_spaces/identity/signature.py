@@ -90,8 +90,8 @@ def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
     """Returns `identity` without absent inputs, the number of ranks and the method's code; downloads nothing."""
     with hub_left_alone():
         hashes = identity(run, paths, absent={})
-    beside = ("workers", CODE)
-    return {k: v for k, v in hashes.items() if k not in beside and not str(v).startswith("absent")}
+    excluded = ("workers", CODE)
+    return {k: v for k, v in hashes.items() if k not in excluded and not str(v).startswith("absent")}
 
 
 def encoder_hash(name: str) -> str | None:
@@ -117,17 +117,17 @@ def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | i
     wrong: dict[str, str] = {}
     for part, value in planned.items():
         if (name := find_setting(part)) is not None and now.get(part) != value:
-            held = f"{CHANGED}{name}={run.flat().get(name, '')} held {part} {str(value)[:8]} when the run was planned"
-            what = f"{held}, and holds {str(now.get(part))[:8]}; give the same command again"
-            wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or what)
+            change = f"{CHANGED}{name}={run.flat().get(name, '')} held {part} {str(value)[:8]} when the run was planned"
+            advice = f"{change}, and holds {str(now.get(part))[:8]}; give the same command again"
+            wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or advice)
     return wrong
 
 
 @functools.cache
 def find_setting(part: str) -> str | None:
     """Returns the setting that names an input; None for an input that is no file, such as the number of ranks."""
-    named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
-    return part if part.startswith(("method.", DATA)) else named.get(part)
+    settings = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
+    return part if part.startswith(("method.", DATA)) else settings.get(part)
 
 
 def _prompt(run: RunConfig, absent: dict[str, str] | None) -> Identity:
@@ -197,21 +197,21 @@ def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) 
 
 def examples_in(run: RunConfig, identity: Mapping[str, str | int]) -> int | None:
     """Returns the training examples of the whole run; None where they depend on a corpus of unknown size."""
-    given = run.train.examples
-    counted = identity.get(LENGTH) if isinstance(given, str) else given
+    length = run.train.examples
+    counted = identity.get(LENGTH) if isinstance(length, str) else length
     return counted if isinstance(counted, int) else None
 
 
 def _or_placeholder(
-    part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *given: Any
+    part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *arguments: Any
 ) -> tuple[str, ...]:
     try:
-        return hashes(*given)
+        return hashes(*arguments)
     except ConfigError as error:
         if absent is None:
             raise
         absent[part] = "; ".join(error.problems)
-        return (f"absent:{given[0]}",)
+        return (f"absent:{arguments[0]}",)
 
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
@@ -250,12 +250,12 @@ def _of_seed(payload: Json) -> Callable[[int], str]:
     before, after = _text({**payload, "train": payload["train"] | {"seed": SEED_PLACEHOLDER}}).split(
         json.dumps(SEED_PLACEHOLDER)
     )
-    begun = hashlib.sha256(before.encode())
+    prefix = hashlib.sha256(before.encode())
 
     def signed(seed: int) -> str:
-        whole = begun.copy()
-        whole.update(f"{seed:d}{after}".encode())
-        return whole.hexdigest()[:SIGNATURE_DIGITS]
+        digest = prefix.copy()
+        digest.update(f"{seed:d}{after}".encode())
+        return digest.hexdigest()[:SIGNATURE_DIGITS]
 
     return signed
 

@@ -32,14 +32,14 @@ def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
     if problems:
         raise ConfigError(problems)
     paths = replace(paths, files=tuple(listed))
-    there = [file for file in listed if _is_there(file)]
-    for file in there:
+    present = [file for file in listed if _is_there(file)]
+    for file in present:
         try:
             _ = open_source(file.name, paths) if file.role == "corpus" else set_hash(file.name, paths)
         except ConfigError as error:
             problems += error.problems
     if not problems:
-        problems = _tests_as_dev([file for file in there if file.role != "corpus"])
+        problems = _tests_as_dev([file for file in present if file.role != "corpus"])
     if problems:
         raise ConfigError(problems)
     return paths
@@ -78,8 +78,8 @@ def describe_files(paths: DataPaths) -> list[str]:
     Raises ConfigError as `require_corpora` does.
     """
     require_corpora(paths)
-    there = [file for file in map_files(paths.files).values() if _is_there(file)]
-    each = {replace(file, name="") if file.role == "corpus" else file: file for file in reversed(there)}
+    present = [file for file in map_files(paths.files).values() if _is_there(file)]
+    each = {replace(file, name="") if file.role == "corpus" else file: file for file in reversed(present)}
     return [*(_describe(file, paths) for file in reversed(each.values())), *_describe_train_file(paths)]
 
 
@@ -88,8 +88,8 @@ def _describe_train_file(paths: DataPaths) -> list[str]:
     if paths.train_file is None or paths.corpus("file") is not None:
         return []
     source = file_source("file", paths.train_file)
-    what = f"{', '.join(source.columns)} of {paths.train_file} by their places"
-    return [f"corpus file: {what}; {_tell(survey_source(source), None)}"]
+    columns = f"{', '.join(source.columns)} of {paths.train_file} by their places"
+    return [f"corpus file: {columns}; {_tell(survey_source(source), None)}"]
 
 
 def _tell(counted: Survey, file: UserFile | None) -> str:
@@ -97,11 +97,11 @@ def _tell(counted: Survey, file: UserFile | None) -> str:
     parts = ["1 row" if counted.rows == 1 else f"{counted.rows:,} rows"]
     if counted.empty:
         blank = file is None or (file.on_empty is None and keeps_blanks(file))
-        what = "trained on as blanks (`on_empty: skip` leaves them out)" if blank else "left out"
-        parts.append(f"{counted.empty:,} empty, {what}")
+        fate = "trained on as blanks (`on_empty: skip` leaves them out)" if blank else "left out"
+        parts.append(f"{counted.empty:,} empty, {fate}")
     if counted.duplicates:
-        what = "left out" if file and file.deduplicate else "trained on (`deduplicate: true` leaves them out)"
-        parts.append(f"{counted.duplicates:,} equal to an earlier one, {what}")
+        fate = "left out" if file and file.deduplicate else "trained on (`deduplicate: true` leaves them out)"
+        parts.append(f"{counted.duplicates:,} equal to an earlier one, {fate}")
     half, most, longest = counted.words
     return "; ".join([*parts, f"words: median {half:,}, 99% up to {most:,}, longest {longest:,}"])
 
@@ -115,7 +115,7 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
     if file.role == "corpus":
         table = open_table(file) if is_table(file) else None
         columns = corpus_columns(file, table) if table else {}
-        what = ", ".join(columns) if columns else "a sentence a line"
+        content = ", ".join(columns) if columns else "a sentence a line"
         counted = f"; {_tell(survey_file(file), file)}"
     else:
         open_file = open_user_file(file)
@@ -129,10 +129,10 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
                 f"{len(load_judgements(file).documents)} documents, {file.metric}"
             ),
         }
-        what = counts[open_file.kind]()
+        content = counts[open_file.kind]()
         notes = load_judgements(file).notes() if open_file.kind == "retrieval" else []
         counted = "".join(f"; {note}" for note in notes)
-    taken = ", ".join(f"{wanted}={name}" for wanted, name in columns.items())
+    column_names = ", ".join(f"{role}={name}" for role, name in columns.items())
     unread = ", ".join(list_unread(file, table, columns.values()) if table else [])
-    parts = (f" ({taken})" if taken else "", f"; not read: {unread}" if unread else "", counted)
-    return f"{file.role} {file.name}: {what} of {file.file}" + "".join(parts)
+    parts = (f" ({column_names})" if column_names else "", f"; not read: {unread}" if unread else "", counted)
+    return f"{file.role} {file.name}: {content} of {file.file}" + "".join(parts)

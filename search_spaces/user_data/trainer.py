@@ -111,11 +111,11 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     problems += lines or _check_block(file)
     if problems:
         return None, problems
-    given = str(file.script or file.function)
-    place, _, function = given.partition(":") if file.function else (given, "", "")
+    program = str(file.script or file.function)
+    place, _, function = program.partition(":") if file.function else (program, "", "")
     script = (folder / Path(place).expanduser()).resolve()
     parameters = _read_parameters(raw)
-    problems = _check_script(script, given, "function" if function else "script") + _check_names(parameters)
+    problems = _check_script(script, program, "function" if function else "script") + _check_names(parameters)
     args = None if file.args is None else tuple(word for block in file.args for word in _read_words(block))
     problems += _check_args(args, [name for name, _ in parameters])
     if problems:
@@ -146,10 +146,10 @@ def place_trainer(block: Any, folder: Path) -> Any:
     """Returns the `trainer:` block with absolute paths."""
     if not isinstance(block, Mapping):
         return block
-    made = {key: _place(value, folder) if key in ("script", "function") else value for key, value in block.items()}
+    placed = {key: _place(value, folder) if key in ("script", "function") else value for key, value in block.items()}
     if isinstance(data := block.get("data"), list):
-        made["data"] = [_place(each, folder) for each in data]
-    return made
+        placed["data"] = [_place(each, folder) for each in data]
+    return placed
 
 
 def _place(text: Any, folder: Path) -> Any:
@@ -166,8 +166,8 @@ def _check_block(file: TrainerBlock) -> list[str]:
         both = f"script={file.script}, function={file.function}"
         problems.append(f"no single program: trainer: {both}; give `script: train.py` or `function: train.py:train`")
     if file.function is not None and (file.args is not None or not file.function.rpartition(":")[2].isidentifier()):
-        what = f"args={brief(list(file.args))}" if file.args is not None else f"function={file.function}"
-        problems.append(f"no function: trainer.{what}; give FILE.py:NAME without args, which takes the trial")
+        setting = f"args={brief(list(file.args))}" if file.args is not None else f"function={file.function}"
+        problems.append(f"no function: trainer.{setting}; give FILE.py:NAME without args, which takes the trial")
     if file.score.direction is None and needs_direction(file.score.name):
         problems.append(f"no direction: trainer.score.name={file.score.name}; give `direction: min`, or max")
     if suites.is_known(file.score.name):
@@ -179,10 +179,10 @@ def _check_block(file: TrainerBlock) -> list[str]:
     return problems
 
 
-def _check_script(script: Path, given: str, kind: str) -> list[str]:
+def _check_script(script: Path, program: str, kind: str) -> list[str]:
     if script.suffix != ".py":
-        return [f"no Python: trainer.{kind}={given}; give a .py file"]
-    return [] if script.is_file() else [f"no such file: trainer.{kind}={given}; {script} is not there"]
+        return [f"no Python: trainer.{kind}={program}; give a .py file"]
+    return [] if script.is_file() else [f"no such file: trainer.{kind}={program}; {script} is not there"]
 
 
 def _given(raw: Json) -> Iterable[tuple[str, Any]]:
@@ -209,9 +209,9 @@ def _list_kinds(value: Any) -> set[str]:
     """Returns the names of the types of a setting's values; null fits any parameter."""
     if not isinstance(value, Mapping):
         return {type(value).__name__} & {"bool", "int", "float", "str"}
-    drawn = {DRAWN_KINDS[word] for word in value if word in DRAWN_KINDS}
+    kinds = {DRAWN_KINDS[word] for word in value if word in DRAWN_KINDS}
     listed = (each for word in ("grid", "choice") if isinstance(value.get(word), list) for each in value[word])
-    return drawn.union(*map(_list_kinds, listed))
+    return kinds.union(*map(_list_kinds, listed))
 
 
 def _check_names(parameters: Parameters) -> list[str]:
@@ -248,11 +248,11 @@ def _check_args(args: tuple[str | ArgOption, ...] | None, names: list[str]) -> l
     if args is None:
         return []
     words = [text for word in args for text in (word.words if isinstance(word, ArgOption) else (word,))]
-    named = [name for text in words for name in TEMPLATE.findall(text)]
-    named += [name for word in args if isinstance(word, ArgOption) for name, _ in word.when]
+    references = [name for text in words for name in TEMPLATE.findall(text)]
+    references += [name for word in args if isinstance(word, ArgOption) for name, _ in word.when]
     problems = [
         f"unknown name: trainer.args has ${{{fields.brief(name)}}}; {fields.nearest(name, [*names, *GIVEN_NAMES])}"
-        for name in dict.fromkeys(named)
+        for name in dict.fromkeys(references)
         if name not in (*names, *GIVEN_NAMES)
     ]
     problems += [
@@ -260,5 +260,5 @@ def _check_args(args: tuple[str | ArgOption, ...] | None, names: list[str]) -> l
         for word in args
         if isinstance(word, ArgOption) and not word.option.startswith("-")
     ]
-    absent = [] if problems or "args" in named else [name for name in (*names, "seed") if name not in named]
+    absent = [] if problems or "args" in references else [name for name in (*names, "seed") if name not in references]
     return problems + [f"not passed on: {name} is in no word of trainer.args; add ${{{name}}}" for name in absent]

@@ -23,18 +23,18 @@ def absolute_models(raw: Any, folder: Path) -> Any:
 
 def absolute_paths(raw: Json, folder: Path) -> Json:
     """Returns a space's YAML with every path absolute, so that it means the same wherever it is read again."""
-    made = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
-    made |= {key: _file_values(made[key], folder) for key in ("dev", "corpus", "evaluate") if key in made}
-    if isinstance(sources := made.get("plugins"), list):
-        made["plugins"] = [  # a folder or file; a module stays
+    content = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
+    content |= {key: _file_values(content[key], folder) for key in ("dev", "corpus", "evaluate") if key in content}
+    if isinstance(sources := content.get("plugins"), list):
+        content["plugins"] = [  # a folder or file; a module stays
             absolute_place(source, folder) if isinstance(source, str) and "\0" not in source else source
             for source in sources
         ]
-    if "trainer" in made:
-        made["trainer"] = place_trainer(made["trainer"], folder)
-    if isinstance(profile := made.get("profile"), str):
-        made["profile"] = find_beside(profile, folder)
-    return made
+    if "trainer" in content:
+        content["trainer"] = place_trainer(content["trainer"], folder)
+    if isinstance(profile := content.get("profile"), str):
+        content["profile"] = find_beside(profile, folder)
+    return content
 
 
 def find_beside(profile: str, folder: Path) -> str:
@@ -81,9 +81,9 @@ def _files(key: str, value: Any, folder: Path) -> Any:
 
 def _file_values(value: Any, folder: Path) -> Any:
     if isinstance(value, Mapping):
-        given = value.get("file")
-        if isinstance(given, str):
-            return {**value, "file": _file(given, folder)}
+        path = value.get("file")
+        if isinstance(path, str):
+            return {**value, "file": _file(path, folder)}
         return {name: _file_values(each, folder) for name, each in value.items()}
     if isinstance(value, list):
         return [_file_values(each, folder) for each in value]
