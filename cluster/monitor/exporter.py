@@ -102,7 +102,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             self._thread.start()
 
     def _export(self) -> None:
-        """Exports until the sweep is over, in a thread of its own.
+        """Exports metrics until the sweep is over, in a thread of its own.
 
         Errors of Ray or the database do not reach the sweep.
         """

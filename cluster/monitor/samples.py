@@ -35,7 +35,7 @@ class Figures:
     scores: dict[str, float] = field(default_factory=dict)
     """Signature of a running run -> its best dev score so far."""
     seen: deque[tuple[float, float]] = field(default_factory=deque)
-    """(clock in seconds, examples so far) pairs within the window."""
+    """Pairs (clock in seconds, training examples so far) of the last PACE_WINDOW_SECONDS."""
 
     def add(self, event: SweepEvent, now: float) -> None:
         if event.kind in (EventKind.POINT, *RUN_ENDS):
@@ -51,7 +51,7 @@ class Figures:
             self.scores.pop(event.signature, None)
 
     def pace(self, now: float) -> float:
-        """Returns training examples per second over the window."""
+        """Returns the training examples per second over the last PACE_WINDOW_SECONDS."""
         self.seen.append((now, self.totals["cse_examples"]))
         while len(self.seen) > 2 and self.seen[1][0] <= now - PACE_WINDOW_SECONDS:
             self.seen.popleft()

@@ -88,7 +88,7 @@ MOST_ON_A_CARD = 5942
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a number of runs.
+    """Cost of a number of runs in examples, seconds and bytes.
 
     Runs whose encoder or length is not known are counted in `unknown` and add no seconds.
     """
@@ -98,7 +98,7 @@ class Cost:
     disk_bytes: int = 0
     unknown: int = 0
     card_seconds: float = 0.0
-    """Seconds on one GPU, a run at a time."""
+    """Seconds of all runs on one GPU, with one run at a time."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*map(operator.add, vars(self).values(), vars(other).values()))

@@ -162,12 +162,12 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
     changed = tuple(changes(_find_other_code(resolved, rows, inputs)))
     done = frozenset(row.signature for row in ended_rows)
-    incomplete = tuple(_lacking(resolved, seeds[0], inputs))
+    incomplete = tuple(_find_incomplete(resolved, seeds[0], inputs))
     stale = _stale(resolved, seeds, recorded, done, inputs)
     return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=incomplete, changed=changed, stale=stale)
 
 
-def _lacking(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:
+def _find_incomplete(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:
     """Yields one example cell of a search for each reason why a cell may lack an input."""
     reported: set[str] = set()
     for cell in _every_value(resolved):

@@ -28,7 +28,7 @@ class RunSource:
         """Makes `ask` return the runs of `coming`, which are a reordering of those from `ahead`, in this order."""
 
     def exhausted(self) -> bool:
-        """Tells whether `ask` will return None for ever."""
+        """Tells whether the source will never return a run again."""
         raise NotImplementedError
 
     def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:

@@ -120,6 +120,7 @@ def _answer(reference: Any) -> Any:
     import ray
 
     try:
+        # `ray.wait` has waited already: a task that is not ready by now raises GetTimeoutError.
         return ray.get(reference, timeout=1)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

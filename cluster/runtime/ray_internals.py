@@ -1,4 +1,4 @@
-"""Every use of Ray's private API; no other module names one.
+"""Every use of Ray's private API in this project; no other module uses Ray's private names.
 
 PRIVATE and READ list the uses with their reasons. pyproject.toml allows no release of Ray in which they were not
 verified, and a test looks each up by name in the installed one.

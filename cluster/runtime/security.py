@@ -37,6 +37,7 @@ def keep_token_private(home: Path | None = None) -> None:
 def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
+        # O_EXCL: of two drivers that start at once the second keeps the token of the first.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
         with open(descriptor, "w", encoding="utf8") as file:
             file.write(secrets.token_hex(32))

@@ -36,61 +36,61 @@ class Account:
         examples_of: Callable[[RunRow], int | None] = lambda row: row.examples,
         gpus: float = 0.0,
     ) -> None:
-        """Starts from the ledger's rows of this space.
+        """Books the ledger's rows of this space as spending.
 
         `examples_of` returns the whole length of a row's run in examples; `gpus` is the number of GPUs per run.
         """
         self.budget, self.share, self._gpus = budget, budget.share(len(methods)), gpus
         self._examples_of = examples_of
-        self._ended: dict[str, dict[str, float]] = {method: {} for method in methods}
-        self._open: dict[str, dict[str, float]] = {method: {} for method in methods}
+        self._end_costs: dict[str, dict[str, float]] = {method: {} for method in methods}
+        self._reserved: dict[str, dict[str, float]] = {method: {} for method in methods}
         self.spent_share = 0.0
         """Fraction of the whole budget that is spent, 0 to 1."""
         self.take(rows)
 
     def allows(self, planned: PlannedRun) -> bool:
         """Tells whether the run's method can pay for it; a run that has ended or is under way costs nothing more."""
-        end_costs, reserved = self._ended[planned.run.method], self._open[planned.run.method]
+        end_costs, reserved = self._end_costs[planned.run.method], self._reserved[planned.run.method]
         if planned.signature in end_costs or planned.signature in reserved:
             return True
         expected = self._estimate(planned.run.method, planned.examples)
         return sum(end_costs.values()) + sum(reserved.values()) + expected <= self.share
 
     def open(self, planned: PlannedRun) -> None:
-        """Reserves the run's expected cost."""
+        """Reserves budget for the expected cost of a run."""
         method = planned.run.method
-        if planned.signature not in self._ended[method]:
-            self._open[method][planned.signature] = self._estimate(method, planned.examples)
+        if planned.signature not in self._end_costs[method]:
+            self._reserved[method][planned.signature] = self._estimate(method, planned.examples)
 
     def take(self, rows: Iterable[RunRow]) -> None:
         """Books the costs of ended runs from the ledger's rows, and reserves those of runs in living drivers."""
         for row in rows:
-            self._open[row.method].pop(row.signature, None)
+            self._reserved[row.method].pop(row.signature, None)
             if row.state.is_final:
-                self._ended[row.method][row.signature] = self._took(row)
-            elif row.live and row.signature not in self._ended[row.method]:
-                self._open[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
-        self.spent_share = sum(sum(ended.values()) for ended in self._ended.values()) / self.budget.amount
+                self._end_costs[row.method][row.signature] = self._cost_of(row)
+            elif row.live and row.signature not in self._end_costs[row.method]:
+                self._reserved[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
+        self.spent_share = sum(sum(costs.values()) for costs in self._end_costs.values()) / self.budget.amount
 
     def under_way(self, method: str) -> bool:
         """Tells whether reserved budget of a method may still come back."""
-        return bool(self._open[method])
+        return bool(self._reserved[method])
 
     def line(self) -> str:
         """Returns one line with what each method has spent of its share."""
-        spent = {method: sum(costs.values()) for method, costs in self._ended.items()}
+        spent = {method: sum(costs.values()) for method, costs in self._end_costs.items()}
         share = self.budget.write(self.share)
         each = ", ".join(f"{method} {self.budget.write_number(amount)} of {share}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} spent"
 
-    def _took(self, row: RunRow) -> float:
+    def _cost_of(self, row: RunRow) -> float:
         hours = (row.seconds or 0.0) / 3600
         costs = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
         return costs.get(self.budget.unit, hours * self._gpus)
 
     def _estimate(self, method: str, examples: int | None) -> float:
         """Returns the expected cost of a run of `examples` examples, in the budget's unit."""
-        costs = self._ended[method].values()
+        costs = self._end_costs[method].values()
         mean = sum(costs) / len(costs) if costs else 0.0
         return {Unit.RUNS: 1.0, Unit.EXAMPLES: float(examples or 0)}.get(self.budget.unit, mean)
 
@@ -100,12 +100,12 @@ class Clock:
 
     def __init__(self, budget: Budget, rows: Iterable[RunRow], begun: float) -> None:
         """Starts the clock at `begun` (`time.monotonic`); `rows` of the ledger give the mean seconds of a run."""
-        self.budget, self._begun = budget, begun
+        self.budget, self._start = budget, begun
         self._seconds: dict[str, float] = {}
         self.take(rows)
 
     def take(self, rows: Iterable[RunRow]) -> None:
-        """Adds the seconds of finished runs to the mean."""
+        """Adds the seconds of finished runs to the mean duration of a run."""
         self._seconds |= {row.signature: row.seconds for row in rows if row.state is RunState.DONE and row.seconds}
 
     def has_time(self) -> bool:
@@ -114,16 +114,16 @@ class Clock:
         With no finished run yet, whether time is left at all.
         """
         mean = sum(self._seconds.values()) / len(self._seconds) if self._seconds else 0.0
-        return time.monotonic() - self._begun + mean < self.budget.amount
+        return time.monotonic() - self._start + mean < self.budget.amount
 
     @property
     def spent_share(self) -> float:
-        """Fraction of the time that has passed."""
-        return (time.monotonic() - self._begun) / self.budget.amount
+        """Fraction of the time limit that has passed."""
+        return (time.monotonic() - self._start) / self.budget.amount
 
     def line(self) -> str:
-        """Returns one line with the time that has passed."""
-        return f"budget {self.budget}: {self.budget.write(time.monotonic() - self._begun)} by the clock"
+        """Returns one line with the clock time that this call has taken."""
+        return f"budget {self.budget}: {self.budget.write(time.monotonic() - self._start)} by the clock"
 
 
 def whole_length(matcher: RunMatcher, row: RunRow) -> int | None:
@@ -147,9 +147,9 @@ class BudgetSource(RunSource):
         self._source, self._accounts, self._methods, self._clock = source, accounts, set(methods), clock
         self._limits: Sequence[Account | Clock] = (*accounts, *filter(None, [clock]))
         self._news = news
-        self._held: deque[PlannedRun] = deque()
+        self._waiting: deque[PlannedRun] = deque()
         self._next_look = 0.0
-        self._over: set[str] = set()
+        self._spent_methods: set[str] = set()
         self.keeps_stopped, self.proposes = source.keeps_stopped, source.proposes
 
     def ask(self) -> PlannedRun | None:
@@ -157,13 +157,13 @@ class BudgetSource(RunSource):
 
         None where there is none, or where that depends on how a run under way ends.
         """
-        if self._held and time.monotonic() < self._next_look:
+        if self._waiting and time.monotonic() < self._next_look:
             return None
         while (planned := self._next()) is not None:
             method = planned.run.method
             self._take()
             if self._clock and not self._clock.has_time():
-                self._over = set(self._methods)
+                self._spent_methods = set(self._methods)
                 self._source.skip(planned)
                 continue
             refusing = [account for account in self._accounts if not account.allows(planned)]
@@ -172,17 +172,18 @@ class BudgetSource(RunSource):
                     account.open(planned)
                 return planned
             if all(account.under_way(method) for account in refusing):
-                self._held.append(planned)
+                self._waiting.append(planned)
                 self._next_look = time.monotonic() + BUDGET_POLL_SECONDS
                 return None
-            self._over.add(method)
+            self._spent_methods.add(method)
             self._source.skip(planned)
         return None
 
     def exhausted(self) -> bool:
-        return not self._held and (self._source.exhausted() or self._over == self._methods)
+        return not self._waiting and (self._source.exhausted() or self._spent_methods == self._methods)
 
     def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
+        # An ended run may free reserved budget, so the next `ask` reads the ledger at once.
         self._next_look = 0.0
         self._source.observe(planned, state, value, examples)
 
@@ -216,6 +217,6 @@ class BudgetSource(RunSource):
 
     def _next(self) -> PlannedRun | None:
         """Returns the run that waited for budget, else the source's next; None once every method's share is spent."""
-        if self._held:
-            return self._held.popleft()
-        return None if self._over == self._methods else self._source.ask()
+        if self._waiting:
+            return self._waiting.popleft()
+        return None if self._spent_methods == self._methods else self._source.ask()

@@ -35,7 +35,7 @@ class ScoreFeed:
     def __init__(self, ledger: Ledger, feed: Feed, rows: list[RunRow]) -> None:
         """Starts with `rows`, the search's rows before the first read of `feed`, whose scores are returned first."""
         self._ledger, self._feed, self._rows = ledger, feed, rows
-        self._seen: dict[str, int] = {}
+        self._examples: dict[str, int] = {}
         self._next = time.monotonic()
 
     def points(self) -> Points:
@@ -45,6 +45,8 @@ class ScoreFeed:
         rows, self._rows = [*self._rows, *self._feed.rows()], []
         self._next = time.monotonic() + FEED_POLL_SECONDS
         news = {row.signature: row.examples for row in rows if row.examples}
-        news = {signature: examples for signature, examples in news.items() if self._seen.get(signature) != examples}
-        self._seen |= news
+        news = {
+            signature: examples for signature, examples in news.items() if self._examples.get(signature) != examples
+        }
+        self._examples |= news
         return self._ledger.best_scores(news) if news else {}

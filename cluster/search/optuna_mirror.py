@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 TRIALS_A_CALL = 100
 """Number of trials added under one lock, before other drivers may add theirs."""
 MIRROR_RETRY_SECONDS = 5.0
-"""Seconds until a database that was unreachable is tried again."""
+"""Seconds until an unreachable Optuna database is tried again."""
 MIRROR_CLOSE_SECONDS = 10.0
-"""Seconds that the end of a search waits for its copy."""
+"""Maximum seconds that the end of a search waits for its Optuna copy."""
 LOCK = 0x637365
 """Key of the PostgreSQL advisory lock under which one driver at a time compares and adds trials."""
 
@@ -93,6 +93,7 @@ class StudyMirror:
             except Exception as error:  # of any database driver
                 self._say(error)
                 with self._news:
+                    # All runs again: the study may have been deleted, and trials that it still has are skipped.
                     self._study, self._left = None, list(self._every)
                     if self._closing or self._news.wait_for(lambda: self._closing, MIRROR_RETRY_SECONDS):
                         return

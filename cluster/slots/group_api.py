@@ -115,7 +115,7 @@ class GivenBack(StrEnum):
     """Reason why a slot returns a job that has not ended."""
 
     RESTING = "resting"
-    """State of a job returned because the slot is in quarantine."""
+    """State of a job that a slot returns because the slot is in quarantine."""
     REFUSED = "refused"
     """State of a job whose ranks cannot serve any job, so that the sweep cannot go on."""
     CROWDED = "crowded"
@@ -192,7 +192,7 @@ class Group(Protocol):
     """Worker group that runs one job at a time and reports events; constructed as `Group(recycle_after, name)`."""
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
-        """Begins a job and returns its number."""
+        """Begins a job on the worker group and returns the job's number."""
 
     def events(self, timeout_s: float) -> list[Event]:
         """Returns the events since the last call; waits up to `timeout_s` for one."""
@@ -201,7 +201,7 @@ class Group(Protocol):
         """Lets the ranks of a gated job go on after report `index`."""
 
     def stop(self, number: int) -> None:
-        """Ends the current job early."""
+        """Ends the worker group's current job early."""
 
     def lost(self) -> str | None:
         """Returns why the group is gone; None while it lives, or while it waits for room."""
@@ -216,7 +216,7 @@ class Group(Protocol):
         """Tells whether a part of the group was on a node that the cluster no longer has."""
 
     def abort(self) -> None:
-        """Ends the group now."""
+        """Ends the worker group at once, even during a job."""
 
     def close(self) -> None:
-        """Ends the group after its current job."""
+        """Ends the worker group after its current job."""

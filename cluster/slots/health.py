@@ -54,31 +54,31 @@ class Pace:
     """Measures the seconds between a job's dev points, to recognise a stuck job."""
 
     def __init__(self, now: Clock = time.monotonic, slowest_s: float = 0.0) -> None:
-        """Starts without points; `slowest_s`.
+        """Starts without points.
 
-        Seconds of the sweep's slowest finished run, 0 where none has finished.
+        `slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished.
         """
         self._now, self._slowest_s, self._gaps = now, slowest_s, list[float]()
         self._last: float | None = None
-        self._begun: float | None = None
+        self._start: float | None = None
 
     def begin(self) -> None:
         """Notes that the job's ranks serve; repeated calls change nothing."""
-        self._begun = self._now() if self._begun is None else self._begun
+        self._start = self._now() if self._start is None else self._start
 
     @property
     def is_begun(self) -> bool:
-        return self._begun is not None
+        return self._start is not None
 
     def point(self) -> None:
-        """Notes a new dev point."""
+        """Notes a new dev point of the job."""
         if self._last is not None:
             self._gaps.append(self._now() - self._last)
         self._last = self._now()
 
     def pause(self) -> None:
         """Notes that the job begins again, so that the time to its next point is not measured."""
-        self._last = self._begun = None
+        self._last = self._start = None
 
     def stuck(self) -> str:
         """Returns how long a stuck job has made no dev point.
@@ -103,7 +103,7 @@ class Pace:
         return f"{silence}, and no finished run says how long one takes; look at its log"
 
     def _silent_s(self) -> float:
-        since = self._begun if self._last is None else self._last
+        since = self._start if self._last is None else self._last
         return 0.0 if since is None else self._now() - since
 
 
@@ -111,7 +111,7 @@ class Quarantine:
     """Keeps a slot whose last runs were all lost from taking runs for a while, after which it tries one."""
 
     def __init__(self, now: Clock = time.monotonic) -> None:
-        self._now, self._lost = now, list[str]()
+        self._now, self._lost_runs = now, list[str]()
         self._rests, self._until = 0, float("-inf")
 
     @property
@@ -121,16 +121,17 @@ class Quarantine:
 
     def lost(self, signature: str) -> None:
         """Notes that the run with this signature was lost on this slot."""
-        if signature not in self._lost:
-            self._lost.append(signature)
-        if self._rests or len(self._lost) >= DIFFERENT_RUNS:
+        if signature not in self._lost_runs:
+            self._lost_runs.append(signature)
+        if self._rests or len(self._lost_runs) >= DIFFERENT_RUNS:
             self._until = self._now() + min(FIRST_QUARANTINE_SECONDS * 2**self._rests, LONGEST_QUARANTINE_SECONDS)
             self._rests += 1
 
     def went_well(self) -> None:
         """Notes that a run ended in order on this slot, which clears its losses."""
-        self._lost, self._rests = [], 0
+        self._lost_runs, self._rests = [], 0
 
     def describe(self) -> str:
         """Returns why the slot is in quarantine, and for how long."""
-        return f"quarantined after {len(self._lost)} different runs were lost here; tried again in {self.left_s:.0f} s"
+        runs = len(self._lost_runs)
+        return f"quarantined after {runs} different runs were lost here; tried again in {self.left_s:.0f} s"

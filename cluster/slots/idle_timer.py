@@ -16,9 +16,9 @@ class IdleTimer:
 
     @contextlib.contextmanager
     def call(self, limit_s: Callable[[], float]) -> Iterator[None]:
-        """Context manager around one call.
+        """Context manager around one call of a slot, during which the timer does not run.
 
-        `limit_s` is asked at its end for the seconds that may pass before the next.
+        `limit_s` is asked at its end for the seconds that may pass before the next call.
         """
         self._timer.cancel()
         with self._turns:
@@ -31,7 +31,7 @@ class IdleTimer:
                 self._timer.start()
 
     def end(self) -> None:
-        """Stops the timer for good."""
+        """Stops the idle timer for good."""
         with self._turns:
             self._calls += 1
             self._timer.cancel()

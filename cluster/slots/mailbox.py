@@ -86,7 +86,7 @@ class Mailbox:
             await self._wake()
 
     async def submit(self, job: Job) -> int:
-        """Hands every rank a job; returns its number."""
+        """Hands a job to every rank; returns the job's number."""
         self.numbers += 1
         self.job = JobState(self.numbers, job)
         self.events = []
@@ -126,7 +126,7 @@ class Mailbox:
     # The ranks' side
 
     async def hello(self, generation: int, rank: int, facts: RankFacts) -> None:
-        """Registers a rank that is up."""
+        """Registers a rank that is up, with its process, node and health."""
         if self._alive(generation):
             self.present[rank] = facts
             self.unsaved.add(rank)

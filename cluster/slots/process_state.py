@@ -61,6 +61,7 @@ def _set_fixed(threads: int, seed: int) -> None:
     torch.backends.cudnn.benchmark = False
     torch.set_flush_denormal(False)
     torch.manual_seed(seed)
+    # NumPy takes seeds of 32 bits only.
     np.random.seed(seed % 2**32)
     random.seed(seed)
 

@@ -64,7 +64,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         )
         self.idle_timer = IdleTimer(self._sleep)
         self.quarantine = Quarantine()
-        self.running = self.asleep = self.held = self.served = False
+        self.running = self.asleep = self.holds_ranks = self.served = False
         with self._hold_timer():
             self._begin(config["job"], settings)
 
@@ -145,9 +145,10 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         return result
 
     def _submit(self) -> None:
-        if self.held:
+        # The ranks of a lost job were left alive to keep the failing machine from other slots (see `_handle_loss`).
+        if self.holds_ranks:
             self.group.abort()
-            self.held = False
+            self.holds_ranks = False
         self.pace.pause()
         self.events.clear()
         self.undecided, self.echo = None, None
@@ -240,8 +241,8 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         if self.losses.add(cause, self.examples):
             if cause != "nodes":
                 self.quarantine.lost(self.job.signature)
-            self.held = self.quarantine.left_s > 0 and cause == "machine"
-            if not self.held:
+            self.holds_ranks = self.quarantine.left_s > 0 and cause == "machine"
+            if not self.holds_ranks:
                 self.group.abort()
             return self._final(RunState.LOST, f"{self.losses}: {reason}")
         self.group.abort()

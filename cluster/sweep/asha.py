@@ -55,7 +55,7 @@ class SharedAsha(InOrder):
     def __init__(self, options: AshaOptions, points: Callable[[], Points]) -> None:
         """Creates the scheduler; `points` returns the runs with new points in the ledger, this driver's among them."""
         super().__init__()
-        self._points, self._seen, self._trained_here = points, dict[str, int](), set[str]()
+        self._points, self._examples, self._local_runs = points, dict[str, int](), set[str]()
         self._asha = AsyncHyperBandScheduler(
             metric="best",
             mode="max",
@@ -67,7 +67,7 @@ class SharedAsha(InOrder):
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         self._take_points()
-        self._trained_here.add(_signature(trial))
+        self._local_runs.add(_signature(trial))
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: SlotResult) -> str:
         self._take_points()
@@ -75,13 +75,13 @@ class SharedAsha(InOrder):
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: SlotResult) -> None:
         self._judge(_signature(trial), result["examples"], result["best"])
-        self._trained_here.discard(_signature(trial))
+        self._local_runs.discard(_signature(trial))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        self._trained_here.discard(_signature(trial))
+        self._local_runs.discard(_signature(trial))
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
-        self._trained_here.discard(_signature(trial))
+        self._local_runs.discard(_signature(trial))
 
     def _take_points(self) -> None:
         """Puts new points of the ledger on the rungs, except for runs that train here.
@@ -89,17 +89,17 @@ class SharedAsha(InOrder):
         A run that trains here enters a rung by its result alone, which also decides on it.
         """
         for signature, points in self._points().items():
-            for examples, best in () if signature in self._trained_here else points:
+            for examples, best in () if signature in self._local_runs else points:
                 self._judge(signature, examples, best)
 
     def _judge(self, signature: str, examples: int, best: float) -> str:
-        """Returns Ray's decision on a point.
+        """Returns the decision of Ray's scheduler on a point of a run.
 
         Points seen before, as after a restart, change nothing and return CONTINUE.
         """
-        if examples <= self._seen.get(signature, 0):
+        if examples <= self._examples.get(signature, 0):
             return str(TrialScheduler.CONTINUE)
-        self._seen[signature] = examples
+        self._examples[signature] = examples
         run = _Run(signature)
         self._asha.on_trial_add(None, run)
         return str(self._asha.on_trial_result(None, run, {"examples": examples, "best": best}))

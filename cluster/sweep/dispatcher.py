@@ -61,7 +61,7 @@ class Dispatcher:
 
         Else the same slot, free again, would get them back.
         """
-        self._lacking: list[Mapping[str, Scalar]] = []
+        self._missing_inputs: list[Mapping[str, Scalar]] = []
         """Settings that name an input for which a run failed."""
         self._over = False
         """Whether a search ends because an input is missing, which every further proposal might need."""
@@ -78,7 +78,7 @@ class Dispatcher:
         claimed = self._poll_waiting()
         ahead: Mapping[str, LedgerEntry] = {}
         while claimed is None and not self._over and (planned := self.source.ask()) is not None:
-            if self._lacks(planned):
+            if self._needs_missing_input(planned):
                 continue
             entry = ahead.get(planned.signature)
             if entry is None and self._last_was_new and not self._adopt(planned):
@@ -92,7 +92,7 @@ class Dispatcher:
         return claimed or (self._for_others.popleft() if self._for_others else None)
 
     def put_back(self, claimed: ClaimedRun) -> None:
-        """Returns a run to be handed out again at the next call of `next_run`."""
+        """Puts a run back, to be handed out at the next call of `next_run`."""
         self._put_back.append(claimed)
 
     def lost(self, claimed: ClaimedRun, reason: str) -> None:
@@ -121,17 +121,17 @@ class Dispatcher:
     def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
         """Records a trial's end; after a failure for an input, no run that needs the same input is begun."""
         if result["lacking"]:
-            self._lacking.append(result["lacking"])
+            self._missing_inputs.append(result["lacking"])
             self._over = self.source.proposes
         self.recorder.ended(claimed, result)
 
-    def _lacks(self, planned: PlannedRun) -> bool:
+    def _needs_missing_input(self, planned: PlannedRun) -> bool:
         """Tells whether the run needs an input for which another failed.
 
         Such a run is skipped, and the next call trains it.
         """
-        flat = planned.run.flat() if self._lacking else {}
-        needs_input = any(inputs.items() <= flat.items() for inputs in self._lacking)
+        flat = planned.run.flat() if self._missing_inputs else {}
+        needs_input = any(inputs.items() <= flat.items() for inputs in self._missing_inputs)
         if not needs_input or is_taken(self._read([planned])[planned.signature].row):
             return False
         self.source.skip(planned)

@@ -174,7 +174,7 @@ class Recorder:
         self._finish(claimed, RunState.DONE, None, self._publish(claimed), None)
 
     def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
-        """Counts a failure that the ledger already has."""
+        """Counts a run's failure that the ledger already has."""
         self.source.observe(planned, RunState.FAILED, None, None)
         self._count_failure(planned, reason, log)
 

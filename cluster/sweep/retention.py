@@ -167,14 +167,14 @@ class Pruner(AbstractContextManager["Pruner"]):
 
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._options, self._now = ledger, options, now
-        self._wanted = options.keep_top is not None or options.disk_quota is not None
+        self._enabled = options.keep_top is not None or options.disk_quota is not None
         self._next = now() + RETENTION_PERIOD_SECONDS
         self._disk = DiskUse(options.storage)
         self._thread = threading.Thread()
         self.freed = 0
-        """Bytes deleted so far."""
+        """Bytes of checkpoints and superseded attempts deleted so far."""
         self.over = 0
-        """Bytes above the quota that must stay, as of the last pruning."""
+        """Bytes of files above the quota that must stay, as of the last pruning."""
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.wait()
@@ -183,7 +183,7 @@ class Pruner(AbstractContextManager["Pruner"]):
 
     def __call__(self, event: SweepEvent) -> None:
         if (
-            self._wanted
+            self._enabled
             and event.kind in (EventKind.DONE, EventKind.STOPPED)
             and self._now() >= self._next
             and not self._thread.is_alive()
@@ -198,7 +198,7 @@ class Pruner(AbstractContextManager["Pruner"]):
             self._thread.join()
 
     def _prune(self) -> None:
-        if not self._wanted:
+        if not self._enabled:
             return
         options = self._options
         opened = functools.partial(Ledger.open, self._url, create=False, storage=options.storage)

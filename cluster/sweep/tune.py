@@ -54,7 +54,7 @@ class Guard:
             return None
 
     def fail(self, error: Exception) -> None:
-        """Ends the sweep with this error, unless it has one already."""
+        """Ends the sweep with an error, unless it has one already."""
         self.error = self.error or error
         self.over.set()
 
@@ -70,7 +70,7 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
         )
         self.slots = self.most = slots
         """Runs at once: `slots` fit the cluster, `most` are allowed by this driver's share of it."""
-        self._hungry, self._sweeps = True, set[str]()
+        self._has_more, self._sweeps = True, set[str]()
         self._slots: dict[str, int] = {}
         """Trial ID -> number of its slot, from 1."""
 
@@ -78,7 +78,7 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
         claimed = None
         if not self._guard.over.is_set() and len(self._trials) < self.most:
             claimed = self._guard(self._dispatcher.next_run)
-            self._hungry = claimed is not None
+            self._has_more = claimed is not None
         if claimed is None:
             return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
         self._trials[trial_id] = claimed
@@ -110,7 +110,7 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
             slots=max(most, slots_that_fit_or_0(replace(options, max_concurrent=None), cluster_nodes())),
             most=most,
             running=running,
-            wanted=most if self._hungry else running,
+            wanted=most if self._has_more else running,
             priority=options.priority,
             cap=options.user_slots,
         )

@@ -188,7 +188,7 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Submits through kubectl, to the cluster of its context."""
+    """Submits the job's manifest through kubectl, to the cluster of its current context."""
     text = render(job, settings)
     check_objects(_needed(settings), settings.namespace)
     kind = "rayjob" if job.command else "raycluster"
@@ -269,12 +269,12 @@ def _slots(config: ClusterConfig) -> int:
 
 
 def head_gb(config: ClusterConfig, settings: Settings) -> int:
-    """Returns the GB of RAM of the head, with room for its slots."""
+    """Returns the GB of RAM of the Ray head's pod, with room for its slots."""
     return settings.head.memory_gb or min(MOST_GB, max(LEAST_GB, math.ceil(2 + _slots(config) * GROUP_GB / RAY_SHARE)))
 
 
 def head_cpus(config: ClusterConfig, settings: Settings) -> int:
-    """Returns the number of CPUs of the head."""
+    """Returns the number of CPUs of the Ray head's pod."""
     return settings.head.cpus or min(MOST_CPUS, LEAST_CPUS + _slots(config) // SLOTS_A_CPU)
 
 

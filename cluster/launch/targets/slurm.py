@@ -30,7 +30,7 @@ class Container(Block):
 
     runtime: Literal["pyxis", "apptainer"]
     image: str
-    """Image as srun's --container-image or apptainer takes it."""
+    """Container image, in the form of srun's --container-image or of apptainer."""
     mounts: list[str] = Field(default_factory=list)
     """Further folders of the nodes to mount; storage, data and /tmp are always mounted."""
 
@@ -124,7 +124,7 @@ def render(job: LaunchJob, settings: Settings) -> str:
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Submits through sbatch, or reports a job of this name that waits or runs; returns where the log is."""
+    """Submits the job through sbatch, or reports a job of this name that waits or runs; returns where the log is."""
     text = render(job, settings)
     queued = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
     if queued:
@@ -189,6 +189,7 @@ def _variables(job: LaunchJob, settings: Settings) -> list[str]:
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
     lines += _enter_container(job, settings.container)
+    # Without `--address auto`, the last two words: slurm.sh gives the address of the head that it has started.
     return [*lines, f"sweep=({shlex.join(job.argv(settings.python, 'auto')[:-2])})"]
 
 
