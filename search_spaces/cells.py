@@ -44,7 +44,7 @@ class Cell:
 
     @functools.cached_property
     def id(self) -> str:
-        """The key as canonical JSON, equal for equal cells."""
+        """Key of the cell as canonical JSON, equal for equal cells."""
         return json.dumps(dict(self.key), sort_keys=True)
 
     @functools.cached_property
@@ -171,7 +171,7 @@ class ResolvedSpace:
         return domains.contains(self.axes, self.fixed, key)
 
     def sample(self, rng: np.random.Generator) -> Cell:
-        """Draws a random cell."""
+        """Draws a random cell of the space."""
         return self.cell(domains.sample(self.axes, self.fixed, rng))
 
     def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -224,9 +224,9 @@ class ResolvedSpace:
         return str(cell.settings.get("method", self.space.method))
 
     def _explicit(self) -> Iterator[Cell]:
-        """Yields listed cells under the overrides.
+        """Yields the space's listed cells under the overrides.
 
-        Where cells name their methods, `method` keeps those that name it.
+        Where cells name their methods, an override of `method` keeps the cells that name it.
         """
         methods = {row.settings.get("method") for row in self.space.cells}
         override = self.overrides.get("method")

@@ -51,7 +51,7 @@ class Domain:
         return all(settings.get(key) in allowed for key, allowed in self.when.items())
 
     def methods(self, names: Sequence[str]) -> list[str]:
-        """Returns those of the methods under which the axis can count."""
+        """Returns those methods of `names` under which the axis can count."""
         return [name for name in names if name in self.when.get("method", names)]
 
     def contains(self, value: Scalar) -> bool:
@@ -60,7 +60,7 @@ class Domain:
         return isinstance(value, int | float) and self.ends()[0] <= value <= self.ends()[1]
 
     def draw(self, rng: np.random.Generator) -> Scalar:
-        """Draws a random value."""
+        """Draws a random value of the domain."""
         if self.finite:
             values = self.values()
             return values[int(rng.integers(len(values)))]
@@ -161,5 +161,6 @@ def size(axes: Axes, fixed: Mapping[str, Scalar], limit: int = 100_000) -> int |
     """Returns the number of assignments; None for a continuous axis or more than `limit` combinations."""
     if not all(domain.finite for domain in axes.values()):
         return None
+    # An upper bound: conditions only take axes away. Listing the combinations just to count them may be endless.
     bound = math.prod(len(domain.values()) for domain in axes.values())
     return len(assignments(axes, fixed)) if bound <= limit else None

@@ -152,7 +152,7 @@ class Paper:
     unscored: Annotated[Mapping[str, Text], Give("give a mapping such as {COCO: why no suite scores it}")] = field(
         default_factory=dict
     )
-    """Column that no suite scores -> reason."""
+    """Column of the table that no suite scores -> reason."""
     rows: Annotated[tuple[PublishedRow, ...], Give("give a list of {key: {...}, cells: {...}}")] = ()
     """Rows of cells; empty for a figure without printed numbers."""
     references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()

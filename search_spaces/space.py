@@ -151,7 +151,7 @@ class Space:
     files: tuple[UserFile, ...] = ()
     """The user's own corpora and sets that the space names."""
     written: Json = field(default_factory=dict, compare=False)
-    """Content of the YAML file, with absolute paths."""
+    """Content of the space's YAML file, with absolute paths."""
 
     @property
     def axis_names(self) -> list[str]:

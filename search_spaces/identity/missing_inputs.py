@@ -38,7 +38,7 @@ def reasons(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()
 
     `axes` are the settings that distinguish the rows.
     """
-    return tuple(dict.fromkeys(f"{absent.line}{_where(absent, run, axes)}" for absent in missing))
+    return tuple(dict.fromkeys(f"{absent.line}{_describe_source(absent, run, axes)}" for absent in missing))
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
     return f"; get it {get}, or give its {kind} by {give}"
 
 
-def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
+def _describe_source(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
     if lack.line.startswith(NO_ENCODER):
         return _encoder_source(lack.line, axes, run.method)
     if lack.part == "corpus":

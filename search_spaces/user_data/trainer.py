@@ -49,7 +49,7 @@ class LengthBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class WhenBlock:
-    """An option that is given, without a value, where parameters have these values."""
+    """Command-line option that is given, without a value, where parameters have these values."""
 
     __pydantic_config__ = CLOSED
     when: dict[Text, Scalar]
@@ -57,7 +57,7 @@ class WhenBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class WordsBlock:
-    """An option whose value is several words."""
+    """Command-line option whose value is several words."""
 
     __pydantic_config__ = CLOSED
     words: Text
@@ -74,9 +74,9 @@ class TrainerBlock:
 
     __pydantic_config__ = CLOSED
     script: Text | None = None
-    """A .py file that is run as it is, in its own folder."""
+    """Path of a .py file that is run as it is, in its own folder."""
     function: Text | None = None
-    """`FILE.py:NAME` of a function that is called with the trial."""
+    """Reference `FILE.py:NAME` to a function that is called with the trial."""
     args: Annotated[tuple[ArgBlock, ...] | None, ARGS_ADVICE] = None
     """The script's command line; by default an option for each parameter, --seed and --output_dir."""
     score: Annotated[ScoreBlock, SCORE_ADVICE]
@@ -104,7 +104,7 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     ]
     problems += [
         f"not with a trainer: {key}={brief(value)} is a setting of our own training; name a parameter of the script"
-        for key, value in _given(raw)
+        for key, value in _list_settings(raw)
         if key == "method" or key.startswith(("train.", "method."))
     ]
     file, lines = read(TrainerBlock, block, "trainer.")
@@ -185,7 +185,7 @@ def _check_script(script: Path, program: str, kind: str) -> list[str]:
     return [] if script.is_file() else [f"no such file: trainer.{kind}={program}; {script} is not there"]
 
 
-def _given(raw: Json) -> Iterable[tuple[str, Any]]:
+def _list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
     """Yields the (name, value) pairs of a space's parameters: under `set`, `space`, and in cells."""
     for name in ("set", "space"):
         if isinstance(raw.get(name), Mapping):
@@ -198,7 +198,7 @@ def _given(raw: Json) -> Iterable[tuple[str, Any]]:
 def _read_parameters(raw: Json) -> Parameters:
     """Returns each parameter with the types of its values in the space, by name; an int counts as a float."""
     kinds: dict[str, set[str]] = {}
-    for name, value in _given(raw):
+    for name, value in _list_settings(raw):
         kinds.setdefault(name, set()).update(_list_kinds(value))
     return tuple(
         (name, tuple(sorted(types - ({"int"} if "float" in types else set())))) for name, types in sorted(kinds.items())
