@@ -33,7 +33,7 @@ LARGEST_UPLOAD = 20 * MOST_FILES
 
 
 @dataclass(frozen=True)
-class Brought:
+class LaunchFiles:
     """Arguments and files of a command as the cluster receives them."""
 
     ids: tuple[str, ...]
@@ -43,7 +43,7 @@ class Brought:
     """Relative path on the cluster -> text of the file."""
 
 
-def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> Brought:
+def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> LaunchFiles:
     """Packs the spaces of IDs, files and folders, a profile and plug-ins; raises ConfigError for what cannot travel.
 
     Texts and tables that lie beside a space travel with it where there is room for all; other data of a space are named
@@ -59,7 +59,7 @@ def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str])
     return sent
 
 
-def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> Brought:
+def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> LaunchFiles:
     files: dict[str, str] = {}
     names: list[str] = []
     for source in ids:
@@ -76,7 +76,7 @@ def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, 
         options += ["--profile", place]
     for plugin in registry.use(plugins):
         options += ["--plugins", _plugin(plugin, files)]
-    return Brought(tuple(names), tuple(options), files)
+    return LaunchFiles(tuple(names), tuple(options), files)
 
 
 def _space(space: Space, files: dict[str, str], data: bool) -> str:

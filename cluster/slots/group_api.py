@@ -111,7 +111,7 @@ class TrialConfig(TypedDict):
     slot: SlotSettings
 
 
-class GivenBack(StrEnum):
+class ReturnReason(StrEnum):
     """Reason why a slot returns a job that has not ended."""
 
     RESTING = "resting"
@@ -132,7 +132,7 @@ class SlotResult(TypedDict):
     examples: int
     """Examples at the newest point that Tune may decide on; in the last result, of the whole run."""
     best: float
-    state: RunState | GivenBack
+    state: RunState | ReturnReason
     """State of the run, or why it is returned; `lost` runs are tried elsewhere."""
     points: list[Point]
     scores: list[Score]

@@ -14,7 +14,7 @@ from cse_train.results import Outcome, Point
 LONG_POLL_SECONDS = 20.0
 
 Reply = tuple[Literal["job", "wait", "leave"], int, Job | None]
-Ended = Literal["open", "closed", "aborted"]
+GroupEnd = Literal["open", "closed", "aborted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Mailbox:
     def __init__(self, name: str = "mailbox") -> None:
         self._name = name
         self.generation = 0
-        self.ended: Ended = "open"
+        self.ended: GroupEnd = "open"
         self.size = 0
         self.present: dict[int, RankFacts] = {}
         self.unsaved = set[int]()
@@ -79,7 +79,7 @@ class Mailbox:
         await self._wake()
         return self.generation
 
-    async def end(self, generation: int, state: Ended) -> None:
+    async def end(self, generation: int, state: GroupEnd) -> None:
         """Ends a generation: `closed` lets ranks leave after their job, `aborted` ends their processes at once."""
         if generation == self.generation and self.ended != "aborted":
             self.ended = state
@@ -181,7 +181,7 @@ class Mailbox:
             self.events.append(DoneEvent(state.outcome))
         await self._wake()
 
-    async def wait_end(self, generation: int) -> Ended:
+    async def wait_end(self, generation: int) -> GroupEnd:
         """Long-polls for the end of a rank's group: returns how it ended, or `open` after a while (ask again)."""
         await self._wait(lambda: not self._alive(generation), LONG_POLL_SECONDS)
         return self.ended if generation == self.generation else "aborted"

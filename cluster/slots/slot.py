@@ -17,10 +17,10 @@ from cluster.slots.group_api import (
     IS_LAST,
     ErrorEvent,
     Event,
-    GivenBack,
     Group,
     Job,
     PointEvent,
+    ReturnReason,
     ScoreEvent,
     SlotResult,
     SlotSettings,
@@ -140,7 +140,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         The slot keeps its resources meanwhile, so that no other slot gets the failing machine.
         """
         time.sleep(max(0.0, min(REST_SECONDS, self.quarantine.left_s)))
-        result = self._result(GivenBack.RESTING)
+        result = self._result(ReturnReason.RESTING)
         result["reason"], result[IS_LAST] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
         return result
 
@@ -210,13 +210,13 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         if event.card_full and 0 < self.job.gpus < 1:
             self.running = False
             self.group.abort()
-            return self._final(GivenBack.CROWDED, event.reason.partition(";")[0])
+            return self._final(ReturnReason.CROWDED, event.reason.partition(";")[0])
         if event.cause == "machine" or (event.cause == "setup" and (self.served or self.settings.proven)):
             return self._handle_loss(event.reason, "machine")
         self.running = False
         self.group.abort()
         if event.cause == "setup":
-            return self._final(GivenBack.REFUSED, event.reason)
+            return self._final(ReturnReason.REFUSED, event.reason)
         return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
 
     def _handle_silence(self, until: float) -> SlotResult | None:
@@ -251,7 +251,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     # Results
 
-    def _result(self, state: RunState | GivenBack, retried: str = "", waits_for: str = "") -> SlotResult:
+    def _result(self, state: RunState | ReturnReason, retried: str = "", waits_for: str = "") -> SlotResult:
         points, self.points = self.points, []
         return {
             "examples": self.judged,
@@ -269,7 +269,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     def _final(
         self,
-        state: RunState | GivenBack,
+        state: RunState | ReturnReason,
         reason: str,
         outcome: Outcome | None = None,
         lacking: Mapping[str, Scalar] = EMPTY_SETTINGS,

@@ -15,10 +15,11 @@ Points = Mapping[str, list[tuple[int, float]]]
 """Signature of a run -> [(examples, best dev score up to there)], by examples."""
 
 
-class Unsaved:
+class NotPickled:
     """Mixin that pickles to a plain object.
 
-    Tune pickles schedulers and callbacks to restore from, and nothing restores.
+    Tune pickles schedulers, searchers and callbacks to restore a sweep from them; here a sweep is restored from the
+    ledger alone.
     """
 
     def __reduce__(self) -> Any:
@@ -38,7 +39,7 @@ class _Run:
     trial_id: str
 
 
-class InOrder(Unsaved, FIFOScheduler):  # type: ignore[misc]
+class InOrder(NotPickled, FIFOScheduler):  # type: ignore[misc]
     """Scheduler that starts pending trials in order of their IDs, looking at live trials only.
 
     Ray's FIFOScheduler looks at all trials that ever were, twice at each event.

@@ -17,7 +17,7 @@ UNKNOWN_FOLDER_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
-class Holding:
+class RunSizes:
     """Sizes in bytes of one run's folder and of its parts that may be deleted."""
 
     total: int
@@ -40,10 +40,10 @@ class DiskUse:
     def __init__(self, storage: Path) -> None:
         self._storage = storage
         self._root = runs_folder(storage).resolve()
-        self._holdings: dict[str, tuple[object, Holding | None]] = {}
+        self._holdings: dict[str, tuple[object, RunSizes | None]] = {}
         self._strangers: dict[str, tuple[float, int]] = {}
 
-    def of(self, run: RunRow, history: History) -> Holding | None:
+    def of(self, run: RunRow, history: History) -> RunSizes | None:
         """Returns a run's sizes; None where it has no folder here, or where a link or its name leads elsewhere."""
         state = (run.state, run.attempt, run.updated, run.folder)
         before = self._holdings.get(run.signature)
@@ -70,7 +70,7 @@ class DiskUse:
             self._strangers[name] = time.monotonic() + UNKNOWN_FOLDER_SECONDS, size
         return size
 
-    def _measure(self, run: RunRow, history: History) -> Holding | None:
+    def _measure(self, run: RunRow, history: History) -> RunSizes | None:
         home = home_of(self._storage, run.signature)
         if not home.is_dir() or home.resolve() != self._root / run.signature:
             return None
@@ -79,7 +79,7 @@ class DiskUse:
         has_ended = inside and run.state.has_result and _is_own(run, history, folder)
         others = RunFolder.in_home(home) if has_ended and run.state == RunState.DONE else []
         superseded = [other.path for other in others if other != folder and _is_own(run, history, other)]
-        return Holding(
+        return RunSizes(
             size_of(home),
             tuple((path, size_of(path)) for path in superseded),
             tuple((kind, path, size_of(path)) for kind, path in folder.checkpoints()) if has_ended else (),

@@ -19,7 +19,7 @@ from cluster.runtime.storage import blames_storage, check_here, require_within
 from cluster.slots.group_api import Job, SlotResult, total_examples
 from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, OnEvent
-from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, has_failed_twice, is_done, is_taken
+from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, has_failed_twice, is_taken
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import Scalar
@@ -169,7 +169,8 @@ class Dispatcher:
 
     def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
         rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
-        scored = [run.signature for run in planned if is_done(rows.get(run.signature)) and self._suites(run)]
+        done = {row.signature for row in rows.values() if row.state == RunState.DONE}
+        scored = [run.signature for run in planned if run.signature in done and self._suites(run)]
         protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in scored}
         for score in self.ledger.scores(scored) if scored else []:
             protocols[score.signature][score.suite] = score.protocol

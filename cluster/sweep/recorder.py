@@ -56,11 +56,6 @@ class LedgerEntry:
     """Suite -> protocol of its score, for a finished run with wanted suites."""
 
 
-def is_done(row: RunRow | None) -> bool:
-    """Tells whether a run is finished."""
-    return row is not None and row.state == RunState.DONE
-
-
 def is_taken(row: RunRow | None) -> bool:
     """Tells whether a run is finished, or held by a living driver."""
     return row is not None and (row.live or row.state == RunState.DONE)

@@ -20,7 +20,7 @@ from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.run_folder import Checkpoint, RunFolder
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
-from cluster.sweep.disk_use import DiskUse, Holding
+from cluster.sweep.disk_use import DiskUse, RunSizes
 from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
 
@@ -118,7 +118,7 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
 
 
 def _checkpoints(
-    runs: Sequence[RunRow], holdings: Mapping[str, Holding], scored: Collection[str]
+    runs: Sequence[RunRow], holdings: Mapping[str, RunSizes], scored: Collection[str]
 ) -> Iterable[Removable]:
     """Yields checkpoints that may go, worst run first: all `last` checkpoints before all `best` models."""
     for checkpoint in get_args(Checkpoint):

@@ -19,9 +19,9 @@ from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cluster_nodes, slots_that_fit_or_0
-from cluster.slots.group_api import GivenBack, GroupSettings, SlotResult, SlotSettings
+from cluster.slots.group_api import GroupSettings, ReturnReason, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
-from cluster.sweep.asha import InOrder, SharedAsha, Unsaved
+from cluster.sweep.asha import InOrder, NotPickled, SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, SweepEvent
 from cluster.sweep.fair_share import FairShare
@@ -59,7 +59,7 @@ class Guard:
         self.over.set()
 
 
-class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
+class DispatchSearcher(NotPickled, Searcher):  # type: ignore[misc]
     """Tune searcher that asks the dispatcher for the next run when a slot is free."""
 
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
@@ -69,7 +69,7 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
             options=dispatcher.options, digest=code_digest(), plugins=snapshot(dispatcher.options.storage)
         )
         self.slots = self.most = slots
-        """Runs at once: `slots` fit the cluster, `most` are allowed by this driver's share of it."""
+        """Numbers of runs at once: `slots` fit the cluster, `most` are allowed by this driver's share of it."""
         self._has_more, self._sweeps = True, set[str]()
         self._slots: dict[str, int] = {}
         """Trial ID -> number of its slot, from 1."""
@@ -126,7 +126,7 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
         """Does nothing: the callback records the end, also of trials that failed."""
 
 
-class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
+class RecordingCallback(NotPickled, tune.Callback):  # type: ignore[misc]
     """Tune callback that records every result.
 
     An error here ends the sweep and is raised by `run_sweep`, not by Tune.
@@ -142,9 +142,9 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
         self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
-        if result["state"] == GivenBack.REFUSED:
+        if result["state"] == ReturnReason.REFUSED:
             self._guard.fail(ConfigError([result["reason"]]))
-        if result["state"] == GivenBack.RESTING:
+        if result["state"] == ReturnReason.RESTING:
             self._record(
                 trial, lambda claimed: self._dispatcher.leave_to_others(claimed, EventKind.RESTING, result["reason"])
             )
@@ -154,9 +154,9 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
         result = trial.last_result
         if result and result.get("state") == RunState.LOST:
             self._record(trial, lambda claimed: self._dispatcher.lost(claimed, result["reason"]))
-        elif result and result.get("state") == GivenBack.CROWDED:
+        elif result and result.get("state") == ReturnReason.CROWDED:
             self._record(trial, lambda claimed: self._dispatcher.crowded(claimed, result["reason"]))
-        elif result and result.get("state", GivenBack.REFUSED) != GivenBack.REFUSED:
+        elif result and result.get("state", ReturnReason.REFUSED) != ReturnReason.REFUSED:
             self._record(trial, lambda claimed: self._dispatcher.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
@@ -177,14 +177,14 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
             self._guard(self._dispatcher.taken_over, claimed)
 
 
-class SweepStopper(Unsaved, tune.Stopper):  # type: ignore[misc]
+class SweepStopper(NotPickled, tune.Stopper):  # type: ignore[misc]
     """Tune stopper of trials whose claim was lost, of resting slots once nothing is left, and of all once `over`."""
 
     def __init__(self, over: threading.Event, callback: RecordingCallback, finished: Callable[[], bool]) -> None:
         self._over, self._callback, self._finished = over, callback, finished
 
     def __call__(self, trial_id: str, result: SlotResult) -> bool:
-        return trial_id in self._callback.lost or (result["state"] == GivenBack.RESTING and self._finished())
+        return trial_id in self._callback.lost or (result["state"] == ReturnReason.RESTING and self._finished())
 
     def stop_all(self) -> bool:
         return self._over.is_set()
