@@ -154,7 +154,7 @@ class Paper:
     )
     """Column of the table that no suite scores -> reason."""
     rows: Annotated[tuple[PublishedRow, ...], Give("give a list of {key: {...}, cells: {...}}")] = ()
-    """Rows of cells; empty for a figure without printed numbers."""
+    """Printed rows of the table's cells; empty for a figure without printed numbers."""
     references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()
     """Printed rows of models that are not trained here."""
     average: Annotated[Averages, Give("give {column: avg, of: [mr, cr], decimals: 2}")] = ()

@@ -133,12 +133,15 @@ class Space:
     profile: str = "small"
     seeds: tuple[int, ...] = (0, 1, 2)
     settings: Key = field(default_factory=dict)
-    """Dotted keys with fixed values (`set:`)."""
+    """Dotted keys of settings -> their fixed values (`set:`)."""
     axes: Mapping[str, Domain] = field(default_factory=dict)
-    """Dotted key -> domain, `when:` parents first."""
+    """Dotted key of a setting -> domain of its values.
+
+    Keys in `when:` conditions precede the keys that depend on them.
+    """
     cells: tuple[ExplicitCell, ...] = ()
     evaluate: tuple[str, ...] = ()
-    """Suites that score each best checkpoint once."""
+    """Names of the suites that score each best checkpoint once."""
     forgotten: tuple[str, ...] = ()
     """Columns of rated pairs that the table repeats as change from the encoder's score before training."""
     set_for: Mapping[str, Key] = field(default_factory=dict)

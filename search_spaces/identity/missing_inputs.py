@@ -25,7 +25,7 @@ STANDARD_CORPORA = ("wiki", "documents", "nli", "target:")
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingInput:
     """One input that a run lacks, with the line that reports it."""
 
     part: str
@@ -33,7 +33,7 @@ class Missing:
     line: str
 
 
-def reasons(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()) -> tuple[str, ...]:
+def reasons(missing: Sequence[MissingInput], run: RunConfig, axes: Sequence[str] = ()) -> tuple[str, ...]:
     """Returns why a cell cannot be trained, a line for each input.
 
     `axes` are the settings that distinguish the rows.
@@ -71,18 +71,18 @@ class Inputs:
     assumed: list[str] = field(default_factory=list)
     """Lines that name the inputs assumed to be present."""
 
-    def of(self, run: RunConfig) -> tuple[Identity, list[Missing], bool]:
+    def of(self, run: RunConfig) -> tuple[Identity, list[MissingInput], bool]:
         """Returns the run's identity with placeholders, the inputs that it lacks, and whether it is complete."""
         absent: dict[str, str] = {}
         hashes = identity(run, self.paths, self.workers, absent)
-        missing = [Missing(part, line) for part, line in absent.items()]
-        assumed: list[Missing] = []
+        missing = [MissingInput(part, line) for part, line in absent.items()]
+        assumed: list[MissingInput] = []
         if self._assumes_data():
             standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD_CORPORA) else ("dev",)
             assumed = [lack for lack in missing if lack.part in standard and lack.line.startswith("missing data")]
         self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
         if "corpus" not in absent and (line := self._wrong_columns(run)):
-            missing.append(Missing("corpus", line))
+            missing.append(MissingInput("corpus", line))
         return hashes, [lack for lack in missing if lack not in assumed], not absent
 
     def _wrong_columns(self, run: RunConfig) -> str:
@@ -145,7 +145,7 @@ def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
     return f"; get it {get}, or give its {kind} by {give}"
 
 
-def _describe_source(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
+def _describe_source(lack: MissingInput, run: RunConfig, axes: Sequence[str]) -> str:
     if lack.line.startswith(NO_ENCODER):
         return _encoder_source(lack.line, axes, run.method)
     if lack.part == "corpus":

@@ -216,7 +216,8 @@ def _or_placeholder(
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
     """Returns a run's signature, 24 hexadecimal digits, the same on every machine."""
-    return _digest(_text(describe_signature(run, identity)))
+    text = _text(describe_signature(run, identity))
+    return hashlib.sha256(text.encode()).hexdigest()[:SIGNATURE_DIGITS]
 
 
 def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
@@ -262,10 +263,6 @@ def _of_seed(payload: Json) -> Callable[[int], str]:
 
 def _text(payload: Mapping[str, object]) -> str:
     return json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:SIGNATURE_DIGITS]
 
 
 def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:

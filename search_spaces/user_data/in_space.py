@@ -16,7 +16,7 @@ SHORT_KEYS = {"dev": "train.dev", "corpus": "train.corpus"}
 
 
 @dataclass
-class Collected:
+class CollectedFiles:
     """A space's YAML with names in place of files, the files, and problems."""
 
     raw: Written
@@ -31,12 +31,12 @@ class Collected:
         return value
 
 
-def collect(raw: Json, folder: Path) -> Collected:
+def collect(raw: Json, folder: Path) -> CollectedFiles:
     """Collects a space's files; returns its YAML with names in their place, the files, and every problem.
 
     `dev:` and `corpus:` become settings in `set:`.
     """
-    collected = Collected(dict(raw))
+    collected = CollectedFiles(dict(raw))
     _short(collected, folder)
     _settings(collected, folder)
     _axes(collected, folder)
@@ -46,7 +46,7 @@ def collect(raw: Json, folder: Path) -> Collected:
     return collected
 
 
-def _short(collected: Collected, folder: Path) -> None:
+def _short(collected: CollectedFiles, folder: Path) -> None:
     for short, key in SHORT_KEYS.items():
         if short not in collected.raw:
             continue
@@ -64,7 +64,7 @@ def _short(collected: Collected, folder: Path) -> None:
             collected.raw["set"] = {**(collected.raw.get("set") or {}), key: reference}
 
 
-def _settings(collected: Collected, folder: Path) -> None:
+def _settings(collected: CollectedFiles, folder: Path) -> None:
     if _is_block(collected.raw, "set"):
         settings = {
             key: collected.name(key, value, folder, f"set.{key}") for key, value in collected.raw["set"].items()
@@ -72,7 +72,7 @@ def _settings(collected: Collected, folder: Path) -> None:
         collected.raw["set"] = settings
 
 
-def _axes(collected: Collected, folder: Path) -> None:
+def _axes(collected: CollectedFiles, folder: Path) -> None:
     if not _is_block(collected.raw, "space"):
         return
     collected.raw["space"] = axes = dict(collected.raw["space"])
@@ -87,7 +87,7 @@ def _axes(collected: Collected, folder: Path) -> None:
         }
 
 
-def _cells(collected: Collected, folder: Path) -> None:
+def _cells(collected: CollectedFiles, folder: Path) -> None:
     cells = collected.raw.get("cells")
     if not isinstance(cells, list):
         return
@@ -99,7 +99,7 @@ def _cells(collected: Collected, folder: Path) -> None:
     ]
 
 
-def _evaluate(collected: Collected, folder: Path) -> None:
+def _evaluate(collected: CollectedFiles, folder: Path) -> None:
     suites = collected.raw.get("evaluate")
     if not isinstance(suites, list):
         return
@@ -113,7 +113,7 @@ def _evaluate(collected: Collected, folder: Path) -> None:
     collected.raw["evaluate"] = names
 
 
-def _clashes(collected: Collected) -> list[str]:
+def _clashes(collected: CollectedFiles) -> list[str]:
     """Returns problems: two sets of one name, a file as dev and test set, a test set that picks checkpoints."""
     problems = two_of_one_name(collected.files)
     tests = {file.file: file.name for file in collected.files if file.role == "test"}
