@@ -78,7 +78,7 @@ class SpacePlan:
 
     @property
     def is_search(self) -> bool:
-        """Whether the space's file has a `search:` block; searches are counted separately from tables."""
+        """True if the space's file has a `search:` block; searches are counted separately from tables."""
         return self.resolved.space.search is not None
 
     @property

@@ -35,9 +35,9 @@ class _Recorded:
     ledger: Ledger | None
     rows: Sequence[RunRow]
     by_settings: bool
-    """Whether runs without their inputs may be recognised by their settings, to be counted and never reused."""
+    """True if runs without their inputs may be recognised by their settings, to be counted and never reused."""
     keep: bool
-    """Whether finished runs of other code count as runs of today's code."""
+    """True if finished runs of other code count as runs of today's code."""
 
     def done(
         self, resolved: ResolvedSpace, runs: Sequence[PlannedRun], absent: Mapping[str, tuple[str, int]]

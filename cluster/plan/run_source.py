@@ -12,9 +12,9 @@ class RunSource:
     """Hands out one run at a time and observes how each ended; a source without a model ignores the observations."""
 
     keeps_stopped = False
-    """Whether a run that a scheduler stopped early counts as finished; otherwise it is trained on."""
+    """True if a run that a scheduler stopped early counts as finished; otherwise it is trained on."""
     proposes = False
-    """Whether the source proposes runs as it goes, instead of knowing them beforehand."""
+    """True if the source proposes runs as it goes, instead of knowing them beforehand."""
 
     def ask(self) -> PlannedRun | None:
         """Returns the next run to start; None when there is none now."""

@@ -34,7 +34,7 @@ class GpuKind:
     """Name of the whole card with its words joined by dashes, or Ray's name of its kind."""
     has_bf16: bool = True
     mig: bool = False
-    """Whether the card is divided into MIG instances."""
+    """True if the card is divided into MIG instances."""
 
     def is_of(self, kind: str) -> bool:
         """Tells whether Ray's accelerator type `kind` (A100, RTX-PRO-6000, GeForce-RTX-5090) names this GPU."""

@@ -78,7 +78,7 @@ class SweepOptions:
     A killed run loses what it trained since the last write; a sweep that ends in order loses nothing.
     """
     retry_failed: bool = False
-    """Whether runs that failed twice for the same reason are trained again."""
+    """True if runs that failed twice for the same reason are trained again."""
     keep_top: int | None = None
     """Number of best runs per sweep that keep their checkpoints; None for all. Models with scores are always kept."""
     disk_quota: int | None = None

@@ -36,7 +36,7 @@ class Listener:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach the socket."""
+        """True if only this machine can reach the socket."""
         bound = ipaddress.ip_address(self.address)
         return (getattr(bound, "ipv4_mapped", None) or bound).is_loopback
 

@@ -22,7 +22,7 @@ class StorageAnswer:
 
     host: str
     sees: bool
-    """Whether the driver's probe file is visible on this node."""
+    """True if the driver's probe file is visible on this node."""
     error: str = ""
     """Reason why the node cannot write to the folder; empty where it can."""
     absent: tuple[str, ...] = ()

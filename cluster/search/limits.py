@@ -46,7 +46,7 @@ class Budget:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the unit is counted in whole numbers."""
+        """True if the unit is counted in whole numbers."""
         return self.unit in (Unit.RUNS, Unit.EXAMPLES)
 
     def share(self, methods: int) -> float:

@@ -43,7 +43,7 @@ class Job:
     scorer: str
     """`module:name` of the function that scores the best checkpoint."""
     gated: bool
-    """Whether the ranks wait for the scheduler's decision after each report."""
+    """True if the ranks wait for the scheduler's decision after each report."""
     threads: int
     save_minutes: float = SAVE_MINUTES
     gpus: float = 0
@@ -51,7 +51,7 @@ class Job:
     code: Code = field(default_factory=dict)
     """Code of the plug-ins that the job uses, as the driver has it."""
     leaves_traces: bool = True
-    """Whether the plug-ins' code runs in the ranks' own processes, which then serve no further job."""
+    """True if the plug-ins' code runs in the ranks' own processes, which then serve no further job."""
     inputs: Mapping[str, str | int] = field(default_factory=dict)
     """Content hashes of the run's inputs as of the plan; empty to check none."""
     input_check: str = "search_spaces.identity.signature:wrong_inputs"
@@ -99,7 +99,7 @@ class SlotSettings:
     quiet_s: float
     """Seconds without news after which `step` returns."""
     proven: bool = False
-    """Whether runs have ended in order in this sweep, so that ranks which cannot start are their machine's fault."""
+    """True if runs have ended in order in this sweep, so that ranks which cannot start are their machine's fault."""
     slowest_s: float = 0.0
     """Seconds of the slowest finished run of the sweep; 0 where none has finished."""
 
@@ -171,7 +171,7 @@ class ErrorEvent:
     """Cause of the error; `setup` means that the rank cannot serve any job."""
     reason: str
     card_full: bool = False
-    """Whether a GPU's memory was used up."""
+    """True if a GPU's memory was used up."""
     rank: int = 0
     inputs: Mapping[str, Scalar] = field(default_factory=dict)
     """Settings that name an absent or changed input; each run with these settings would fail likewise."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 
 STUCK_FACTOR = 20.0
-"""A job is stuck when it is silent for this many times the median time between its own dev points.
+"""Factor of the median time between a job's dev points; a job that is silent for longer is stuck.
 
 STUCK_SECONDS is the least silence in any case.
 """
@@ -18,7 +18,7 @@ STUCK_SECONDS = 600.0
 A file system that is slow for minutes costs no run its place.
 """
 SLOWEST_FACTOR = 5.0
-"""Before its second dev point a job is stuck when it is silent for this many times the slowest finished run's seconds.
+"""Factor of the slowest finished run's seconds; a job silent for longer before its second dev point is stuck.
 
 STUCK_SECONDS is the least silence in any case.
 """

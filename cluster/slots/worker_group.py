@@ -34,7 +34,7 @@ class _Life:
         self.error: BaseException | None = None
         self.served = 0
         self.outside = False
-        """Whether code from outside this project has run in the group's processes."""
+        """True if code from outside this project has run in the group's processes."""
         self.thread: threading.Thread | None = None
         self.nodes = _alive_nodes()
 

@@ -64,10 +64,10 @@ class Dispatcher:
         self._missing_inputs: list[Mapping[str, Scalar]] = []
         """Settings that name an input for which a run failed."""
         self._over = False
-        """Whether a search ends because an input is missing, which every further proposal might need."""
+        """True if a search ends because an input is missing, which every further proposal might need."""
         self._next_poll = 0.0
         self._last_was_new = False
-        """Whether the ledger knew nothing of the last run; the next is then claimed without a look at the ledger."""
+        """True if the ledger knew nothing of the last run; the next is then claimed without a look at the ledger."""
         self._order = random.Random(owner)
 
     def next_run(self) -> ClaimedRun | None:

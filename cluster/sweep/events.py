@@ -45,7 +45,7 @@ class SweepEvent:
     state: RunState | None = None
     """State of the run in the ledger after this event."""
     reason: str = ""
-    """One line: why the run failed, was retried, or waits."""
+    """Reason, in one line, why the run failed, was retried, or waits."""
     log: str = ""
     """Folder of the run's log files; empty where it has none."""
 
@@ -81,7 +81,7 @@ class SweepOutcome:
     not_started: int = 0
     """Number of runs left untrained for lack of an input for which another run failed."""
     interrupted: bool = False
-    """Whether a signal ended the sweep; its claims are then released, and the same call continues."""
+    """True if a signal ended the sweep; its claims are then released, and the same call continues."""
     seconds: float = 0.0
     freed: int = 0
     """Bytes of checkpoints that --keep-top and --disk-quota deleted."""

@@ -42,7 +42,7 @@ class ClaimedRun:
     lost: int = 0
     """Number of slots that gave the run up."""
     alone: bool = False
-    """Whether the run gets a whole GPU, because the memory of a shared one was used up."""
+    """True if the run gets a whole GPU, because the memory of a shared one was used up."""
     waits_for: str = ""
     """Resources for which the run last reported to wait; empty where it waits for none."""
 
@@ -73,7 +73,7 @@ class Recorder:
         self.slowest_s = 0.0
         """Seconds of the slowest finished run that this call has met."""
         self._adopts = False
-        """Whether the user was told that finished runs of the storage are adopted."""
+        """True if the user was told that finished runs of the storage are adopted."""
 
     def started(self, claimed: ClaimedRun) -> None:
         if claimed.claim:

@@ -103,7 +103,7 @@ class Settings(Block):
     queue_priority: str | None = None
     """Workload priority class of Kueue."""
     suspend: bool = False
-    """Whether the object is made without pods, until somebody sets `suspend` to false."""
+    """True if the object is made without pods, until somebody sets `suspend` to false."""
     redis: Redis | None = None
     head: HeadPods = Field(default_factory=HeadPods)
     workers: Pods = Field(default_factory=Pods)

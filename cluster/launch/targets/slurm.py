@@ -51,7 +51,7 @@ class Settings(Block):
     constraint: str | None = None
     reservation: str | None = None
     requeue: bool = False
-    """Whether the job is requeued at its time limit; Slurm may then also requeue it when a node fails or is taken."""
+    """True if the job is requeued at its time limit; Slurm may then also requeue it when a node fails or is taken."""
     drivers: Annotated[int, Field(ge=1)] = 1
     """Number of jobs in an array, each with its own nodes and driver, on one ledger."""
     modules: list[str] = Field(default_factory=list)
