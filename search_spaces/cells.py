@@ -53,7 +53,7 @@ class Cell:
 
     @functools.cached_property
     def flat(self) -> dict[str, Scalar]:
-        """Every setting of the cell's run with seed 0, defaults included."""
+        """Settings of the cell's run with seed 0, defaults included."""
         return self._run.flat() | {"train.seed": 0}
 
     def run(self, seed: int) -> RunConfig:
@@ -87,7 +87,7 @@ class ResolvedSpace:
 
     @property
     def files(self) -> tuple[UserFile, ...]:
-        """All files of the user's own; a file of the overrides replaces the space's file of the same name."""
+        """Files of the user's own; a file of the overrides replaces the space's file of the same name."""
         return tuple(map_files([*self.space.files, *self.given_files]).values())
 
     def given(self) -> dict[str, Scalar]:

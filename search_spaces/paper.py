@@ -20,13 +20,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedRow:
-    """One printed row, of a cell or of a model that no cell trains."""
+    """Printed row of a table, for a cell or for a model that no cell trains."""
 
     __pydantic_config__ = CLOSED
     cells: Mapping[str, Number]
     """Column -> number as printed; empty for a setting that is published without one."""
     as_printed: Annotated[bool, Strict()] = False
-    """Whether the row keeps a misprint, a printed number that cannot be right."""
+    """True if the row keeps a misprint, a printed number that cannot be right."""
     recomputed: Mapping[str, Number] = field(default_factory=dict)
     """Column of a misprint -> value that the row's other numbers give."""
 
@@ -136,11 +136,11 @@ class Paper:
     citation: Text
     table: Text
     source: Text
-    """Where the paper is published: its number in the ACL Anthology or on arXiv."""
+    """Place of publication of the paper: its number in the ACL Anthology or on arXiv."""
     metric: Text
     notes: Text = ""
     finding: Text = ""
-    """What the paper says that a figure without numbers shows."""
+    """Finding of a figure without numbers, as the paper states it."""
     columns: Annotated[tuple[Text, ...], Give("give a list such as [sts_dev]")] = ()
     """Names of the results; a column that no suite gives shows the paper's numbers alone."""
     best: Annotated[Literal["max", "min", "none"], Give("give one of max, min, none", "unknown value")] = "max"
@@ -158,7 +158,7 @@ class Paper:
     references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()
     """Printed rows of models that are not trained here."""
     average: Annotated[Averages, Give("give {column: avg, of: [mr, cr], decimals: 2}")] = ()
-    """One column of averages, or a list of them."""
+    """Columns of averages: one, or a list of them."""
     default: Annotated[Key | None, Give("give a key such as {method.dup_rate: 0.32}")] = None
     """Key of the paper's own setting: the baseline of an ablation, or the winner of a search."""
 

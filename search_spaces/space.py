@@ -164,7 +164,7 @@ class Space:
 
     @property
     def sampled(self) -> bool:
-        """Whether a search picks the cells, rather than all being run."""
+        """True if a search picks the cells, rather than all being run."""
         return self.search is not None and (self.search.sampler != "grid" or self.search.num_samples is not None)
 
     def methods(self) -> list[str]:

@@ -56,7 +56,7 @@ class IncompleteCell:
 
     @property
     def reason(self) -> str:
-        """All reasons why the cell cannot be trained, in one line."""
+        """Reasons why the cell cannot be trained, joined in one line."""
         return "; ".join(self.reasons)
 
 
@@ -67,7 +67,7 @@ class Inputs:
     paths: DataPaths
     workers: int = 1
     expected: bool = False
-    """Whether, where no data are given, the contents of any data folder count as present, as `--data` would give."""
+    """True if the contents of any data folder count as present where no data are given, as `--data` would give them."""
     assumed: list[str] = field(default_factory=list)
     """Lines that name the inputs assumed to be present."""
 

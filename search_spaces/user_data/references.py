@@ -39,7 +39,7 @@ class FileShape:
     on_empty: Annotated[Literal["skip", "refuse"] | None, Give("give skip or refuse")] = None
     """Treatment of training rows without words: `skip`, `refuse`, or None for the default of the kind of file."""
     deduplicate: Annotated[bool, Give("give true, or false")] = False
-    """Whether a training row that equals an earlier one is left out."""
+    """True if a training row that equals an earlier one is left out."""
 
 
 def user_file(value: Any, role: Role, folder: Path, label: str) -> tuple[UserFile | None, list[str]]:

@@ -33,7 +33,7 @@ class ScoreBlock:
     __pydantic_config__ = CLOSED
     name: Text
     direction: Literal["max", "min"] | None = None
-    """Whether more or less is better; max by default, except for a loss, which must say."""
+    """Better direction of the score, max or min; max by default, except for a loss, which must say."""
     scale: Number = 1.0
     """Factor for reported values, such as 100 for points."""
 
