@@ -17,7 +17,7 @@ Ctrl-C; `timeout`, systemd and schedulers; a closed terminal; Ctrl-backslash; Sl
 def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
     """Runs `work` in a daemon thread inside the block.
 
-    On leaving, sets the event that `work` receives, and waits for 5 s.
+    On leaving, sets the event that `work` receives, and waits at most 5 s.
     """
     done = threading.Event()
     thread = threading.Thread(target=work, args=(done,), daemon=True)

@@ -71,7 +71,7 @@ class Mailbox:
     # The slot's side
 
     async def open(self, size: int) -> int:
-        """Begins a generation of `size` ranks and returns its number; ranks of the generation before leave."""
+        """Begins a generation of `size` ranks and returns its number; the generation before it is aborted."""
         self.generation += 1
         self.size, self.present, self.ended, self.job = size, {}, "open", None
         self.unsaved = set()
