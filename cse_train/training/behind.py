@@ -1,4 +1,4 @@
-"""Checkpoints behind the step: a state is copied at an evaluation, and a `Saver` writes the copy when it is time."""
+"""Writes checkpoints behind the training steps: an evaluation copies the state, and a `Saver` writes the copy."""
 
 import copy
 import logging
@@ -19,15 +19,15 @@ from cse_train.results import Point
 from cse_train.training.saver import Saver
 
 BEAT_S = 1.0
-"""Seconds that a rank stands in a collective at most while another writes."""
+"""Longest time that a rank waits for its own writes before it joins the next collective, in seconds."""
 RANKS_S, RANKS_LOOK_S = 30.0, 0.05
-"""Seconds that a joined state waits for what other ranks add to it, and between two looks."""
+"""Seconds that rank 0 waits for other ranks' parts of a state, and seconds between two looks for them."""
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class BestWeights:
-    """That of the best evaluation so far, until it is on the disk."""
+    """Weights of the best evaluation so far, kept in memory until they are on disk."""
 
     tensors: dict[str, Tensor]
     facts: Json
@@ -36,7 +36,7 @@ class BestWeights:
 
 @dataclass
 class Checkpoints:
-    """Those of a run that trains. Rank 0 writes what all ranks have in common."""
+    """Writes the checkpoints of a running training run; rank 0 writes the state that all ranks share."""
 
     folder: Path
     run: RunConfig
@@ -45,10 +45,10 @@ class Checkpoints:
     best: BestWeights | None = None
 
     def take(self, step: int, state: State, rank_state: State, model: Method[Any], improved: Point | None) -> None:
-        """What there is at an evaluation: it is written now, or when it is next due and nothing newer has come.
+        """Takes the state of an evaluation, to be written now if a write is due, else later unless a newer one comes.
 
-        `rank_state`: what this rank alone has, where ranks differ. `improved`: the point, where it is the best so far:
-        a state names its best model, and both are written together.
+        `rank_state`: what this rank alone has, where ranks differ. `improved`: the point of this evaluation if it is
+        the best so far. A state names its best model, so both are written together.
         """
         now = self.saver.is_due
         if rank_state:
@@ -63,7 +63,7 @@ class Checkpoints:
             self.saver.hand_over(_Taken(self, step, state, rank_state, self.best, ready).write, now)
 
     def finish(self) -> None:
-        """Return when what every rank took last is on the disk; no rank stands in a collective meanwhile."""
+        """Returns when every rank's newest state is on disk; no rank waits in a collective meanwhile."""
         written = False
         while not written:
             written = self.saver.wait(BEAT_S)
@@ -72,19 +72,22 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Of one evaluation."""
+    """State of one evaluation, ready to be written."""
 
     checkpoints: Checkpoints
     step: int
     state: State
-    """Empty on every rank but the first."""
+    """State that all ranks share; empty on every rank but the first."""
     rank_state: State
     best: BestWeights | None
     ready: torch.cuda.Event | None
-    """When the card has copied all."""
+    """CUDA event after which the copies in main memory are complete; None if nothing is copied by a GPU."""
 
     def write(self) -> None:
-        """In such an order that a kill leaves a state to go on from, with its ranks' parts and its best model."""
+        """Writes the state in an order in which a kill at any point leaves a state to resume from.
+
+        First come the ranks' parts, then the new best model beside the old one, then the state that names it.
+        """
         folder, best = self.checkpoints.folder, self.best
         if self.ready is not None:
             self.ready.synchronize()
@@ -113,9 +116,10 @@ class _Taken:
 
 
 def _copy(*states: State) -> tuple[list[State], torch.cuda.Event | None]:
-    """The same in main memory, pinned where it comes from a card, and when it is there; what shares memory still does.
+    """Copies states into main memory, pinned where they come from a GPU; tensors that share memory still share it.
 
-    The card copies it behind what it computes now, and before what comes next.
+    Also returns the CUDA event after which the copies are complete, None on a CPU. The GPU copies behind what it
+    computes now, and before what comes next.
     """
     copies: dict[tuple[Any, ...], Tensor] = {}
     made = [_copied(state, copies) for state in states]
@@ -124,7 +128,10 @@ def _copy(*states: State) -> tuple[list[State], torch.cuda.Event | None]:
 
 
 def _copied(value: Any, copies: dict[tuple[Any, ...], Tensor]) -> Any:
-    """No closure in `_copy`: one that calls itself would hold all copies until Python looks for circles."""
+    """Copies one value for `_copy`, recursively.
+
+    It is no closure in `_copy`: one that calls itself would hold all copies until Python's garbage collector runs.
+    """
     if isinstance(value, dict):
         made = copy.copy(value)  # a state dict has its modules' versions as an attribute
         made.update((name, _copied(each, copies)) for name, each in value.items())

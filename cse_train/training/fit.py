@@ -1,4 +1,4 @@
-"""Whether a method can read an encoder: what must stand at the ends of a text, and what tells two views apart."""
+"""Checks that a method can use an encoder: special tokens at the ends of a text, and noise between its two views."""
 
 import logging
 from collections.abc import Iterator
@@ -20,13 +20,15 @@ from cse_train.fields import ConfigError
 
 log = logging.getLogger(__name__)
 ELSE = "choose another encoder, or another setting"
+"""Advice that ends most messages of this module."""
 
 
 def check_fit(run: RunConfig, backbone: Backbone) -> None:
-    """Raise ConfigError, one line each, where a run would read something else than it says, before it reads any text.
+    """Raises ConfigError, a line for each problem, if a run would read something else than its settings say.
 
     A vector at position 0 must be the text's; edits between special tokens must find them; and two views that only
-    dropout tells apart must differ. `train.dropout: 0` asks for equal views, and gets a warning.
+    dropout distinguishes must differ. `train.dropout: 0` asks for equal views, and gets a warning. No text is read
+    before this.
     """
     if isinstance(backbone.encoder, WordVectors):
         return

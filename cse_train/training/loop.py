@@ -1,4 +1,4 @@
-"""One training run, pure torch: steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
+"""Trains one run in pure torch, without Ray: steps, dev evaluations, checkpoints, exact resume."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 Report = Callable[[Point], bool]
-"""Called on every rank after each evaluation; True stops the run."""
+"""Function that every rank calls after each evaluation; returning True stops the run."""
 
 
 def train(
@@ -52,12 +52,12 @@ def train(
     signature: str | None = None,
     save_minutes: float = SAVE_MINUTES,
 ) -> Outcome:
-    """Train `run` in `folder`, going on from its last checkpoint there, or else from the one in `resume_from`.
+    """Trains `run` in `folder`, resuming from its last checkpoint there, or else from the one in `resume_from`.
 
     Checkpoints carry the `signature` that the run has in a ledger, whose folders are that run's alone: one of another
-    run is passed over there, as a damaged one is. Without it they carry a digest of configuration and inputs, and a
-    folder with a checkpoint of another run is refused. They are written behind the steps, every `save_minutes` at most,
-    and when the run ends, also by an error or an interrupt; with 0 at every evaluation, for which the run waits.
+    run is skipped there, as a damaged one is. Without it they carry a digest of configuration and inputs, and a folder
+    with a checkpoint of another run is refused. They are written behind the steps, every `save_minutes` at most, and
+    when the run ends, also by an error or an interrupt; with 0 at every evaluation, for which the run waits.
 
     Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
     Diverged for a loss that is not finite, OSError for a full disk.
@@ -75,14 +75,14 @@ def train(
 
 
 def digest(run: RunConfig, *inputs: str) -> str:
-    """24 hexadecimal digits of a run's configuration, of how its method computes, and of its inputs' content hashes."""
+    """Returns 24 hexadecimal digits of a run's configuration, its method's version and its inputs' content hashes."""
     named = {"version": run.options.version(), **effective(run.flat()), "inputs": inputs}
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:24]
 
 
 @dataclass
 class Window:
-    """Sums of the step metrics since the last evaluation; stays on the device."""
+    """Sums of the step metrics since the last evaluation; they stay on the device."""
 
     steps: int = 0
     sums: dict[str, Tensor] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Window:
             self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
 
     def means(self) -> dict[str, float]:
-        """Means over steps and ranks; empties the window."""
+        """Returns the means over steps and ranks, and empties the window."""
         names = sorted(self.sums)
         joined = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
         self.steps, self.sums = 0, {}
@@ -106,7 +106,7 @@ class Window:
 
 @dataclass
 class Session:
-    """The parts of a run and its position."""
+    """All parts of a training run (model, optimiser, batches, evaluator, checkpoints) and its position."""
 
     run: RunConfig
     folder: Path
@@ -122,7 +122,7 @@ class Session:
     step: int = 0
     seconds: float = 0.0
     counted: float = 0.0
-    """The clock at the last point: `seconds` has been counted up to there."""
+    """Clock at the last evaluation, up to which `seconds` has been counted."""
     points: list[Point] = field(default_factory=list)
 
     @classmethod
@@ -134,7 +134,7 @@ class Session:
         signature: str | None = None,
         saver: Saver | None = None,
     ) -> "Session":
-        """Load data and weights; nothing is trained yet. Without `saver` each checkpoint is waited for."""
+        """Loads data and weights; nothing is trained yet. Without `saver` the session waits for each checkpoint."""
         device = distributed.device()
         run = settle_precision(run, device)
         method = load_method(run.method)
@@ -162,19 +162,19 @@ class Session:
 
     @property
     def precision(self) -> str:
-        """The arithmetic that its device computes."""
+        """Precision in which the device computes, such as bf16."""
         return precision_of(self.device, self.run.train.precision)
 
     def require_own_folder(self) -> None:
-        """Raise ConfigError where the folder has a checkpoint of another run: going on would overwrite it."""
+        """Raises ConfigError if the folder has a checkpoint of another run, which training would overwrite."""
         if checkpoint.is_of_another(self.folder, self.signature):
             line = f"another run: folder={self.folder} has checkpoints of another configuration or of other data"
             raise ConfigError([f"{line}; give another folder, or delete it"])
 
     def resume(self, resume_from: Path | None) -> None:
-        """Load the newest state that can be read and fits; where there is none the run is at its start.
+        """Loads the newest state that can be read and fits; without one the run is at its start.
 
-        What loading raises is no damage: it is an error of this code or of a method's, and goes on to the caller.
+        An error while loading is no damage: it is a bug of this code or of a method's, and reaches the caller.
         """
         folders = dict.fromkeys([self.folder, *([resume_from] if resume_from else [])])
         split = bool(dict(self._read_rank_state()))
@@ -196,7 +196,7 @@ class Session:
             checkpoint.adopt_best(source, self.folder)
 
     def _require_fit(self, path: Path, state: Json) -> None:
-        """Raise CorruptCheckpoint where a state is not one of such a run."""
+        """Raises CorruptCheckpoint if a state does not fit this run's model, optimiser and precision."""
         with reading(path):
             sizes = [len(group["params"]) for group in state["optimiser"]["param_groups"]]
             points = [Point(**point) for point in state["points"]]
@@ -210,7 +210,7 @@ class Session:
         require_fit(path, self.model, tensors)
 
     def go(self, report: Report) -> Outcome:
-        """Report the points of earlier attempts again, then train to the end or until `report` says stop."""
+        """Reports the points of earlier attempts again, then trains to the end or until `report` returns True."""
         for point in self.points:
             if report(replace(point, replayed=True)):
                 return self._outcome(stopped=True)
@@ -228,7 +228,7 @@ class Session:
         return self._outcome(stopped=False)
 
     def update(self) -> dict[str, Tensor]:
-        """One optimiser step on the batch of the session's position; gives the step metrics, still on the device."""
+        """Runs one optimiser step on the batch of the session's position; returns step metrics, still on the device."""
         config = self.run.train
         batch = self.batches[self.step]
         random_streams.seed_dropout(config.seed, self.step, distributed.rank())
@@ -274,7 +274,11 @@ class Session:
         return [point.metrics[self.run.train.dev] for point in self.points]
 
     def _dev_score(self) -> float:
-        """NaN where the encoder has come to give all texts one vector: the best checkpoint stays what it is."""
+        """Returns the dev score of the present model; NaN if the encoder has come to give all texts one vector.
+
+        With NaN the best checkpoint stays what it is. Raises Diverged for embeddings that are not finite, and for a
+        first evaluation without a score.
+        """
         try:
             with evaluating(self.model):
                 scored = [self.evaluator(encode, self.device) for encode in self.model.dev_encodes()]
@@ -301,7 +305,7 @@ class Session:
         }
 
     def _read_rank_state(self) -> Iterator[tuple[str, Any]]:
-        """State that is not the same on every rank, where the method has such."""
+        """Yields (name, value) of state that differs between ranks; none for a single rank, or a method without it."""
         if distributed.size() > 1 and self.run.options.rank_dependent():
             prefixes = self.model.TRAINING_ONLY
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))

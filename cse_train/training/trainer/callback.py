@@ -1,4 +1,4 @@
-"""Joins the Trainer of transformers, and so that of sentence-transformers, in a run's process.
+"""Adds a callback to every Trainer of transformers, and so of sentence-transformers, in a run's process.
 
 transformers has no public way to give a Trainer that others make a callback. `DEFAULT_CALLBACKS` of its module
 `transformers.trainer` is a plain list that every Trainer reads when it is made; this file alone uses it, and
@@ -20,11 +20,11 @@ from cse_train.training.trainer.trial import FITS_ADVICE, Trial, TrialStopped, r
 MODULE = "transformers.trainer"
 CALLBACK_LIST = "DEFAULT_CALLBACKS"
 EVALUATION = "eval_"
-"""What the library puts before the names of an evaluation."""
+"""Prefix that transformers puts before the names of an evaluation's metrics."""
 
 
 def watch_import(trial: Trial) -> None:
-    """Join every Trainer of this process as soon as it imports the library."""
+    """Adds the trial's callback to every Trainer as soon as this process imports transformers' module."""
     if MODULE in sys.modules:
         join(sys.modules[MODULE], trial)
     else:
@@ -32,7 +32,7 @@ def watch_import(trial: Trial) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Gives the module as Python finds it, and calls a function when it is loaded."""
+    """Import hook that finds the module as Python does, and calls a function once the module is loaded."""
 
     def __init__(self, then: Callable[[ModuleType], None]) -> None:
         self._then = then
@@ -55,7 +55,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def join(module: ModuleType, trial: Trial) -> None:
-    """Give each Trainer that is made from now on a callback, and the newest checkpoint to resume from."""
+    """Gives each Trainer that is made from now on the trial's callback, and the newest checkpoint to resume from."""
     callbacks = getattr(module, CALLBACK_LIST, None)
     if not isinstance(callbacks, list):
         raise RuntimeError(f"{MODULE}.{CALLBACK_LIST} is gone: this version of transformers cannot be joined")
@@ -74,14 +74,17 @@ def join(module: ModuleType, trial: Trial) -> None:
 
 
 def _newest(trial: Trial, number: int, output_dir: str) -> str | None:
-    """The newest checkpoint of fit `number` in a folder of this run; another run may write into any other."""
+    """Returns the newest checkpoint of fit `number` in a folder of this run; None for other folders.
+
+    Another run may write into any other folder.
+    """
     is_ours = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
     checkpoint = find_checkpoint(Path(output_dir), number) if is_ours and trial.resume_from else None
     return str(checkpoint) if checkpoint else None
 
 
 class _Fits:
-    """The calls of `train` in this process: which one it is, and whether it goes on from what one before has learnt."""
+    """Counts the calls of `Trainer.train` in this process, and whether one continues what an earlier one has learnt."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
@@ -90,19 +93,19 @@ class _Fits:
         """Parameters that training has changed, as they were at evaluations, checkpoints and ends."""
         self._begun = self._end = 0
         self.by_script = False
-        """Whether the script itself names the checkpoint that `train` goes on from."""
+        """True if the script itself names the checkpoint from which `train` resumes."""
         self._is_stage = True
-        """Whether this fit begins with something learnt before, or is the first."""
+        """True if this fit is the first, or begins with weights that an earlier one has learnt."""
         self._has_score = False
-        """Whether one before it has reported."""
+        """True if an earlier fit has reported a score."""
 
     @property
     def next_number(self) -> int:
-        """The number of the fit that begins next, from 0."""
+        """Number of the fit that begins next, from 0."""
         return self._begun
 
     def begin(self, model: Any, step: int) -> None:
-        """A call of `train` has begun at a step of its own."""
+        """Records that a call of `train` has begun at a step of its own count."""
         weights = _describe_weights(model)
         if self._begun and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
             self._trial.begin_fit(self._end)
@@ -113,12 +116,12 @@ class _Fits:
             self._learnt |= weights
 
     def note(self, model: Any, step: int) -> None:
-        """At a step of this fit its model may be saved, and trained on by a later one."""
+        """Records the model at a step of this fit: it may be saved, and trained further by a later fit."""
         self._learnt |= _describe_weights(model) - self._first
         self._end = self._trial.before + step
 
     def require_one_score(self) -> None:
-        """ValueError for a report of a fit that has begun anew after another has reported."""
+        """Raises ValueError if this fit, of new weights, reports although an earlier fit has reported a score."""
         trial = self._trial
         if self._has_score and not (self._is_stage or trial.fits):
             line = f"two fits: fit {trial.fit + 1} begins with weights that no fit before has trained"
@@ -126,19 +129,20 @@ class _Fits:
 
 
 Weights = tuple[tuple[int, ...], float]
+"""Fingerprint of a parameter: its shape and the sum of its numbers."""
 
 
 def _describe_weights(model: Any) -> set[Weights]:
-    """Shape and sum of each parameter: enough to tell a trained tensor from its first values."""
+    """Returns shape and sum of each parameter: enough to distinguish a trained tensor from its first values."""
     return {(tuple(each.shape), float(each.detach().double().sum())) for each in model.parameters()}
 
 
 def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
-    """The class, whose base belongs to the library."""
+    """Builds the callback's class, whose base class belongs to transformers."""
     base: Any = vars(module)["TrainerCallback"]
 
     class Reports(base):  # type: ignore[misc]
-        """Each evaluation is a report; a new best is saved; where the scheduler stops, training ends and saves."""
+        """Callback that reports each evaluation, saves each new best model, and stops when the scheduler says so."""
 
         stopped = False
 
@@ -180,7 +184,7 @@ def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
 
 
 def _save(model: Any, processing_class: Any, folder: Path) -> None:
-    """The model as its library saves it; the card of sentence-transformers is left out, whose making takes long."""
+    """Saves the model as its library does, without sentence-transformers' model card, whose making takes long."""
     if hasattr(model, "save_pretrained"):
         library = type(model).__mro__
         cardless = any(kind.__module__.startswith("sentence_transformers.") for kind in library)

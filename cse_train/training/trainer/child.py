@@ -1,4 +1,4 @@
-"""The process of one run: calls the user's script or function as Python would, and says how it ended."""
+"""Process of one run of a program: calls the user's script or function as Python would, and reports how it ended."""
 
 import contextlib
 import ctypes
@@ -21,12 +21,12 @@ from cse_train.training.trainer.trial import Trial, TrialStopped
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
 PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that this process gets when its parent ends."""
+"""Option of prctl(2): the signal that this process gets when its parent ends."""
 REASON_LENGTH = 300
 
 
 def main() -> int:
-    """Run the order of the environment; the exit code."""
+    """Runs the order that the environment holds, and returns the exit code."""
     order = TrialOrder.read(os.environ.pop(TRIAL_VARIABLE))
     _end_with_rank(order)
     end = socket.socket(fileno=order.wire)
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _end_with_rank(order: TrialOrder) -> None:
-    """Let this process end with its rank, and a watcher end all that it has started."""
+    """Makes this process end with its rank, and starts a watcher that ends all that it has started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != order.parent:
@@ -80,7 +80,10 @@ def _end_with_rank(order: TrialOrder) -> None:
 
 
 def _refuse(wire: Wire, path: str) -> None:
-    """End at once: the rank starts the program again, when the time has another name."""
+    """Reports a path that another run writes to and ends the process; the rank starts the program again later.
+
+    By then a name with the time in it is another.
+    """
     wire.say(shared=path)
     os._exit(1)
 
@@ -98,7 +101,7 @@ def _call(order: TrialOrder, trial: Trial) -> None:
 
 
 def _load(order: TrialOrder, name: str) -> ModuleType:
-    """Run the file as a module of this name, with the path that the user's file has."""
+    """Runs the user's file as a module of this name, with the path that the original file has."""
     module = ModuleType(name)
     module.__file__ = order.script
     module.__spec__ = None if name == "__main__" else importlib.util.spec_from_file_location(name, order.script)
@@ -114,7 +117,7 @@ def _flush() -> None:
 
 
 def _below(error: BaseException, order: TrialOrder) -> TracebackType | None:
-    """The traceback from the user's file on."""
+    """Returns the part of an error's traceback from the user's file on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != order.script:
         trace = trace.tb_next
@@ -122,7 +125,7 @@ def _below(error: BaseException, order: TrialOrder) -> TracebackType | None:
 
 
 def _tell(error: BaseException, order: TrialOrder) -> str:
-    """`TYPE: first line (FILE:LINE in FUNCTION)` with the innermost frame of the user's own."""
+    """Returns `TYPE: first line (FILE:LINE in FUNCTION)` of an error, with the innermost frame in the user's code."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}:{error.lineno})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

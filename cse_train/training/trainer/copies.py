@@ -1,6 +1,6 @@
-"""The user's modules in a run's process: the sweep's copy of their code, in the place where they lie.
+"""Imports the user's modules from the sweep's copy of their code, under the paths of the originals.
 
-What a package reads beside its code, and its compiled modules, are not in the copy; they are found as by hand.
+What a package reads beside its code, and its compiled modules, are not in the copy; Python finds them as usual.
 """
 
 import importlib.abc
@@ -14,10 +14,10 @@ from typing import Any
 
 
 class CopiedModules(importlib.abc.MetaPathFinder):
-    """Finds the modules that were copied, unless Python finds other files than they were copied from."""
+    """Import hook for modules that were copied, unless Python would find other files than the copied ones."""
 
     def __init__(self, root: str, places: Mapping[str, str]) -> None:
-        """`places`: top-level module -> the folder in which it lay when it was copied into `root`."""
+        """Creates the hook; `places`: top-level module -> the folder from which it was copied into `root`."""
         self._root, self._places = Path(root), places
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:

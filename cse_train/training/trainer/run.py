@@ -1,4 +1,4 @@
-"""One run of a program, on its rank: its process, its reports as points, and whose fault its end is."""
+"""Rank's side of a program's run: starts its process, turns its reports into points, and judges its end."""
 
 import json
 import math
@@ -27,9 +27,13 @@ from cse_train.training.trainer.wire import TrialOrder
 
 Report = Callable[[Point], bool]
 NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
+"""Part of the message for a program that reported no metric at all."""
 
 RESTARTS_S = (1, 2, 4, 8, 16, 32, 32)
-"""Seconds before a program is started again whose folder is another run's: names have seconds in them, or minutes."""
+"""Seconds to wait before each new start of a program whose folder another run uses.
+
+The names of such folders have seconds in them, or minutes.
+"""
 
 
 class ProgramFailed(WholeReason, ValueError):
@@ -37,7 +41,7 @@ class ProgramFailed(WholeReason, ValueError):
 
 
 class RanksParted(WholeReason, RuntimeError):
-    """A rank's program broke, perhaps because another rank's did."""
+    """The program of one rank failed, perhaps because that of another rank did."""
 
 
 def train(
@@ -49,11 +53,11 @@ def train(
     signature: str | None = None,
     save_minutes: float = 0.0,
 ) -> Outcome:
-    """Run the program of `run.method` in a process, going on from what `folder` or `resume_from` keeps.
+    """Runs the program of `run.method` in a process, resuming from what `folder` or `resume_from` keeps.
 
-    Every rank of a process group calls it with the same arguments. Raises ProgramFailed for what the program does,
-    MachineFault where a signal ended it, ConfigError where its folder is not here. `save_minutes` is of our own loop: a
-    program writes its checkpoints when it likes.
+    Every rank of a process group calls this with the same arguments. Raises ProgramFailed for what the program does,
+    MachineFault where a signal ended it, ConfigError where its folder is not here. `save_minutes` is ignored: a program
+    writes its checkpoints when it likes.
     """
     plugin = registry.require("method", run.method)
     assert isinstance(plugin, Trainer), plugin
@@ -61,6 +65,8 @@ def train(
 
 
 class _Attempt:
+    """One attempt at a program's run: its process, its points, and how it ended."""
+
     def __init__(
         self,
         run: RunConfig,
@@ -79,19 +85,19 @@ class _Attempt:
             folder.output.mkdir(parents=True, exist_ok=True)
         distributed.barrier()
         self.earlier: list[Point] | None = folder.read_points()
-        """Reported by earlier attempts, until the program says where it goes on."""
+        """Points of earlier attempts; None once the program has shown at which step it resumes."""
         self.points: list[Point] = []
         self.waiting: Point | None = None
-        """The newest one until its model is saved: what the scheduler has heard of is never lost."""
+        """Newest point, unreported until its model is saved: no point that the scheduler has heard of is lost."""
         self.seconds_before = self.earlier[-1].seconds if self.earlier else 0.0
         self.stopped, self.error, self.kinds = False, "", list[str]()
         self.shared = ""
-        """A path with the time in its name that another run writes to."""
+        """Path with the time in its name to which another run writes as well; empty if there is none."""
         self.names = dict[str, None]()
-        """Numbers of evaluations that had no score of the space's name."""
+        """Numeric metrics of the program's evaluations that lacked the score's name."""
 
     def go(self) -> Outcome:
-        """The program from its start to its end."""
+        """Runs the program from its start to its end."""
         cwd = self.trainer.script.parent
         if not cwd.is_dir():
             raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
@@ -115,7 +121,7 @@ class _Attempt:
         return self._outcome()
 
     def _listen(self, folder: Path, port: int) -> tuple[int, str]:
-        """Start the program and hear it until it ends; its exit code and its last line."""
+        """Starts the program, handles its messages until it ends, and returns its exit code and its last line."""
         program = Program(self._order, folder, torch.get_num_threads(), port)
         try:
             for said in program.listen():
@@ -201,7 +207,7 @@ class _Attempt:
         program.answer(best=is_kept and self.leads)
 
     def _pass_on(self) -> None:
-        """Report the point that waits, whose model is saved by now."""
+        """Reports the point that waits, whose model is saved by now."""
         if self.waiting is not None:
             point, self.waiting = self.waiting, None
             self.stopped = self.report(point)
@@ -212,9 +218,10 @@ class _Attempt:
         return self.run.train.examples
 
     def _settle(self, step: int | None) -> bool:
-        """Once it is known at which step the program goes on: report again what was before it; whether to stop there.
+        """Reports the points of earlier attempts again, up to the step at which the program resumes.
 
-        `step`: None where it had nothing left to do.
+        Returns True if the run is to stop there. `step`: the first new step; None if the program had nothing left to
+        do. Only the first call does anything.
         """
         if self.earlier is None:
             return False
@@ -229,7 +236,7 @@ class _Attempt:
         return self.stopped
 
     def _count_fits(self) -> None:
-        """Report what counts of several fits, now that all have ended: the last one's points, or one with the mean."""
+        """Reports the result of several fits after all have ended: the last fit's points, or a point with the mean."""
         fits: dict[float, list[Point]] = {}
         for point in self.points:
             fits.setdefault(point.metrics[FIT], []).append(point)
@@ -249,7 +256,7 @@ class _Attempt:
                 break
 
     def _check_end(self, code: int, line: str) -> None:
-        """Raise where the process did not end in order, or reported nothing."""
+        """Raises an error if the process did not end in order, or reported nothing."""
         if self.error:
             if distributed.size() > 1 and "RuntimeError" in self.kinds:
                 raise RanksParted(self.error)
@@ -284,7 +291,7 @@ def score_best(
     signature: str | None = None,
     encoder: str | None = None,
 ) -> list[Score]:
-    """The scores of a run's best model on suites; ConfigError where it saved none that can be opened."""
+    """Scores a run's best model on suites; raises ConfigError if the run saved none that can be opened."""
     if not best_folder.is_dir():
         raise ConfigError([f"no model: the run saved none in its best folder, and evaluate={','.join(suites)}"])
     return score_folder(best_folder, suites, paths, out)

@@ -1,4 +1,4 @@
-"""Files and folders that a program names by the time: two runs that begin in one second would write into the same.
+"""Keeps runs apart that write to files or folders named by the time, where two begin within one second.
 
 A script finds its data by paths from its own folder, so that no run can have a working folder to itself. In its process
 each write is looked at: the first run that writes to a path with the time in it owns it, and another one that runs
@@ -20,23 +20,27 @@ from cse_train.files import alive
 
 WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 NAMED_MINUTES = 10
-"""Minutes from the begin in which a script makes most of its names; a later one is known in its own minute."""
+"""Minutes after the start in which a script makes most of its names; a later name is recognised in its own minute."""
 EARLIEST = datetime.timedelta(seconds=2)
-"""How long before this process's begin a name may have been made, as by a script that starts it."""
+"""Time before this process's start at which a name may have been made, such as by a script that starts it."""
 
 
 class TimedFolders:
-    """An audit hook that claims what this process writes under names with the time."""
+    """Audit hook that claims the paths with the time in their names to which this process writes."""
 
     def __init__(self, run_folder: Path, mark: str, refuse: Callable[[str], object]) -> None:
-        """Names in `run_folder` are free; `refuse` is told a path that another run has, and ends."""
+        """Creates the hook.
+
+        Paths in `run_folder` need no claim. `mark` identifies the run. `refuse` is called with a path that another run
+        has claimed, and must end the process.
+        """
         self._own, self._mark, self._refuse = str(run_folder.resolve()) + os.sep, mark, refuse
         self._claims = Path(tempfile.gettempdir(), f"cse-folders-{os.getuid()}")
         self._begun, self._seen, self._busy = datetime.datetime.now(), set[str](), False
         self._process = os.getpid()
 
     def watch(self) -> None:
-        """Look at every folder that is made and every file that is opened to be written from now on."""
+        """Starts to watch every folder that is made and every file that is opened for writing."""
         sys.addaudithook(self._hear)
         atexit.register(self._give_back)
 
@@ -60,7 +64,7 @@ class TimedFolders:
             self._busy = False
 
     def _timed(self, path: str) -> str:
-        """The path up to its first name with the time in it; empty where it has none, or is the run's own."""
+        """Returns the path up to its first name with the time in it; empty if it has none or is the run's own."""
         full = os.path.abspath(path)
         if full.startswith(self._own) or not re.search(r"\d{2}", full):
             return ""
@@ -83,7 +87,7 @@ class TimedFolders:
         return any(str(int(at.timestamp()))[:8] in digits for at in (self._begun, now))
 
     def _claim(self, path: str) -> bool:
-        """Whether the path is this run's from now on: no living process of another run has it."""
+        """Claims a path for this run; returns False if a living process of another run has it."""
         self._claims.mkdir(mode=0o700, exist_ok=True)
         claim = self._place(path)
         while True:
