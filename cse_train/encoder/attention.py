@@ -1,8 +1,8 @@
-"""Self-attention of all length groups as one node of the gradient graph: a copy in, a copy out, nothing in between.
+"""Self-attention of all length groups as one autograd node: a copy in, a copy out, nothing in between.
 
-Written out operation by operation, autograd copies queries, keys and values one by one, there and back, and the
-groups' once more. The numbers are the same. Shape suffixes: T packed slots, R rows of a group (its sequences in all
-views), W slots of a row, A heads, H hidden size, D head size, P prompts; G = R * A.
+Written out operation by operation, autograd copies queries, keys and values one by one, there and back, and the groups'
+once more. The numbers are the same. Shape suffixes: T packed slots, R rows of a group (its sequences in all views), W
+slots of a row, A heads, H hidden size, D head size, P prompts; G = R * A.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from cse_train.encoder.dropout import draw_scaled_mask
 from cse_train.encoder.packing import LengthGroup, Packed
 
 KeysValues = tuple[Tensor, Tensor]
-"""Prompts in front of a row's own keys and values: keys and values [rows, A, P, D]."""
+"""Keys and values [rows, A, P, D] of prompts in front of a row's own."""
 KEPT = 5
-"""Tensors of a group that its gradient needs."""
+"""Number of tensors per group that `PackedAttention.backward` needs."""
 
 
 def attend_packed(
     qkv_T3H: Tensor, packed: Packed, views: int, heads: int, rate: float, prompts: KeysValues | None = None
 ) -> Tensor:
-    """The mixed heads [T, H]; prompts stand in packed order, all views of a group together.
+    """Returns the attention's output [T, H], heads joined; prompts are in packed order, all views of a group together.
 
     `rate` is the dropout of the attention weights, 0 outside of training.
     """
@@ -33,9 +33,9 @@ def attend_packed(
 
 
 class PackedAttention(torch.autograd.Function):
-    """What `attend_packed` applies. Where the slots themselves need no gradient, only the prompts get one.
+    """Autograd function of `attend_packed`; if the slots need no gradient, only the prompts get one.
 
-    bf16 slots are read as fp32, in which all is computed, and the mixed heads and the slots' gradient are bf16 again.
+    bf16 slots are read as fp32, in which everything is computed; the output and the slots' gradient are bf16 again.
     """
 
     @staticmethod
@@ -102,7 +102,7 @@ class PackedAttention(torch.autograd.Function):
 
 
 def places(groups: tuple[LengthGroup, ...], views: int) -> Iterator[tuple[LengthGroup, slice, slice]]:
-    """Each group with its slots and its rows among those of all views."""
+    """Yields each group with its slots, and its rows, among those of all views."""
     slot = row = 0
     for group in groups:
         slots, rows = slice(slot, slot + views * group.slots), slice(row, row + views * group.rows)
@@ -111,12 +111,12 @@ def places(groups: tuple[LengthGroup, ...], views: int) -> Iterator[tuple[Length
 
 
 def _heads_last(block_TH: Tensor, group: LengthGroup, heads: int) -> Tensor:
-    """A group's slots [R * W, H] seen as [R, A, W, D]."""
+    """Views a group's slots [R * W, H] as [R, A, W, D]."""
     return block_TH.view(-1, group.width, heads, block_TH.shape[1] // heads).transpose(1, 2)
 
 
 def _bias(group: LengthGroup, views: int, heads: int, prompts: int) -> Tensor | None:
-    """What is added to the scores of all heads, [G, 1, P + W]: nothing for prompts."""
+    """Returns the additive bias [G, 1, P + W] of a group's scores, 0 for prompts; None when nothing is padded."""
     if group.bias is None:
         return None
     bias = F.pad(group.bias, (prompts, 0)) if prompts else group.bias
@@ -124,7 +124,7 @@ def _bias(group: LengthGroup, views: int, heads: int, prompts: int) -> Tensor | 
 
 
 def _beside_prompts(parts_3RAWD: Tensor, prompts: KeysValues | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries [G, W, D], and keys and values [G, P + W, D], each lying in one piece."""
+    """Returns contiguous queries [G, W, D], and keys and values [G, P + W, D]."""
     if prompts is None:
         query, key, value = _in_one_piece(parts_3RAWD).flatten(1, 2)
         return query, key, value
@@ -134,5 +134,5 @@ def _beside_prompts(parts_3RAWD: Tensor, prompts: KeysValues | None) -> tuple[Te
 
 
 def _in_one_piece(parts: Tensor) -> Tensor:
-    """In the order of its dimensions, bf16 as fp32: a copy at most."""
+    """Returns a contiguous tensor in the order of its dimensions, bf16 as fp32; copies at most once."""
     return parts.to(torch.promote_types(parts.dtype, torch.float32), memory_format=torch.contiguous_format)

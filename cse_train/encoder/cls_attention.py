@@ -1,7 +1,7 @@
-"""One query a sentence over the token vectors of packed sequences, as one node of the gradient graph on a CPU.
+"""Attention of one query per sentence over packed token vectors, on a CPU as one node of the autograd graph.
 
-Shape suffixes: N rows (sequences in all views, packed order), T packed slots, R rows of a group, W slots of a row,
-A heads, H hidden size, P prompts.
+Shape suffixes: N rows (sequences in all views, packed order), T packed slots, R rows of a group, W slots of a row, A
+heads, H hidden size, P prompts.
 """
 
 from typing import Any
@@ -14,16 +14,16 @@ from cse_train.encoder.dropout import draw_scaled_mask, dropout
 from cse_train.encoder.packing import LengthGroup, Packed
 
 KEPT_OF_CLS = 2
-"""Tensors of a group that its gradient needs beside the inputs."""
+"""Number of tensors per group that `ClsAttention.backward` needs besides the inputs."""
 
 
 def cls_attention(
     x_TH: Tensor, asked_NAH: Tensor, packed: Packed, views: int, rate: float, prompts_NAP: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Attended sums of a row's token vectors [N, A, H], their weights' sums [N, A, 1], the prompts' weights [N, A, P].
+    """Returns weighted sums of token vectors [N, A, H], sums of their weights [N, A, 1], and prompt weights [N, A, P].
 
-    A token's score is its vector's product with `asked`; `prompts_NAP` are the scores of prompts in front of them.
-    `rate` is the dropout of the attention weights, 0 outside of training.
+    A token's score is its vector's product with `asked`; `prompts_NAP` are the scores of prompts in front of the
+    tokens. `rate` is the dropout of the attention weights, 0 outside of training.
     """
     if x_TH.dtype == asked_NAH.dtype == torch.float32 and x_TH.device.type == "cpu":  # not so under autocast
         context_NAH, share_NA1, weights_NAP = ClsAttention.apply(x_TH, asked_NAH, prompts_NAP, packed, views, rate)
@@ -40,7 +40,7 @@ def cls_attention(
 
 
 class ClsAttention(torch.autograd.Function):
-    """What `cls_attention` applies; without prompts the third result has none."""
+    """Autograd function of `cls_attention`; without prompts its third result is empty."""
 
     @staticmethod
     def forward(
@@ -91,7 +91,7 @@ class ClsAttention(torch.autograd.Function):
 
 
 def _scores(block_RWH: Tensor, asked_RAH: Tensor, prompts_RAP: Tensor | None, group: LengthGroup, views: int) -> Tensor:
-    """[R, A, P + W]."""
+    """Returns attention scores [R, A, P + W] of one group, with the padding's bias added."""
     scores_RAW = asked_RAH @ block_RWH.mT
     if group.bias is not None:
         scores_VNAW = scores_RAW.view(views, group.rows, *scores_RAW.shape[1:])

@@ -1,6 +1,6 @@
-"""Weights in the dtype of autocast, all of a layer's by one copy, and their gradients back by another.
+"""Casts all of a layer's weights to autocast's dtype by one copy, and their gradients back by another.
 
-Autocast casts each weight and each bias by a kernel of its own, there and back, which on a card takes longer to hand
+Autocast casts each weight and each bias by a kernel of its own, there and back, which on a GPU takes longer to hand
 over than to compute.
 """
 
@@ -12,20 +12,20 @@ from torch import Tensor, nn
 
 
 class Affine(NamedTuple):
-    """What a linear layer multiplies by and adds."""
+    """Weight and bias of a linear layer."""
 
     weight: Tensor
     bias: Tensor
 
 
 def cast_together(layers: Sequence[nn.Linear], dtype: torch.dtype) -> list[Affine]:
-    """The layers' weights and biases in `dtype`; their gradients reach the layers."""
+    """Returns the layers' weights and biases in `dtype`; their gradients reach the layers."""
     cast = CastTogether.apply(dtype, *(tensor for layer in layers for tensor in (layer.weight, layer.bias)))
     return [Affine(*two) for two in zip(cast[::2], cast[1::2], strict=True)]
 
 
 class CastTogether(torch.autograd.Function):
-    """What `cast_together` applies; a frozen weight has no gradient, and its copy asks for none."""
+    """Autograd function of `cast_together`; a frozen weight has no gradient, and its copy asks for none."""
 
     @staticmethod
     def forward(ctx: Any, dtype: torch.dtype, *weights: Tensor) -> tuple[Tensor, ...]:

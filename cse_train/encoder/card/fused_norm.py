@@ -1,7 +1,7 @@
-"""LayerNorm(x + dropout(product + bias)) on a card, in bf16 or fp16: one kernel there and one back.
+"""LayerNorm(x + dropout(product + bias)) on a GPU, in bf16 or fp16: one kernel forward and one backward.
 
-torch takes four kernels there and nine back, most of which read and write fp32 rows: of a base encoder's step they were
-a quarter. The numbers are those of autocast: sum and result in fp32, and beside the result its copy for the next
+torch takes four kernels forward and nine back, most of which read and write fp32 rows: of a base encoder's step they
+were a quarter. The numbers are those of autocast: sum and result in fp32, and with the result its copy for the next
 product. Shape suffixes: T rows, H their width, P programs.
 """
 
@@ -15,26 +15,26 @@ from torch import Tensor, nn
 from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_kernel
 
 WIDEST = 4096
-"""Numbers of a row at most: a program holds all of them."""
+"""Largest number of numbers in a row: one program holds all of them."""
 OF_A_WARP = {"norm": 512, "norm_back": 1024}
-"""Numbers of a row for each warp of a program: measured on an H200, as the next two."""
+"""Kernel -> numbers of a row per warp, measured on an H200 as are MOST_PROGRAMS and LEAST_ROWS."""
 MOST_PROGRAMS = 1056
-"""On the way back, which adds up over rows: eight for each multiprocessor of an H100."""
+"""Largest number of programs of the backward kernel, which sums over rows: eight per multiprocessor of an H100."""
 LEAST_ROWS = 16
-"""Of a program there, where there are fewer rows."""
+"""Smallest number of rows per program of the backward kernel."""
 
 
 class LayerStates(NamedTuple):
-    """What a layer is given and gives: [T, H]."""
+    """Hidden states [T, H] between layers, in two dtypes."""
 
     full: Tensor
-    """What is added to and read."""
+    """States that the residual connection adds, and that readers of hidden states get."""
     cast: Tensor
-    """What the next product multiplies: a copy in autocast's dtype, or the same tensor."""
+    """States that the next product multiplies: a copy in autocast's dtype, or the same tensor as `full`."""
 
 
 def is_fused(product_TH: Tensor) -> bool:
-    """Whether `add_and_norm` is to be used behind a product of this device, dtype and width."""
+    """Returns True if `add_and_norm` applies to a product of this device, dtype and width."""
     device, width = product_TH.device, product_TH.shape[1]
     fits = device.type == "cuda" and product_TH.dtype in DTYPES and width <= WIDEST
     return fits and is_right(device, product_TH.dtype, width)
@@ -42,12 +42,12 @@ def is_fused(product_TH: Tensor) -> bool:
 
 @functools.cache
 def is_right(device: torch.device, dtype: torch.dtype, width: int) -> bool:
-    """Whether the kernels can be used on this machine: looked at once in a process."""
+    """Returns True if the kernels work on this machine; tested once per process and shape."""
     return is_proved("LayerNorm", device, lambda: _compare(device, dtype, width))
 
 
 def _compare(device: torch.device, dtype: torch.dtype, width: int) -> list[tuple[Tensor | None, Tensor | None]]:
-    """Three rows there and back, without dropout: ours and torch's."""
+    """Computes three rows forward and backward, without dropout, with these kernels and with torch's."""
     numbers = torch.linspace(-3, 3, 9 * width, device=device).cos().view(9, width)
     norm = nn.LayerNorm(width, device=device)
     given = (numbers[:3].to(dtype), numbers[3].to(dtype), numbers[4:7])
@@ -62,13 +62,13 @@ def _compare(device: torch.device, dtype: torch.dtype, width: int) -> list[tuple
 
 
 def add_and_norm(product_TH: Tensor, bias_H: Tensor, x_TH: Tensor, norm: nn.LayerNorm, rate: float) -> LayerStates:
-    """`norm(x_TH + dropout(product_TH + bias_H))`, and its copy in the product's dtype."""
+    """Returns `norm(x_TH + dropout(product_TH + bias_H))`, and its copy in the product's dtype."""
     given = (product_TH.contiguous(), bias_H, x_TH.contiguous(), norm.weight, norm.bias)
     return LayerStates(*AddAndNorm.apply(*given, norm.eps, rate))
 
 
 class AddAndNorm(torch.autograd.Function):
-    """What `add_and_norm` applies."""
+    """Autograd function of `add_and_norm`."""
 
     @staticmethod
     def forward(
