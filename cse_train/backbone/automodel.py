@@ -1,6 +1,6 @@
-"""Any other architecture through transformers' `AutoModel`, behind the interface of `Encoder`.
+"""Runs other architectures through transformers' `AutoModel`, behind the interface of `Encoder`.
 
-Each length group goes through the model as one padded batch, so `Hidden` has the length layout as ours.
+Each length group goes through the model as one padded batch, so that `Hidden` has the same layout as `Encoder`'s.
 """
 
 from pathlib import Path
@@ -26,21 +26,21 @@ INPUTS_ADVICE = "choose a model that transformers' AutoModel runs on input_ids a
 
 
 class AutoModelEncoder(nn.Module):
-    """A transformers encoder that returns `last_hidden_state` and `hidden_states`; position 0 is read as [CLS].
+    """Transformers model with the interface of `Encoder`; position 0 is read as [CLS].
 
-    Of an encoder-decoder it is the encoder alone.
+    The model must return `last_hidden_state` and `hidden_states`. Of an encoder-decoder only the encoder is used.
     """
 
     def __init__(self, model: "PreTrainedModel", loads_by: str = "AutoModel") -> None:
         super().__init__()
         self.model = model
         self.loads_by = loads_by
-        """The class of transformers that loads what the model saves; empty for a part of a model, which none does."""
+        """Name of the transformers class that loads the saved model; empty for a part that no class loads."""
         self.config: PretrainedConfig = model.config
         self.skipped = 0
-        """As `Encoder.skipped`."""
+        """Number of tokens of a prompt that means leave out, as in `Encoder`."""
         self.position_offset = _position_offset(model)
-        """Positions in front of the first token's, as RoBERTa's relatives count them."""
+        """Number of position embeddings in front of the first token's, as RoBERTa and its relatives count."""
         self.mixes_padding = self.config.model_type in MIXES_PADDING
 
     @property
@@ -50,12 +50,15 @@ class AutoModelEncoder(nn.Module):
 
     @property
     def positions(self) -> int | None:
-        """Tokens that a text may have; None for any number."""
+        """Largest number of tokens in a text; None for any number."""
         most = getattr(self.config, "max_position_embeddings", None)
         return most - self.position_offset if most and most > 0 else None
 
     def save(self, folder: Path) -> None:
-        """Write it as the class that loads it does, which may have more names for one tensor than the part in use."""
+        """Saves the model in the form of the class that loads it.
+
+        That class may have several names for one tensor, where the part in use has one.
+        """
         import transformers
 
         if self.loads_by == "AutoModel":
@@ -66,7 +69,10 @@ class AutoModelEncoder(nn.Module):
         whole.save_pretrained(folder)
 
     def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False, layers: bool = False) -> Hidden:
-        """As `Encoder.forward`; every view is a full pass. Raises ValueError as it does."""
+        """Encodes every sequence as `Encoder.forward` does; every view is a full pass.
+
+        Raises ValueError for a sequence that is longer than the position embeddings.
+        """
         longest = max(group.needed for group in packed.groups)
         if self.positions is not None and longest > self.positions:
             line = f"encoder: length={longest} exceeds its {self.positions} positions"
@@ -88,7 +94,7 @@ class AutoModelEncoder(nn.Module):
         return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
 
     def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
-        """The embedding output and every layer's, or the last layer's alone; the rows are sorted by length."""
+        """Returns the states after embeddings and every layer, or the last layer's alone, of rows sorted by length."""
         if not self.mixes_padding:
             return self._pass(ids, lengths, views, tokens)
         parts = []
@@ -110,8 +116,11 @@ class AutoModelEncoder(nn.Module):
 
 
 def load_automodel(folder: Path, config: "PretrainedConfig") -> AutoModelEncoder:
-    """The encoder of a folder in fp32. Raises ConfigError, one line, for weights that do not fit config.json, and for
-    a model that gives no states of a text."""
+    """Loads the encoder of a folder in fp32.
+
+    Raises ConfigError, one line, for weights that do not fit config.json, and for a model that gives no states of a
+    text.
+    """
     kind = _class_of(config)
     with reading("incomplete weights", folder, REMEDY):
         model, report = kind.from_pretrained(folder, config=config, output_loading_info=True)
@@ -129,7 +138,7 @@ def load_automodel(folder: Path, config: "PretrainedConfig") -> AutoModelEncoder
 
 
 def _class_of(config: "PretrainedConfig") -> Any:
-    """`T5EncoderModel` of `T5Config`, and so on, where transformers has such a class."""
+    """Returns `T5EncoderModel` for a `T5Config`, and so on; `AutoModel` if transformers has no such class."""
     import transformers
 
     name = type(config).__name__.removesuffix("Config") + "EncoderModel"
@@ -137,14 +146,14 @@ def _class_of(config: "PretrainedConfig") -> Any:
 
 
 def _require_states(encoder: AutoModelEncoder) -> None:
-    """Raise whatever a pass over two short texts raises, or ValueError for states of other shapes than a text has."""
+    """Raises whatever a pass over two short texts raises, or ValueError for states of another shape than the text's."""
     hidden = encoder(pack_lists([[0, 0, 0], [0, 0]], groups=1), layers=True)
     if any(state.shape != (6, encoder.width) for state in hidden.states_TH):
         raise ValueError("its layers give states of another length or width than the text's")
 
 
 def _position_offset(model: nn.Module) -> int:
-    """A learned position embedding with a padding row starts to count behind that row."""
+    """Returns 1 + the padding row of a learned position embedding, where positions start behind it; else 0."""
     tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
     rows = [row for table in tables if isinstance(row := getattr(table, "padding_idx", None), int)]
     return 1 + rows[0] if rows else 0

@@ -1,4 +1,4 @@
-"""An encoder's config.json, read within limits: what it asks for must be possible, and covered by the weights' size."""
+"""Reads an encoder's config.json within limits: its sizes must be possible, and fit the size of the weights."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REMEDY = "fetch the model again"
 MOST_CONFIG_BYTES = 10_000_000
-"""Of a config.json, at most."""
+"""Largest size of a config.json, in bytes."""
 MOST_OF_FIELD = {
     "num_hidden_layers": 1_000,
     "num_attention_heads": 10_000,
@@ -25,17 +25,19 @@ MOST_OF_FIELD = {
     "max_position_embeddings": 10_000_000,
     "type_vocab_size": 10_000,
 }
-"""Sizes of an encoder and the most that each may be."""
+"""Size in an encoder's config.json -> the largest value that it may have."""
 NO_TOKEN_TYPES = ("deberta", "deberta-v2")
-"""Architectures that have none by default, and say type_vocab_size=0."""
+"""Model types that have no token types by default, and say type_vocab_size=0."""
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 PACKED_RATIO = 4
-"""Weights of one byte in a file: of four bits with room to spare."""
+"""Largest number of weights per byte of a file: weights of four bits, with room to spare."""
 
 
 def read_config(folder: Path) -> "PretrainedConfig":
-    """The configuration of a folder in transformers' layout. Raises ConfigError, one line, for one that is unreadable,
-    of an unknown type, or impossible."""
+    """Reads the configuration of a folder in transformers' layout.
+
+    Raises ConfigError, one line, for one that is unreadable, of an unknown type, or impossible.
+    """
     from transformers import AutoConfig
 
     file = folder / "config.json"
@@ -84,9 +86,10 @@ def _is(value: Any, *kinds: type) -> bool:
 
 
 def require_weights(config: "PretrainedConfig", folder: Path) -> None:
-    """Raise ConfigError where config.json asks for far more weights than the files can hold, before any is made.
+    """Raises ConfigError if config.json asks for far more weights than the files can hold, before any is made.
 
-    Counted are the embeddings and one layer, which some architectures use many times; of those of ours every layer.
+    Counted are the embeddings and one layer, which some architectures use many times; for the kinds of `Encoder` every
+    layer.
     """
     width = getattr(config, "hidden_size", None) or 0
     inner = getattr(config, "intermediate_size", None) or 0
@@ -101,7 +104,7 @@ def require_weights(config: "PretrainedConfig", folder: Path) -> None:
 
 
 def require_fitting(name: str, pieces: int, config: "PretrainedConfig") -> None:
-    """Raise ConfigError where a model's tokenizer has more pieces than its encoder has rows for them."""
+    """Raises ConfigError if a model's tokenizer has more pieces than its encoder has rows for them."""
     rows = getattr(config, "vocab_size", None)
     if rows is not None and pieces > rows:
         line = f"{name}: the tokenizer has {pieces} pieces, config.json vocab_size={rows}"

@@ -1,7 +1,7 @@
-"""Weights in and out of transformers' BERT, RoBERTa and what has their layers, tensor for tensor.
+"""Converts weights from and to transformers' BERT, RoBERTa and models with the same layers, tensor for tensor.
 
-Only the query, key and value projections change shape (three matrices become one), so the way there and back is
-exact in any dtype. Names of the transformers side are those of `BertForMaskedLM` and `RobertaForMaskedLM`.
+Only the query, key and value projections change shape (three matrices become one), so the conversion is exact both ways
+in any dtype. Names on the transformers side are those of `BertForMaskedLM` and `RobertaForMaskedLM`.
 """
 
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ BERT_HEAD = {
 }
 ROBERTA_HEAD = {"transform": "lm_head.dense", "norm": "lm_head.layer_norm", "": "lm_head"}
 PREFIXES = {"xlm-roberta": "roberta", "camembert": "roberta", "data2vec-text": "data2vec_text"}
-"""What transformers puts before a body's names in a model with a head, where that is not the model type."""
+"""Model type -> prefix of the body's names in a model with a head, where it is not the model type itself."""
 
 
 def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> Encoder:
-    """An `Encoder` with the weights of a state dict of its kinds, with or without the prefix (`bert.`), in fp32.
+    """Builds an `Encoder` in fp32 from a state dict of one of its kinds, with or without the prefix (`bert.`).
 
     Raises ValueError for an architecture that `Encoder` does not compute, KeyError for a missing tensor.
     """
@@ -52,7 +52,7 @@ def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "Pretrai
 
 
 def take_packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A model's tensors with our encoder's names where they were saved when it ran through `AutoModel`."""
+    """Renames a model's tensors to `Encoder`'s names if they were saved when it ran through `AutoModel`."""
     taken = dict(tensors)
     encoders = ((f"{name}." if name else "", each) for name, each in model.named_modules() if isinstance(each, Encoder))
     for place, encoder in encoders:
@@ -64,7 +64,7 @@ def take_packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Te
 
 
 def encoder_to_transformers(encoder: Encoder) -> dict[str, Tensor]:
-    """The state dict that `BertModel`, `RobertaModel` and so on (without pooler) load; no prefix."""
+    """Returns the state dict that `BertModel`, `RobertaModel` and so on (without pooler) load; no prefix."""
     ours = encoder.state_dict()
     theirs = {f"embeddings.{there}": ours[here] for here, there in EMBEDDINGS.items()}
     for index in range(len(encoder.layers)):
@@ -77,7 +77,7 @@ def encoder_to_transformers(encoder: Encoder) -> dict[str, Tensor]:
 
 
 def head_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> MaskedLMHead | None:
-    """The masked-LM head of a state dict; None when it has none or its decoder is not the word embedding."""
+    """Builds the masked-LM head of a state dict; None if it has none, or a decoder that is not the word embedding."""
     names = {here: there for here, there in _head_names(config).items() if here}
     theirs = _modern(state_dict, config)
     if not all(there in theirs for there in names.values()):
@@ -91,13 +91,13 @@ def head_from_transformers(state_dict: Mapping[str, Tensor], config: "Pretrained
 
 
 def export_masked_lm(encoder: Encoder, head: MaskedLMHead) -> dict[str, Tensor]:
-    """The state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
+    """Returns the state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
     body = {f"{_prefix(encoder.config)}{name}": t for name, t in encoder_to_transformers(encoder).items()}
     return body | head_to_transformers(head, encoder.config)
 
 
 def head_to_transformers(head: MaskedLMHead, config: "PretrainedConfig") -> dict[str, Tensor]:
-    """The head's own tensors under transformers' names."""
+    """Returns the head's own tensors under transformers' names."""
     ours = head.state_dict()
     return {there: ours[here] for here, there in _head_names(config).items()}
 
@@ -113,7 +113,10 @@ def _prefix(config: "PretrainedConfig") -> str:
 
 
 def _modern(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> dict[str, Tensor]:
-    """Without the model prefix, and with LayerNorm's names of today (the first BERTs say gamma and beta)."""
+    """Returns a state dict without the model's prefix, and with LayerNorm's present names.
+
+    The first BERTs call LayerNorm's weight and bias gamma and beta.
+    """
     modern = {}
     for name, tensor in state_dict.items():
         name = name.removeprefix(_prefix(config))
