@@ -1,4 +1,4 @@
-"""Packs of first and second views, whose blanks a frozen masked language model fills; all other ids stay.
+"""Packs of first and second views, in whose blanks a frozen masked language model predicts ids; all others stay.
 
 Shape suffixes: M blanks.
 """
@@ -21,11 +21,11 @@ Sentences = Sequence[np.ndarray]
 def pack_views(
     first: Sentences, others: Sentences, *, apart: bool, mask_id: int | None, pad_id: int | None
 ) -> tuple[Packs, dict[str, Tensor]]:
-    """All views in the pack "text", or the others `apart` in "second" for an encoder of their own.
+    """Packs all views as "text"; with `apart` the second views go to "second", for an encoder of their own.
 
-    Without others, both views are the first and packed once. `mask_id` None: no sentence has blanks. Else the others
-    are in "blanks" too, [MASK] at every blank, and the tensors "blank_at_M" and "blank_from_M" are the slots of the
-    same blanks in the views' pack and in "blanks".
+    Without `others`, both views are `first`, packed once. `mask_id` None: no sentence has blanks. Otherwise the second
+    views are in "blanks" too, with [MASK] at every blank, and the tensors "blank_at_M" and "blank_from_M" are the slots
+    of the same blanks in the views' pack and in "blanks".
     """
     if not others:
         return {"text": pack_lists(first, pad_id=pad_id)}, {}
@@ -46,7 +46,7 @@ def pack_views(
 def fill_views(
     generator: Generator | None, packs: Mapping[str, Packed], tensors: Mapping[str, Tensor]
 ) -> tuple[Packs, Tensor | None]:
-    """The packs with the generator's most probable ids in the blanks, and those ids [M] in sentence order."""
+    """Returns the packs with the generator's most probable ids in the blanks, and those ids [M] in sentence order."""
     if generator is None:
         return dict(packs), None
     name = "second" if "second" in packs else "text"
