@@ -1,4 +1,4 @@
-"""Methods in the form of 0.1: a module with `VERSION`, `Config`, `make_collate` and `build`, and hooks as functions.
+"""Methods in the form of version 0.1: a module with `VERSION`, `Config`, `make_collate`, `build` and hook functions.
 
 They run as they did. `cse_train.api` has the form of today.
 """
@@ -14,16 +14,16 @@ from cse_train.plugins.options import OPTION_HOOKS, Options
 
 
 def is_earlier(module: ModuleType) -> bool:
-    """Whether a module says its VERSION itself; today its `Config` does."""
+    """Returns True if a module states its VERSION itself, as in version 0.1; today its `Config` does."""
     shape = getattr(module, "Config", None)
     says = getattr(shape, "__module__", "") == module.__name__ and "VERSION" in vars(shape)
     return hasattr(module, "VERSION") and not says
 
 
 def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Options]:
-    """A module's `Config` with the module's hooks as its own; ConfigError where an option has the name of one.
+    """Returns a module's `Config` as a subclass of `Options`, with the module's hook functions as its methods.
 
-    `remade` makes one of its values again, in another process.
+    Raises ConfigError if an option has a hook's name. `remade` builds an instance from values, for unpickling.
     """
     shape: type = module.Config
     if taken := sorted(fields.hints(shape).keys() & {*OPTION_HOOKS}):

@@ -1,4 +1,4 @@
-"""What goes wrong in a user's code while it is imported or asked: one line with the place in the user's own file."""
+"""Turns errors of a user's code at import into one line with the place in the user's own file."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ LIBRARY_PATHS = ("site-packages", "dist-packages", os.path.dirname(os.__file__),
 
 @contextlib.contextmanager
 def importing(what: str, plugin: object) -> Iterator[None]:
-    """Within it any error becomes ConfigError: what failed, where in the user's code, and why."""
+    """Turns any error inside the block into ConfigError: what failed, where in the user's code, and why."""
     try:
         yield
     except ConfigError:
@@ -29,7 +29,7 @@ def importing(what: str, plugin: object) -> Iterator[None]:
 
 
 def place(error: BaseException) -> str | None:
-    """`FILE:LINE` of the last frame in a file that is neither a library's nor ours; None where there is none."""
+    """Returns `FILE:LINE` of the last frame in the user's own code; None if the traceback has no such frame."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     ours = tuple(str(HOME / package) + os.sep for package in OUR_PACKAGES)

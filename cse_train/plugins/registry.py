@@ -1,7 +1,7 @@
-"""Methods and suites of a user's own: from folders, files and modules that are named, and from installed packages.
+"""Registry of the user's methods and suites, from folders, files, modules and installed packages.
 
 An installed package offers them as entry points, `cse.methods` and `cse.suites`, of the form `NAME = "package.module"`.
-What is named (`use`) lies in files, and travels to the workers of a sweep (`cse_train.plugins.snapshot`). Nothing is
+Other sources (`use`) are files, and travel to the workers of a sweep (`cse_train.plugins.snapshot`). Nothing is
 imported before a run or a space names it, so that a plan of other spaces needs none of the user's libraries.
 """
 
@@ -23,49 +23,49 @@ from cse_train.plugins.options import Options
 from cse_train.plugins.scan import MODULE_NAMES, WANTED_CLASSES, Definitions, Kind, scan
 
 OPTIONS = "_options"
-"""A module of the method's name with this at its end holds its `Config` where that needs no torch."""
+"""Ending of the name of the module that holds a method's `Config` where that needs no torch."""
 ENTRY_POINTS: dict[Kind, str] = {"method": "cse.methods", "suite": "cse.suites"}
 SHIPPED: dict[Kind, Path] = {
     "method": Path(__file__).parents[1] / "methods",
     "suite": Path(__file__).parents[1] / "evaluate" / "suites",
 }
 BESIDE = ("__init__", "base", "loading", "registry")
-"""Modules of these folders that are no method and no suite."""
+"""Modules in the folders of shipped methods and suites that are neither."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A method or a suite from outside."""
+    """Method or suite, shipped or the user's, and its source files."""
 
     kind: Kind
     name: str
-    """What a space calls it."""
+    """Name by which spaces refer to it."""
     module: str
-    """What is imported."""
+    """Name of the module that is imported."""
     options: str | None = None
-    """The module of a method's `Config` where that is another one."""
+    """Module of a method's `Config` if that is another one."""
     file: Path | None = None
-    """Its source; None for an entry point."""
+    """Source file of the module; None for an entry point."""
     folder: Path | None = None
-    """Where the top-level module lies; None for an entry point."""
+    """Folder of the top-level module; None for an entry point."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The modules that it is made of, without what they import."""
+        """Names of the plug-in's own modules, without those that they import."""
         return (self.module, self.options) if self.options else (self.module,)
 
     @property
     def is_ours(self) -> bool:
-        """Whether it lies in a package of ours."""
+        """True if the plug-in lies in a package of cse-search."""
         return self.module.partition(".")[0] in source.OUR_PACKAGES
 
     @property
     def is_apart(self) -> bool:
-        """Whether its code runs in processes of its own, and so leaves nothing behind in ours."""
+        """True if the plug-in's code runs in processes of its own, and so leaves nothing behind in a rank's."""
         return False
 
     def files(self) -> dict[str, Path]:
-        """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
+        """Returns module -> file, for the plug-in and all that it imports of the user's own, at any depth."""
         top = self.module.partition(".")[0]
 
         def is_users(module: str) -> bool:
@@ -75,11 +75,11 @@ class Plugin:
         return source.follow_imports(self.roots, is_users)
 
     def move(self, folder: Path, file: Path) -> "Plugin":
-        """The same with a copy of its files, which lie in a folder of their own."""
+        """Returns the plug-in with the paths of a copy of its files."""
         return dataclasses.replace(self, file=file, folder=folder)
 
     def declare_options(self) -> type[Options] | None:
-        """The settings of a method that says them without code; None where its module has a `Config`."""
+        """Returns the settings class of a method that declares it without code; None if its module has a `Config`."""
         return None
 
     def __str__(self) -> str:
@@ -87,23 +87,26 @@ class Plugin:
 
 
 _given: dict[tuple[Kind, str], Plugin] = {}
-"""By kind and name, in the order in which they were named."""
+"""(kind, name) -> plug-in, in the order in which they were registered."""
 _loaded: dict[str, str] = {}
-"""Plug-in's module -> the digest of its code when it was imported."""
+"""Module of a plug-in -> the digest of its code when it was imported."""
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """Every plug-in of a kind, sorted."""
+    """Returns the names of all plug-ins of a kind, sorted; shipped ones are not among them."""
     return tuple(sorted({name for given, name in _given if given == kind} | set(_entry_points(kind))))
 
 
 def list_given() -> tuple[Plugin, ...]:
-    """The plug-ins that were named, but no entry points."""
+    """Returns the plug-ins that `use` or `adopt` registered, without entry points."""
     return tuple(_given.values())
 
 
 def get(kind: Kind, name: str) -> Plugin | None:
-    """The plug-in of this name, or None. ConfigError where two packages, or one and ours, offer it."""
+    """Returns the user's plug-in of this name, or None.
+
+    Raises ConfigError if two packages offer the name, or it is also the name of a shipped one.
+    """
     plugin = _given.get((kind, name))
     if plugin is not None:
         return plugin
@@ -121,7 +124,7 @@ def get(kind: Kind, name: str) -> Plugin | None:
 
 
 def require(kind: Kind, name: str) -> Plugin:
-    """A shipped one, or the plug-in of this name: one and the same way to both. KeyError for a name of neither."""
+    """Returns the shipped or the user's plug-in of this name; raises KeyError for an unknown name."""
     plugin = get(kind, name) or list_shipped(kind).get(name)
     if plugin is None:
         raise KeyError(name)
@@ -129,10 +132,10 @@ def require(kind: Kind, name: str) -> Plugin:
 
 
 def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin, ...]:
-    """Let spaces and runs name the plug-ins of folders, files and modules; relative paths begin at `base`.
+    """Registers the plug-ins of folders, files and modules, so that spaces and runs can name them.
 
-    ConfigError with a line for each source that is none, name that is taken, and name of the contract that is missing.
-    What was imported and edited since is imported anew.
+    Relative paths begin at `base`. Raises ConfigError with a line for each source without a plug-in, each name that is
+    taken, and each missing name of the contract. A module that was edited since its import is imported anew.
     """
     plugins: list[Plugin] = []
     problems: list[str] = []
@@ -150,13 +153,13 @@ def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin
 
 
 def find_unused(sources: Iterable[str | Path], base: Path) -> list[str]:
-    """Those of the sources whose plug-ins nobody has let spaces name; none of their code runs."""
+    """Returns the sources with plug-ins that are not registered; none of their code runs."""
     files = {plugin.file for plugin in list_given()}
     return [str(each) for each in sources if not {p.file for p in _plugins_of(str(each), base)} <= files]
 
 
 def adopt(plugins: Sequence[Plugin]) -> None:
-    """Let runs name these plug-ins, whose files were looked at before."""
+    """Registers plug-ins whose files were checked before."""
     folders = dict.fromkeys(str(plugin.folder) for plugin in plugins if plugin.folder is not None)
     added = [folder for folder in folders if folder not in sys.path]
     before = dict(_given)
@@ -175,13 +178,13 @@ def adopt(plugins: Sequence[Plugin]) -> None:
 
 
 def _look_again() -> None:
-    """Folders have come or gone from Python's path: what was remembered of modules may be wrong."""
+    """Clears the caches of module lookups, after folders have come to or gone from Python's path."""
     importlib.invalidate_caches()
     source.is_installed.cache_clear()
 
 
 def forget() -> None:
-    """Take back every `use`: for a process that goes on with other plug-ins, such as a test's."""
+    """Takes back every `use`: for a process that goes on with other plug-ins, such as a test's."""
     for plugin in list_given():
         _unload(plugin)
         if str(plugin.folder) in sys.path:
@@ -191,7 +194,7 @@ def forget() -> None:
 
 
 def load(plugin: Plugin, module: str | None = None) -> ModuleType:
-    """The plug-in's module, or one of its `roots`; ConfigError with the place where importing it fails."""
+    """Imports the plug-in's module, or one of its `roots`; ConfigError names the place where importing fails."""
     name = module or plugin.module
     if name in sys.modules:
         return sys.modules[name]
@@ -203,20 +206,20 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
 
 
 def find_raiser(error: BaseException) -> str | None:
-    """`FILE:LINE` of the user's code where an error began that came through a plug-in; None where it did not."""
+    """Returns `FILE:LINE` of the user's code where an error began that came through a plug-in; else None."""
     tops = {module.partition(".")[0] for module in _loaded}
     names = (str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__))
     return place(error) if any(name.partition(".")[0] in tops for name in names) else None
 
 
 def digest(plugin: Plugin) -> str:
-    """16 hex digits over the code of the user's that a plug-in is made of."""
+    """Returns 16 hex digits over the user's code of a plug-in, imports included."""
     return source.digest(plugin.files())
 
 
 @functools.cache
 def list_shipped(kind: Kind) -> Mapping[str, Plugin]:
-    """Our own by name, from the files of their folder."""
+    """Returns name -> shipped method or suite, from the files of their folder."""
     folder = SHIPPED[kind]
     package = ".".join(folder.relative_to(source.HOME).parts)
     stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in BESIDE)
@@ -267,7 +270,7 @@ def _read_file(file: Path, definitions: Definitions) -> Plugin:
 
 
 def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
-    """What a file that was named should be; ConfigError for one that has nothing of a method or a suite."""
+    """Returns the kind that an incomplete file resembles most; ConfigError if it has nothing of a method or a suite."""
     counts = {kind: len(set(contract) & definitions.names) for kind, contract in MODULE_NAMES.items()}
     kind = max(counts, key=lambda kind: counts[kind])
     if not counts[kind]:
@@ -277,7 +280,7 @@ def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
 
 
 def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
-    """Lines for a name that ours, or another plug-in, has."""
+    """Returns lines for a plug-in's name that a shipped one, or another plug-in, has."""
     if plugin.name in list_shipped(plugin.kind):
         return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
     others = [other for other in (*list_given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
@@ -291,7 +294,7 @@ def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
 
 
 def _module_problems(plugin: Plugin) -> list[str]:
-    """A line where Python has another module under the name of the plug-in's, or two folders have one that it takes."""
+    """Returns a line if Python finds another module under the plug-in's name, or a module of it in two folders."""
     there = source.file_of(plugin.module)
     if plugin.folder and plugin.file and (there is None or there.resolve() != plugin.file.resolve()):
         line = (
@@ -316,7 +319,7 @@ def _unload(plugin: Plugin) -> None:
 
 @functools.cache
 def _entry_points(kind: Kind) -> dict[str, tuple[str, ...]]:
-    """Name -> the modules that installed packages offer under it."""
+    """Returns name -> the modules that installed packages offer under it."""
     offered: dict[str, tuple[str, ...]] = {}
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS[kind]):
         offered[point.name] = tuple(dict.fromkeys((*offered.get(point.name, ()), point.module)))
