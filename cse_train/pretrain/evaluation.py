@@ -1,4 +1,4 @@
-"""What a pretrained encoder can do: held-out masked-LM loss by position, and STS-B dev without any training.
+"""Evaluates a pretrained encoder: held-out masked-LM loss by position, and STS-B dev without any training.
 
 Shape suffixes: M masked positions, H width.
 """
@@ -22,14 +22,14 @@ from cse_train.pretrain.corpus import Corpus, Rows, mask_rows
 from cse_train.pretrain.run import MaskedLM, require_learning, require_masked
 
 BANDS = (0, 64, 128, 256, 512)
-"""Position bands whose held-out loss the card reports."""
+"""Borders of the position bands whose held-out loss the card reports."""
 DEV_POOLERS = ("cls_no_mlp", "mean", "first_last")
 EVALUATION_ROWS = {"documents": 4, "sentences": 64}
-"""Rows in one evaluation batch."""
+"""Number of rows in one evaluation batch, for runs of text and for single sentences."""
 
 
 def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, object]:
-    """Loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
+    """Returns loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
 
     The masks come from a generator of their own, so that every model of a vocabulary is asked the same questions.
     """
@@ -51,7 +51,7 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
 
 
 def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float | None]:
-    """Spearman x 100 of the untrained poolers on a graded set, None where all cosines are equal.
+    """Returns Spearman x 100 of the untrained poolers on a graded set, None where all cosines are equal.
 
     Leaves mode and random state as they were. Raises NotFinite.
     """
@@ -66,7 +66,7 @@ def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, floa
 def _predict(
     model: MaskedLM, parts: Sequence[Rows], corpus: Corpus, config: PretrainConfig
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per masked token: loss, whether the first guess is right, position."""
+    """Returns for each masked token: loss, True if the first guess is right, position."""
     rng, device = np.random.default_rng(config.seed + 1), model.head.bias.device
     answers = []
     with evaluating(model):

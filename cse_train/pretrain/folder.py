@@ -1,4 +1,4 @@
-"""What a finished pretraining leaves: a folder in transformers' layout with a card."""
+"""Writes the result of a pretraining run: a folder in transformers' layout, with a card."""
 
 import json
 from collections.abc import Sequence
@@ -20,18 +20,20 @@ CLS_TASKS = {
     "next_sentence": " and by telling next sentences from others by [CLS]",
     "sentence_order": " and by telling the order of two sentences by [CLS]",
 }
+"""Value of `cls_task` -> clause about it in the model page."""
 VOCABULARIES = {
     "pieces": "lower-casing WordPiece vocabulary of the shared tokenizer",
     "words": "lower-casing vocabulary of whole words",
     "words_and_pieces": "lower-casing WordPiece vocabulary of whole words and the shared tokenizer's pieces",
 }
+"""Value of `vocabulary` -> phrase for it in the model page."""
 
 
 def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrainedTokenizerBase) -> Path:
-    """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
+    """Writes config.json, model.safetensors, card.json, README.md and the tokenizer; returns `folder`.
 
-    Beside them lies the tokenizer, which shipped folders share. `AutoModel` and `AutoModelForMaskedLM` load the folder,
-    in fp32. Raises Diverged, before anything is written, for a weight that fp16 does not hold.
+    The weights are fp16 under `BertForMaskedLM` names. `AutoModel` and `AutoModelForMaskedLM` load the folder, in fp32.
+    Raises Diverged, before anything is written, for a weight that fp16 does not hold.
     """
     tensors = export_masked_lm(model.encoder, model.head)
     written = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
@@ -47,7 +49,7 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
 
 
 def make_card(run: Run, held_out: Json, *, text: str, text_hash: str, tokenizer_hash: str) -> Json:
-    """How the weights came to be and how good they are; `text` is the name of the text's file."""
+    """Returns the card: how the weights came to be and how good they are; `text` is the name of the text's file."""
     # The parts of the run in order; points of earlier versions name no precision, and were trained in BF16.
     precisions = dict.fromkeys(point.get("precision", BF16) for point in run.log)
     return {
@@ -68,7 +70,7 @@ def make_card(run: Run, held_out: Json, *, text: str, text_hash: str, tokenizer_
 
 
 def readme(name: str, card: Json) -> str:
-    """The card in words, as a model page."""
+    """Returns the model page: the card in words."""
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     layers = f"{recipe['layers']} layer{'s' if recipe['layers'] > 1 else ''}"
     size = f"{layers}, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"

@@ -1,8 +1,8 @@
 """Masked-LM pretraining of the miniature encoders that ship in `weights/`.
 
-Two kinds of step: whole sentences as they will be met in training, and runs of consecutive sentences 512 tokens
-long so that every position embedding is trained. The learning rate is constant after warm-up and falls to zero over
-the last part. A run that is stopped goes on from its state file, bit for bit.
+Two kinds of step: whole sentences as they will be met in training, and runs of consecutive sentences 512 tokens long so
+that every position embedding is trained. The learning rate is constant after warm-up and falls to zero over the last
+part. A run that is stopped resumes from its state file, bit for bit.
 """
 
 from collections.abc import Callable
@@ -37,11 +37,11 @@ def pretrain(
     progress: Progress = lambda point: None,
     every: int = 2_000_000,
 ) -> Path:
-    """Pretrain, and leave a folder that `load_backbone` reads.
+    """Pretrains an encoder, and writes a folder that `load_backbone` reads; returns the folder.
 
-    `out` holds state.pt, written every `every` tokens, from which the same call goes on. With `dev`, the untrained
-    poolers are scored there too, without touching the run's random state. Returns the folder. Raises ConfigError when
-    the state belongs to another recipe or cannot be read, and Diverged before a model is written.
+    `out` holds state.pt, written every `every` tokens, from which the same call resumes. With `dev`, the untrained
+    poolers are scored there too, without touching the run's random state. Raises ConfigError when the state belongs to
+    another recipe or cannot be read, and Diverged before a model is written.
     """
     require_vectors(config)
     state_file = out / "state.pt"
@@ -70,7 +70,7 @@ def pretrain(
 
 
 def _read_state(path: Path, config: PretrainConfig) -> Json:
-    """A run may go on with another total; nothing else may change."""
+    """Reads the state from which a run resumes; ConfigError if any setting but the total of tokens has changed."""
     with reading("unreadable state", path, "delete it to begin again"):
         check_archive(path)
         state = dict(torch.load(path, map_location="cpu", weights_only=True))
