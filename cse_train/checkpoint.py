@@ -92,14 +92,14 @@ def save_rank(folder: Path, step: int, state: Json) -> None:
 
 def has_ranks(folder: Path, step: int) -> bool:
     """Returns True if every rank has written its own state of a step."""
-    return all(rank_path(folder, step, each).exists() for each in range(size()))
+    return all(rank_path(folder, step, number).exists() for number in range(size()))
 
 
 def forget_rank(folder: Path, step: int) -> None:
     """Deletes this rank's state files of all steps but one."""
-    kept = rank_path(folder, step)
-    for path in kept.parent.glob(f"rank{rank()}-*.pt"):
-        if path != kept:
+    current = rank_path(folder, step)
+    for path in current.parent.glob(f"rank{rank()}-*.pt"):
+        if path != current:
             path.unlink(missing_ok=True)
 
 
@@ -141,8 +141,8 @@ def _readable(folder: Path, split: bool, signature: str | None, fits: Callable[[
         _require_own(folder / LAST, state.get("signature"), signature)
         best = _best(folder, signature)
         with reading(folder / LAST):
-            named = _names(state, best.facts)
-        if not named:
+            is_named = _names(state, best.facts)
+        if not is_named:
             raise CorruptCheckpoint(folder / BEST, f"it is not the one that {LAST} names")
         if split:
             with reading(folder / LAST):
@@ -172,10 +172,10 @@ def _settle(folder: Path) -> None:
     try:
         state, waiting = load_last(folder) or {}, _read_model(folder / WAITING)
         with reading(folder / LAST):
-            named = waiting.signature == state.get("signature") and _names(state, waiting.facts)
+            is_named = waiting.signature == state.get("signature") and _names(state, waiting.facts)
     except CorruptCheckpoint:
-        named = False
-    if named:
+        is_named = False
+    if is_named:
         publish_best(folder)
     else:
         (folder / WAITING).unlink(missing_ok=True)
@@ -188,12 +188,12 @@ def is_of_another(folder: Path, signature: str) -> bool:
         signatures.append((load_last(folder) or {}).get("signature"))
     with contextlib.suppress(CorruptCheckpoint):
         signatures.append(_header(folder / BEST).get("signature"))
-    return any(written is not None and written != signature for written in signatures)
+    return any(stored is not None and stored != signature for stored in signatures)
 
 
-def _require_own(path: Path, written: str | None, signature: str | None) -> None:
-    if None not in (written, signature) and written != signature:
-        raise CorruptCheckpoint(path, f"it is of another run, {str(written)[:12]} and not {str(signature)[:12]}")
+def _require_own(path: Path, stored: str | None, signature: str | None) -> None:
+    if None not in (stored, signature) and stored != signature:
+        raise CorruptCheckpoint(path, f"it is of another run, {str(stored)[:12]} and not {str(signature)[:12]}")
 
 
 def require_own(folder: Path, signature: str) -> None:
@@ -335,7 +335,7 @@ def load_model(folder: Path, signature: str | None = None, encoder: str | None =
     tensors = take_packed(model, tensors)
     require_fit(best_path(folder), model, tensors, spared)
     names = model.load_state_dict(tensors, strict=False)
-    require_names(best_path(folder), *([name for name in each if not name.startswith(spared)] for each in names))
+    require_names(best_path(folder), *([name for name in group if not name.startswith(spared)] for group in names))
     return LoadedRun(run, model.eval(), backbone.tokenizer)
 
 

@@ -121,11 +121,11 @@ class RunConfig:
 
     def flat(self) -> dict[str, Scalar]:
         """Returns the run as dotted keys with every default spelled out: the form of YAML, ledger and tables."""
-        kept = self.options.SHARED
+        names = self.options.SHARED
         options: Any = type(self.options)
-        named = [(self.train, *each) for each in _names("train.", TrainConfig) if kept is None or each[1] in kept]
-        more: list[tuple[Any, str, str]] = [(self.options, *each) for each in _names(options.PREFIX, options)]
-        return {"method": self.method} | {key: getattr(config, name) for config, key, name in [*named, *more]}
+        shared = [(self.train, *pair) for pair in _names("train.", TrainConfig) if names is None or pair[1] in names]
+        own_options: list[tuple[Any, str, str]] = [(self.options, *pair) for pair in _names(options.PREFIX, options)]
+        return {"method": self.method} | {key: getattr(config, name) for config, key, name in [*shared, *own_options]}
 
 
 @functools.cache
@@ -215,10 +215,10 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     problems += _encoder_problems(flat)
     problems += _length_problems(flat.get("train.examples"))
     problems += _bucket_problems(flat.get("train.length_buckets"))
-    others = [key for key in flat if key != "method" and not key.startswith(("train.", "method."))]
+    unknown_keys = [key for key in flat if key != "method" and not key.startswith(("train.", "method."))]
     return problems + [
         f"unknown key: {fields.brief(k)}={fields.brief(str(flat[k]))}; {fields.nearest(k, valid_keys(str(method)))}"
-        for k in others
+        for k in unknown_keys
     ]
 
 
@@ -227,10 +227,10 @@ def _own_loop_problems(flat: Mapping[str, object], method: str, shared: Mapping[
 
     Any valid seed is accepted.
     """
-    given = {name: value for name, value in _select(flat, "train.").items() if value != shared.get(name, not value)}
-    problems = fields.problems(TrainConfig, {name: given.pop(name) for name in ("seed",) if name in given}, "train.")
+    values = {name: value for name, value in _select(flat, "train.").items() if value != shared.get(name, not value)}
+    problems = fields.problems(TrainConfig, {name: values.pop(name) for name in ("seed",) if name in values}, "train.")
     has = f"method={method} has {', '.join(valid_keys(method)[1:])}"
-    return problems + [f"no such setting: train.{name}={fields.brief(str(v))}; {has}" for name, v in given.items()]
+    return problems + [f"no such setting: train.{name}={fields.brief(str(v))}; {has}" for name, v in values.items()]
 
 
 def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
@@ -256,10 +256,10 @@ def epochs_in(examples: int | str) -> float | None:
     """
     if isinstance(examples, int):
         return None
-    written = EPOCHS.fullmatch(examples)
-    if written is None or float(written[1]) == 0:
+    match = EPOCHS.fullmatch(examples)
+    if match is None or float(match[1]) == 0:
         raise ValueError(examples)
-    return float(written[1])
+    return float(match[1])
 
 
 def count_examples(run: RunConfig, rows: Callable[[], int]) -> RunConfig:
@@ -290,8 +290,8 @@ def steps_in(config: TrainConfig) -> int:
 def evaluation_steps(config: TrainConfig) -> list[int]:
     """Returns the steps after which the dev set is scored, evenly spaced, the last step included."""
     total = steps_in(config)
-    wanted = min(config.evaluations, total)
-    return [round(k * total / wanted) for k in range(1, wanted + 1)]
+    count = min(config.evaluations, total)
+    return [round(k * total / count) for k in range(1, count + 1)]
 
 
 def _length_problems(value: object) -> list[str]:

@@ -47,8 +47,8 @@ class DataPaths:
 
     def inputs(self) -> list[Path]:
         """Returns every data file and folder that is set, without the cache and without duplicates."""
-        given = [path for name, path in vars(self).items() if name != "cache" and isinstance(path, Path)]
-        return list(dict.fromkeys([*given, *(file.path for file in self.files if file.path is not None)]))
+        paths = [path for name, path in vars(self).items() if name != "cache" and isinstance(path, Path)]
+        return list(dict.fromkeys([*paths, *(file.path for file in self.files if file.path is not None)]))
 
     @classmethod
     def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":

@@ -66,15 +66,15 @@ def gather_with_grad(rows_BD: Tensor) -> Tensor:
 class _AllReduceSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        joined = values.detach().clone()
-        dist.all_reduce(joined)
-        return joined
+        total = values.detach().clone()
+        dist.all_reduce(total)
+        return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        joined = grads[0].clone()
-        dist.all_reduce(joined)
-        return joined
+        total = grads[0].clone()
+        dist.all_reduce(total)
+        return total
 
 
 def all_reduce_sum_with_grad(values: Tensor) -> Tensor:
@@ -92,8 +92,8 @@ def all_gather_rows(rows: Tensor) -> Tensor:
         return rows.detach()
     counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(size())]
     dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-    most = max(int(count) for count in counts)
-    padded = torch.zeros((most, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
+    largest = max(int(count) for count in counts)
+    padded = torch.zeros((largest, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
     padded[: len(rows)] = rows.detach()
     parts = [torch.empty_like(padded) for _ in range(size())]
     dist.all_gather(parts, padded)
@@ -107,18 +107,18 @@ def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
     """
     if size() == 1:
         return total / count.clamp(min=1)
-    joined = count.detach().clone()
-    dist.all_reduce(joined)
-    return total * size() / joined.clamp(min=1)
+    total_count = count.detach().clone()
+    dist.all_reduce(total_count)
+    return total * size() / total_count.clamp(min=1)
 
 
 def average(values: Tensor) -> Tensor:
     """Returns the mean of a tensor over ranks, without gradient."""
     if size() == 1:
         return values.detach()
-    joined = values.detach().clone()
-    dist.all_reduce(joined)
-    return joined / size()
+    total = values.detach().clone()
+    dist.all_reduce(total)
+    return total / size()
 
 
 def share(value: int) -> int:
@@ -134,9 +134,9 @@ def is_agreed(value: int) -> bool:
     """Returns True on every rank if all ranks passed the same number."""
     if size() == 1:
         return True
-    least = torch.tensor([value, -value], device=device())
-    dist.all_reduce(least, op=dist.ReduceOp.MIN)
-    return int(least[0]) == -int(least[1])
+    minimum = torch.tensor([value, -value], device=device())
+    dist.all_reduce(minimum, op=dist.ReduceOp.MIN)
+    return int(minimum[0]) == -int(minimum[1])
 
 
 def wrap(module: nn.Module) -> nn.Module:
@@ -153,9 +153,9 @@ def wrap_ddp(module: nn.Module) -> nn.Module:
     pass are not the mean over ranks (torch 2.13, gloo).
     """
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
-    alone: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
-    alone = alone or {"broadcast_buffers": False}
-    return DistributedDataParallel(module, gradient_as_bucket_view=True, **alone)
+    options: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
+    options = options or {"broadcast_buffers": False}
+    return DistributedDataParallel(module, gradient_as_bucket_view=True, **options)
 
 
 def barrier() -> None:

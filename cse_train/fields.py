@@ -144,9 +144,9 @@ def describe(annotation: Any) -> str:
     return "null" if annotation in (None, type(None)) else annotation.__name__
 
 
-def brief(text: str, most: int = 60) -> str:
+def brief(text: str, limit: int = 60) -> str:
     """Returns a text cut to at most `most` characters, for a message."""
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
@@ -154,8 +154,8 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     name, valid = name[:LONG_NAME], sorted(valid)[:LONG_LIST]
     close = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.5)
     if close:
-        near = [brief(word) for word in close[1:] if _alike(name, word) > _alike(name, close[0]) - CLOSE]
-        return f"did you mean {brief(close[0])}?" + (f" (or {', '.join(near)})" if near else "")
+        others = [brief(word) for word in close[1:] if _similarity(name, word) > _similarity(name, close[0]) - CLOSE]
+        return f"did you mean {brief(close[0])}?" + (f" (or {', '.join(others)})" if others else "")
     if len(valid) <= NAMES_LISTED:
         return f"valid: {', '.join(map(brief, valid))}"
     some = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.0)
@@ -174,22 +174,22 @@ CLOSE = 0.15
 """Difference in similarity, of 0 to 1, within which a hint names further words beside the closest one."""
 
 
-def _alike(left: str, right: str) -> float:
+def _similarity(left: str, right: str) -> float:
     return difflib.SequenceMatcher(None, left, right).ratio()
 
 
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
     """Returns the problem of `name=value` as a field of `config`; None when there is none."""
-    look = _problem if isinstance(value, Scalar) else _problem.__wrapped__
-    return look(config, name, value, prefix)
+    find = _problem if isinstance(value, Scalar) else _problem.__wrapped__
+    return find(config, name, value, prefix)
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def _problem(config: type, name: str, value: object, prefix: str) -> str | None:
     """Implements `problem` with a cache: the cells of a grid give the same few values thousands of times."""
     if name not in hints(config):
-        near = nearest(prefix + name, [prefix + field for field in hints(config)])
-        return f"unknown key: {prefix}{brief(name)}={brief(str(value))}; {near}"
+        hint = nearest(prefix + name, [prefix + field for field in hints(config)])
+        return f"unknown key: {prefix}{brief(name)}={brief(str(value))}; {hint}"
     annotation = hints(config)[name]
     allowed = range_of(annotation)
     if not fits(annotation, value):

@@ -45,9 +45,9 @@ def lacks_program_model(run_folder: Path) -> str | None:
     files = read_digests(run_folder)
     if files:
         return f"no model: run={run_folder}, its program's model was deleted; cse doctor --repair has it trained again"
-    why = "its program saved none" if files is not None else "its program saved none, or cse clean freed it"
+    reason = "its program saved none" if files is not None else "its program saved none, or cse clean freed it"
     advice = "save one into `best_dir`, `trial.best_folder` or `cse.best_folder()` after a report that was the best"
-    return f"no model: run={run_folder}, {why}; {advice}"
+    return f"no model: run={run_folder}, {reason}; {advice}"
 
 
 def write_digests(run_folder: Path) -> None:
@@ -62,9 +62,9 @@ def write_digests(run_folder: Path) -> None:
 def read_digests(run_folder: Path) -> dict[str, str] | None:
     """Returns file name -> SHA-256 of a program's best model; None if they were never written or are damaged."""
     try:
-        noted = json.loads((run_folder / PROGRAM_DIGESTS).read_bytes())
-        files: dict[str, str] = noted["files"]
-        return files if noted["sha256"] == _sum_digests(files) else None
+        content = json.loads((run_folder / PROGRAM_DIGESTS).read_bytes())
+        files: dict[str, str] = content["files"]
+        return files if content["sha256"] == _sum_digests(files) else None
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -82,7 +82,7 @@ class _NotCopied(Exception):
         self.error = error
 
 
-def copy_tree(source: Path, to: Path, copy: Callable[[str, str], object] = shutil.copy2) -> None:
+def copy_tree(source: Path, destination: Path, copy: Callable[[str, str], object] = shutil.copy2) -> None:
     """Copies a folder as `shutil.copytree` does, but raises the operating system's first error with the file's name.
 
     `shutil.copytree` itself collects all errors as texts, without error number or file.
@@ -96,7 +96,7 @@ def copy_tree(source: Path, to: Path, copy: Callable[[str, str], object] = shuti
             raise _NotCopied(error) from error
 
     try:
-        shutil.copytree(source, to, copy_function=copy_file)
+        shutil.copytree(source, destination, copy_function=copy_file)
     except _NotCopied as ended:
         raise ended.error from None
 
@@ -112,8 +112,8 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     Nothing half-written is ever at `path`. Raises OSError with the file's name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in find_abandoned(path):
-        left.unlink(missing_ok=True)
+    for abandoned in find_abandoned(path):
+        abandoned.unlink(missing_ok=True)
     aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")  # `writer_of` reads it
     try:
         _call_writer(write, aside)
@@ -135,8 +135,8 @@ def replace_text(path: Path, text: str) -> None:
 
 def writer_of(path: Path) -> int | None:
     """Returns the number of this machine's process that writes a temporary file of this name; None for other names."""
-    named = re.fullmatch(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)", path.name)
-    return int(named[1]) if named else None
+    match = re.fullmatch(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)", path.name)
+    return int(match[1]) if match else None
 
 
 def alive(process: int) -> bool:

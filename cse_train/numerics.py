@@ -42,12 +42,12 @@ class Diverged(RuntimeError):
 def onednn_mode(precision: str) -> Iterator[None]:
     """Sets oneDNN's precision for products of fp32 tensors inside the block."""
     matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.fp32_precision
+    previous = matmul.fp32_precision
     try:
         matmul.fp32_precision = precision
         yield
     finally:
-        matmul.fp32_precision = before
+        matmul.fp32_precision = previous
 
 
 @contextmanager
@@ -58,13 +58,13 @@ def tf32(allowed: bool) -> Iterator[None]:
     ones (`fp32_precision`) may not be mixed with them.
     """
     owners: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
-    before = [owner.allow_tf32 for owner in owners]
+    previous = [owner.allow_tf32 for owner in owners]
     try:
         for owner in owners:
             owner.allow_tf32 = allowed
         yield
     finally:
-        for owner, value in zip(owners, before, strict=True):
+        for owner, value in zip(owners, previous, strict=True):
             owner.allow_tf32 = value
 
 
@@ -115,28 +115,28 @@ def gemm_rates() -> Mapping[str, float]:
     """Returns path -> GFLOP/s of one thread, for the paths of this machine; measured once, then read from the cache."""
     key = machine()
     file = cache_folder() / "products.json"
-    kept = _read(file)
+    stored = _read(file)
     paths = _paths()
-    if kept.get(key, {}).keys() != paths.keys():
+    if stored.get(key, {}).keys() != paths.keys():
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        kept[key] = {name: round(_rate(product), 1) for name, product in paths.items()}
+        stored[key] = {name: round(_rate(product), 1) for name, product in paths.items()}
         torch.set_num_threads(threads)
         with suppress(OSError):  # then the next process measures again
-            replace_file(file, functools.partial(Path.write_text, data=json.dumps(kept, indent=1) + "\n"))
-    return kept[key]
+            replace_file(file, functools.partial(Path.write_text, data=json.dumps(stored, indent=1) + "\n"))
+    return stored[key]
 
 
 def _read(file: Path) -> dict[str, dict[str, float]]:
     try:
-        kept = json.loads(file.read_text(encoding="utf8"))
+        stored = json.loads(file.read_text(encoding="utf8"))
     except (OSError, ValueError):
         return {}
-    if not isinstance(kept, dict):
+    if not isinstance(stored, dict):
         return {}
     return {
         key: rates
-        for key, rates in kept.items()
+        for key, rates in stored.items()
         if isinstance(rates, dict) and all(isinstance(rate, int | float) and rate > 0 for rate in rates.values())
     }
 
@@ -150,12 +150,12 @@ def machine() -> str:
 
 
 def _cpu() -> str:
-    said = {}
+    facts = {}
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf8").partition("\n\n")[0].splitlines():
             name, _, value = line.partition(":")
-            said[name.strip()] = value.strip()
-    names = [said[name] for name in ("model name", "cpu family", "model") if said.get(name)]
+            facts[name.strip()] = value.strip()
+    names = [facts[name] for name in ("model name", "cpu family", "model") if facts.get(name)]
     return " ".join(names) or platform.processor() or platform.machine()
 
 
@@ -174,10 +174,10 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 def precision_of(device: torch.device, precision: str) -> str:
     """Returns the precision in which a device computes, given `train.precision`: fp32 where it lacks the wanted one."""
     if device.type == "cpu":
-        able = precision == "bf16" and multiplies_bf16()
+        is_available = precision == "bf16" and multiplies_bf16()
     else:
-        able = precision != "tf32" or has_bf16(device)  # both came with Ampere
-    return precision if able else "fp32"
+        is_available = precision != "tf32" or has_bf16(device)  # both came with Ampere
+    return precision if is_available else "fp32"
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -229,12 +229,12 @@ def _rate(product: Product) -> float:
     for rows, inputs, outputs in TIMED_SHAPES:
         left, right = torch.ones(rows, inputs), torch.ones(inputs, outputs)
         product(left, right)
-        took = []
+        durations = []
         for _ in range(REPEATS):
-            begun = time.perf_counter()
+            start = time.perf_counter()
             product(left, right)
-            took.append(time.perf_counter() - begun)
-        seconds += min(took)
+            durations.append(time.perf_counter() - start)
+        seconds += min(durations)
         operations += 2.0 * rows * inputs * outputs
     return operations / seconds / 1e9
 
@@ -254,13 +254,13 @@ def bf16_products(device: torch.device) -> Iterator[None]:
     if is_card(device) or not torch.is_autocast_enabled("cpu"):
         yield
         return
-    before = _rounded
+    previous = _rounded
     try:
         _rounded = True
         with torch.autocast("cpu", enabled=False):
             yield
     finally:
-        _rounded = before
+        _rounded = previous
 
 
 def product_path(x: Tensor) -> str:

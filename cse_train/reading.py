@@ -54,8 +54,8 @@ class MachineFault(WholeReason, RuntimeError):
 
 
 @contextmanager
-def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
-    """Turns errors of `kinds` inside the block into ConfigError: `what: place (first line of the message); remedy`.
+def reading(rule: str, place: object, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Turns errors of `kinds` inside the block into ConfigError: `rule: place (first line of the message); remedy`.
 
     ConfigError passes through, as do the system's own errors (no rights, no space), which name their file, and errors
     of too little memory.
@@ -67,7 +67,7 @@ def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception],
     except kinds as error:
         if not is_of_content(error):
             raise
-        raise ConfigError([f"{what}: {place} ({first_line(error)}); {remedy}"]) from error
+        raise ConfigError([f"{rule}: {place} ({first_line(error)}); {remedy}"]) from error
 
 
 def is_of_content(error: BaseException) -> bool:
@@ -78,8 +78,8 @@ def is_of_content(error: BaseException) -> bool:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Returns True if an error says that memory is used up: in Python, on a GPU, or in torch's allocator on the CPU."""
-    named = {"MemoryError", "OutOfMemoryError"} & {kind.__name__ for kind in type(error).__mro__}
-    return bool(named) or is_of_full_card(error) or "can't allocate memory" in message_of(error)
+    kinds = {"MemoryError", "OutOfMemoryError"} & {kind.__name__ for kind in type(error).__mro__}
+    return bool(kinds) or is_of_full_card(error) or "can't allocate memory" in message_of(error)
 
 
 def is_of_full_card(error: BaseException) -> bool:
@@ -90,14 +90,14 @@ def is_of_full_card(error: BaseException) -> bool:
 def chain(error: BaseException) -> Iterator[BaseException]:
     """Yields an error and its causes, each once."""
     seen: set[int] = set()
-    each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        yield each
-        each = each.__cause__ or each.__context__
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
-def require_size(path: Path, most: int, remedy: str) -> None:
+def require_size(path: Path, limit: int, remedy: str) -> None:
     """Raises ConfigError if a file that is read as a whole has more than `most` bytes."""
-    if path.is_file() and path.stat().st_size > most:
-        raise ConfigError([f"too large: {path} has {path.stat().st_size} bytes, {most} at most; {remedy}"])
+    if path.is_file() and path.stat().st_size > limit:
+        raise ConfigError([f"too large: {path} has {path.stat().st_size} bytes, {limit} at most; {remedy}"])

@@ -21,8 +21,8 @@ class CorruptCheckpoint(ValueError):
     """A checkpoint cannot be read, or is not what was written."""
 
     def __init__(self, path: Path, reason: object) -> None:
-        first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
-        super().__init__(f"corrupt checkpoint: {path}: {first}; {RUN_REMEDY}")
+        line = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
+        super().__init__(f"corrupt checkpoint: {path}: {line}; {RUN_REMEDY}")
 
 
 class NoCheckpoint(ValueError):
@@ -78,12 +78,12 @@ def require_fit(path: Path, model: nn.Module, tensors: Mapping[str, Tensor], spa
     hook or a method of its own, whose errors are that code's.
     """
     spared = (*spared, *(prefix for prefix, module in model.named_modules() if _loads_itself(module)))
-    named = {name: value for name, value in model.state_dict().items() if not name.startswith(spared)}
-    given = {name: value for name, value in tensors.items() if not name.startswith(spared)}
-    require_names(path, named.keys() - given.keys(), given.keys() - named.keys())
-    shapes = {name: value.shape for name, value in named.items() if not name.endswith(EXTRA)}
-    if others := [name for name, shape in shapes.items() if getattr(given[name], "shape", None) != shape]:
-        raise CorruptCheckpoint(path, f"its tensors do not fit its encoder and method: {others[0]} has another shape")
+    expected = {name: value for name, value in model.state_dict().items() if not name.startswith(spared)}
+    stored = {name: value for name, value in tensors.items() if not name.startswith(spared)}
+    require_names(path, expected.keys() - stored.keys(), stored.keys() - expected.keys())
+    shapes = {name: value.shape for name, value in expected.items() if not name.endswith(EXTRA)}
+    if wrong := [name for name, shape in shapes.items() if getattr(stored[name], "shape", None) != shape]:
+        raise CorruptCheckpoint(path, f"its tensors do not fit its encoder and method: {wrong[0]} has another shape")
 
 
 def require_names(path: Path, absent: Collection[str], unknown: Collection[str]) -> None:

@@ -66,7 +66,7 @@ class UserFile:
 
     def text(self) -> str:
         """Returns the file as a command line takes it: its path if that says everything, else a JSON mapping."""
-        said = {
+        settings = {
             **({} if self.name == make_name(self.file) else {"name": self.name}),
             **({"kind": self.kind} if self.kind else {}),
             **({"columns": self.named} if self.columns else {}),
@@ -76,7 +76,7 @@ class UserFile:
             **({"on_empty": self.on_empty} if self.on_empty else {}),
             **({"deduplicate": True} if self.deduplicate else {}),
         }
-        return json.dumps({"file": self.file, **said}, ensure_ascii=False) if said else self.file
+        return json.dumps({"file": self.file, **settings}, ensure_ascii=False) if settings else self.file
 
 
 def ending(name: str) -> str:

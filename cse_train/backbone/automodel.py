@@ -51,8 +51,8 @@ class AutoModelEncoder(nn.Module):
     @property
     def positions(self) -> int | None:
         """Largest number of tokens in a text; None for any number."""
-        most = getattr(self.config, "max_position_embeddings", None)
-        return most - self.position_offset if most and most > 0 else None
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return limit - self.position_offset if limit and limit > 0 else None
 
     def save(self, folder: Path) -> None:
         """Saves the model in the form of the class that loads it.
@@ -64,9 +64,9 @@ class AutoModelEncoder(nn.Module):
         if self.loads_by == "AutoModel":
             self.model.save_pretrained(folder)
             return
-        whole = getattr(transformers, self.loads_by)(self.config)
-        whole.get_encoder().load_state_dict(self.model.state_dict())
-        whole.save_pretrained(folder)
+        model = getattr(transformers, self.loads_by)(self.config)
+        model.get_encoder().load_state_dict(self.model.state_dict())
+        model.save_pretrained(folder)
 
     def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False, layers: bool = False) -> Hidden:
         """Encodes every sequence as `Encoder.forward` does; every view is a full pass.
@@ -83,15 +83,15 @@ class AutoModelEncoder(nn.Module):
             lengths = packed.lengths_N[first : first + group.rows]
             first += group.rows
             states = self._group(ids.squeeze(2)[:, : group.needed], lengths, views, tokens or layers)
-            behind = (0, 0, 0, group.rounded)
-            groups.append(tuple(F.pad(state, behind) for state in states) if group.rounded else states)
+            padding = (0, 0, 0, group.rounded)
+            groups.append(tuple(F.pad(state, padding) for state in states) if group.rounded else states)
         by_layer = list(zip(*groups, strict=True))
         cls_VNH = packed.unsort([block[:, 0] for block in by_layer[-1]], views)
         if not (tokens or layers):
             return Hidden(packed, views, cls_VNH)
-        wanted = by_layer if layers else (by_layer[0], by_layer[1], by_layer[-1])
-        every = tuple(torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks]) for blocks in wanted)
-        return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
+        chosen = by_layer if layers else (by_layer[0], by_layer[1], by_layer[-1])
+        flat = tuple(torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks]) for blocks in chosen)
+        return Hidden(packed, views, cls_VNH, flat[-1], flat[0], flat[1], flat if layers else (), self.skipped)
 
     def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
         """Returns the states after embeddings and every layer, or the last layer's alone, of rows sorted by length."""
@@ -101,9 +101,9 @@ class AutoModelEncoder(nn.Module):
         for count in torch.unique_consecutive(lengths, return_counts=True)[1].tolist():
             first, ids, lengths = (ids[:count], lengths[:count]), ids[count:], lengths[count:]
             length = int(first[1][0])
-            behind = (0, 0, 0, first[0].shape[1] - length)
+            padding = (0, 0, 0, first[0].shape[1] - length)
             states = self._pass(first[0][:, :length], first[1], views, tokens)
-            parts.append([F.pad(state, behind).unflatten(0, (views, count)) for state in states])
+            parts.append([F.pad(state, padding).unflatten(0, (views, count)) for state in states])
         return tuple(torch.cat(blocks, 1).flatten(0, 1) for blocks in zip(*parts, strict=True))
 
     def _pass(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:

@@ -56,11 +56,11 @@ def _problems(config: "PretrainedConfig") -> list[str]:
     sizes = {name: getattr(config, name, None) for name in MOST_OF_FIELD}
     if config.model_type == "xlnet":  # it says -1: any number of positions
         sizes["max_position_embeddings"] = None
-    least = dict.fromkeys(sizes, 1) | ({"type_vocab_size": 0} if config.model_type in NO_TOKEN_TYPES else {})
+    minimum = dict.fromkeys(sizes, 1) | ({"type_vocab_size": 0} if config.model_type in NO_TOKEN_TYPES else {})
     lines = [
-        f"{name}={value!r}, give a whole number from {least[name]} to {MOST_OF_FIELD[name]}"
+        f"{name}={value!r}, give a whole number from {minimum[name]} to {MOST_OF_FIELD[name]}"
         for name, value in sizes.items()
-        if value is not None and not (_is(value, int) and least[name] <= value <= MOST_OF_FIELD[name])
+        if value is not None and not (_is(value, int) and minimum[name] <= value <= MOST_OF_FIELD[name])
     ]
     lines += [
         f"{name}={value!r}, give a number from 0 to 1"
@@ -96,10 +96,10 @@ def require_weights(config: "PretrainedConfig", folder: Path) -> None:
     layers = config.num_hidden_layers if config.model_type in PACKED_KINDS else 1
     narrow = getattr(config, "embedding_size", None) or width  # ALBERT's and ELECTRA's embeddings may be narrower
     rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
-    least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)
+    weights = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)
     size = sum(path.stat().st_size for path in weight_files(folder))
-    if least > PACKED_RATIO * size:
-        line = f"{folder / 'config.json'} asks for {least} weights, the files beside it have {size} bytes"
+    if weights > PACKED_RATIO * size:
+        line = f"{folder / 'config.json'} asks for {weights} weights, the files beside it have {size} bytes"
         raise ConfigError([f"incomplete weights: {line}; {REMEDY}"])
 
 

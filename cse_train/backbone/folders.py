@@ -121,7 +121,7 @@ def _find_way(folder: Path) -> str:
                 "by length": kind in MIXES_PADDING,
                 PACKED: kind not in FIRST_KINDS and find_unsupported(SimpleNamespace(**DEFAULTS | config)) is None,
             }
-            return next((way for way, taken in ways.items() if taken), "")
+            return next((way for way, applies in ways.items() if applies), "")
     return ""
 
 
@@ -134,10 +134,10 @@ def _check_files(folder: Path, name: str) -> Path:
     if (folder / ADAPTER_FILE).is_file() or find_static_vectors(folder):
         require_encoder(folder)
     if not (folder / "config.json").exists() or not weight_files(folder):
-        inside = next((file.parent for file in sorted(folder.glob("*/config.json")) if weight_files(file.parent)), None)
-        wanted = "needs config.json and model.safetensors in transformers' layout"
-        give = f", as its {inside.name} has: give that one" if inside else ""
-        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted}{give}"])
+        nested = next((file.parent for file in sorted(folder.glob("*/config.json")) if weight_files(file.parent)), None)
+        rule = "needs config.json and model.safetensors in transformers' layout"
+        advice = f", as its {nested.name} has: give that one" if nested else ""
+        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {rule}{advice}"])
     return folder
 
 
@@ -148,8 +148,8 @@ def _fetch(name: str) -> Path:
         if not weight_files(folder):
             folder = _snapshot(name, [*SMALL_FILES, "pytorch_model*.bin*"], away)
     except Exception as error:  # as in find_hub_model
-        gave = "cannot be reached" if away else f"gave {type(error).__name__}"
-        reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {gave}"
+        failure = "cannot be reached" if away else f"gave {type(error).__name__}"
+        reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {failure}"
         raise ConfigError(
             [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, list_encoders())}"]
         ) from error

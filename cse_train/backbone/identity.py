@@ -32,13 +32,13 @@ def backbone_identity(name: str) -> tuple[str, str]:
         return vectors_identity(name)
     folder = locate(name)
     try:
-        place = tokenizer_folder(folder)
+        tokenizer_place = tokenizer_folder(folder)
     except ConfigError:
         read_config(folder)  # a model of images has none either, and that is what to say of it
         raise
-    if place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
-        return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
-    files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
+    if tokenizer_place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
+        return content_hash(folder), state_hash(Tokenizer.from_file(str(tokenizer_place / "tokenizer.json")).to_str())
+    files = [file for file in sorted({*folder.iterdir(), *tokenizer_place.iterdir()}) if file.is_file()]
     hashes = content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
     require_numbers(folder, f"train.encoder={name}")
     return hashes

@@ -52,9 +52,9 @@ def read_prompts(folder: Path) -> Prompts:
     if not (folder / PROMPTS_FILE).is_file():
         return Prompts()
     with reading("unreadable prompts", folder / PROMPTS_FILE, REMEDY):
-        said = json.loads((folder / PROMPTS_FILE).read_text(encoding="utf8"))
-        texts = {str(name): str(text) for name, text in (said.get("prompts") or {}).items() if text is not None}
-        default = said.get("default_prompt_name")
+        settings = json.loads((folder / PROMPTS_FILE).read_text(encoding="utf8"))
+        texts = {str(name): str(text) for name, text in (settings.get("prompts") or {}).items() if text is not None}
+        default = settings.get("default_prompt_name")
         poolings = [json.loads(file.read_text(encoding="utf8")) for file in sorted(folder.glob(POOLING_FILES))]
         averaged = all(pooling.get("include_prompt", True) for pooling in poolings)
     return Prompts(texts, default if isinstance(default, str) else None, averaged)

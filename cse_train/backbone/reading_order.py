@@ -70,10 +70,10 @@ def _find_added(tokenizer: Any) -> tuple[bool, bool]:
 def _is_causal(encoder: AutoModelEncoder, tokenizer: Any) -> bool:
     """Returns True if the state at position 0 does not depend on the tokens behind it."""
     ids = _ids(tokenizer, ORDER_TEXTS[0])
-    first, other = ids[0], ids[-1] if ids[-1] != ids[0] else int(ids[0] == 0)
+    first, second = ids[0], ids[-1] if ids[-1] != ids[0] else int(ids[0] == 0)
     with _mode(encoder, training=False):
-        before, after = encoder(pack_lists([[first, other], [first, first]], groups=1)).cls_VNH[0]
-    return torch.equal(before, after)
+        state, other_state = encoder(pack_lists([[first, second], [first, first]], groups=1)).cls_VNH[0]
+    return torch.equal(state, other_state)
 
 
 def _ids(tokenizer: Any, text: str) -> list[int]:
@@ -89,5 +89,5 @@ def _mode(encoder: nn.Module, *, training: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            for module, before in modes:
-                module.training = before
+            for module, mode in modes:
+                module.training = mode

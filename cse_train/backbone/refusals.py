@@ -79,8 +79,8 @@ def require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
     other = next((part for part in OTHER_PARTS if getattr(config, part, None) is not None), None)
     if reads == "input_ids" and other is None:
         return
-    what = f"has a {other} beside its texts" if reads == "input_ids" else f"reads {reads}"
-    line = f"no encoder of texts: train.encoder={folder}, a {config.model_type}, {what}"
+    content = f"has a {other} beside its texts" if reads == "input_ids" else f"reads {reads}"
+    line = f"no encoder of texts: train.encoder={folder}, a {config.model_type}, {content}"
     raise ConfigError([f"{line}; choose a text model, or save this one's text part alone"])
 
 
@@ -105,10 +105,10 @@ def place_bases(folder: Path) -> dict[str, str]:
     """
     bases = {}
     for config in folder.rglob(ADAPTER_FILE):
-        said = json.loads(config.read_text(encoding="utf8"))
-        base = Path(said.get(BASE_KEY) or "").resolve()
-        if said.get(BASE_KEY) and base.is_dir():
-            text = json.dumps({**said, BASE_KEY: str(base)}, indent=2)
+        settings = json.loads(config.read_text(encoding="utf8"))
+        base = Path(settings.get(BASE_KEY) or "").resolve()
+        if settings.get(BASE_KEY) and base.is_dir():
+            text = json.dumps({**settings, BASE_KEY: str(base)}, indent=2)
             replace_file(config, functools.partial(Path.write_text, data=text, encoding="utf8"))
             bases[str(base)] = _hash_base(base)
     return bases

@@ -78,9 +78,9 @@ def require_numbers(folder: Path, setting: str) -> None:
     `setting` (name=value) names the encoder in the message.
     """
     faults = [fault for path in weight_files(folder) for fault in _find_faults(path, stamp(path))]
-    for what, remedy in FAULTS.items():
-        if bad := [name for fault, name in faults if fault == what]:
-            rule, _, rest = what.partition(": ")
+    for kind, remedy in FAULTS.items():
+        if bad := [name for fault, name in faults if fault == kind]:
+            rule, _, rest = kind.partition(": ")
             line = f"{rule}: {setting} has {rest} in {len(bad)} tensors, such as {bad[0]}"
             raise ConfigError([f"{line}; {remedy}"])
 
@@ -99,8 +99,8 @@ def _find_fault(name: str, tensor: "Tensor") -> str:
         return INTEGER_WEIGHTS if is_weight and tensor.ndim > 1 else ""
     if tensor.float().sum().isfinite():
         return ""
-    broken = tensor.isnan().any() or (is_weight and not tensor.isfinite().all())
-    return BROKEN_WEIGHTS if broken else ""
+    is_broken = tensor.isnan().any() or (is_weight and not tensor.isfinite().all())
+    return BROKEN_WEIGHTS if is_broken else ""
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, "Tensor"]]:

@@ -37,13 +37,13 @@ class WordVectors(nn.Module):
         Both are in the order of the pack, not of the batch. Words without a vector are left out (InferSent models.py,
         prepare_samples). The marks of begin and end always have a vector, so that every sequence has two at least.
         """
-        kept_T = packed.attended_T() & (packed.ids_T < len(self.vectors_VD))
-        counts_N = torch.bincount(packed.row_T()[kept_T], minlength=packed.rows)
-        return self.vectors_VD[packed.ids_T[kept_T]], counts_N
+        has_vector_T = packed.attended_T() & (packed.ids_T < len(self.vectors_VD))
+        counts_N = torch.bincount(packed.row_T()[has_vector_T], minlength=packed.rows)
+        return self.vectors_VD[packed.ids_T[has_vector_T]], counts_N
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        given = state_dict.get(f"{prefix}digest")
-        if given is not None and not torch.equal(given.to(self.digest.device), self.digest):
+        stored = state_dict.get(f"{prefix}digest")
+        if stored is not None and not torch.equal(stored.to(self.digest.device), self.digest):
             line = f"other word vectors: train.encoder={self.name} is not the file that the run was trained with"
             raise ConfigError([f"{line}; put that file there again"])
         super()._load_from_state_dict(state_dict, prefix, *args)

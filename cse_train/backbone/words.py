@@ -107,8 +107,8 @@ def _read(name: str) -> tuple[list[str], Iterable[np.ndarray], int]:
         return read_packaged(files[0]), rows_VD, rows_VD.shape[1]
     size, places = read_places(files[0])
     texts = {word: word.decode("utf8", "ignore") for word in places}
-    kept = {word: place for word, place in places.items() if texts[word].encode() == word}
-    return [texts[word] for word in kept], (vector for _, vector in read_vectors(files[0], size, kept)), size
+    valid = {word: place for word, place in places.items() if texts[word].encode() == word}
+    return [texts[word] for word in valid], (vector for _, vector in read_vectors(files[0], size, valid)), size
 
 
 def _tokenizer(row_of: dict[str, int], marks: tuple[str, str], lower: bool) -> Tokenizer:

@@ -13,7 +13,7 @@ from cse_train.encoder.attention import places
 from cse_train.encoder.dropout import draw_scaled_mask, dropout
 from cse_train.encoder.packing import LengthGroup, Packed
 
-KEPT_OF_CLS = 2
+SAVED_BY_CLS = 2
 """Number of tensors per group that `ClsAttention.backward` needs besides the inputs."""
 
 
@@ -49,29 +49,29 @@ class ClsAttention(torch.autograd.Function):
         front = 0 if prompts_NAP is None else prompts_NAP.shape[-1]
         context_NAH = torch.empty_like(asked_NAH)
         share_NA1, weights_NAP = (asked_NAH.new_empty(*asked_NAH.shape[:2], size) for size in (1, front))
-        ctx.groups, ctx.views, kept = packed.groups, views, []
+        ctx.groups, ctx.views, saved = packed.groups, views, []
         for group, slots, rows in places(packed.groups, views):
             block_RWH = x_TH[slots].view(-1, group.width, x_TH.shape[1])
-            before = None if prompts_NAP is None else prompts_NAP[rows]
-            weights = torch.softmax(_scores(block_RWH, asked_NAH[rows], before, group, views), -1)
+            prompts = None if prompts_NAP is None else prompts_NAP[rows]
+            weights = torch.softmax(_scores(block_RWH, asked_NAH[rows], prompts, group, views), -1)
             mask = draw_scaled_mask(weights, rate) if rate else None
-            kept += [weights, mask]
+            saved += [weights, mask]
             dropped = weights if mask is None else weights * mask
             torch.bmm(dropped[..., front:], block_RWH, out=context_NAH[rows])
             torch.sum(dropped[..., front:], -1, keepdim=True, out=share_NA1[rows])
             weights_NAP[rows] = dropped[..., :front]
-        ctx.save_for_backward(x_TH, asked_NAH, *kept)
+        ctx.save_for_backward(x_TH, asked_NAH, *saved)
         return context_NAH, share_NA1, weights_NAP
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         context_NAH, share_NA1, front_NAP = grads
-        x_TH, asked_NAH, *kept = ctx.saved_tensors
+        x_TH, asked_NAH, *saved = ctx.saved_tensors
         front = front_NAP.shape[-1]
         by_x = torch.empty_like(x_TH) if ctx.needs_input_grad[0] else None
         by_asked, by_prompts = torch.empty_like(asked_NAH), torch.empty_like(front_NAP)
-        for at, (group, slots, rows) in enumerate(places(ctx.groups, ctx.views)):
-            weights, mask = kept[KEPT_OF_CLS * at : KEPT_OF_CLS * (at + 1)]
+        for index, (group, slots, rows) in enumerate(places(ctx.groups, ctx.views)):
+            weights, mask = saved[SAVED_BY_CLS * index : SAVED_BY_CLS * (index + 1)]
             block_RWH = x_TH[slots].view(-1, group.width, x_TH.shape[1])
             by_weights = torch.baddbmm(share_NA1[rows], context_NAH[rows], block_RWH.mT)
             if front:
@@ -84,9 +84,9 @@ class ClsAttention(torch.autograd.Function):
             torch.bmm(scores[..., front:], block_RWH, out=by_asked[rows])
             if by_x is not None:
                 dropped = weights if mask is None else weights * mask
-                both = torch.cat([scores[..., front:], dropped[..., front:]], 1)
-                given = torch.cat([asked_NAH[rows], context_NAH[rows]], 1)
-                torch.bmm(both.mT, given, out=by_x[slots].view(block_RWH.shape))
+                factors = torch.cat([scores[..., front:], dropped[..., front:]], 1)
+                vectors = torch.cat([asked_NAH[rows], context_NAH[rows]], 1)
+                torch.bmm(factors.mT, vectors, out=by_x[slots].view(block_RWH.shape))
         return by_x, by_asked, by_prompts if front else None, None, None, None
 
 

@@ -31,11 +31,11 @@ class CompactEmbedding(nn.Module):
 
     def __init__(self, table: nn.Embedding, ids_K: Tensor) -> None:
         super().__init__()
-        whole = table.weight.detach()
-        self.weight = nn.Parameter(whole[ids_K].clone(), requires_grad=table.weight.requires_grad)
+        weight = table.weight.detach()
+        self.weight = nn.Parameter(weight[ids_K].clone(), requires_grad=table.weight.requires_grad)
         self.register_buffer("ids_K", ids_K, persistent=False)
-        self.register_buffer("row_V", torch.full((len(whole),), -1), persistent=False)
-        self.register_buffer("rest_VH", whole, persistent=False)
+        self.register_buffer("row_V", torch.full((len(weight),), -1), persistent=False)
+        self.register_buffer("rest_VH", weight, persistent=False)
         self.row_V[ids_K] = torch.arange(len(ids_K), device=ids_K.device)
         row = -1 if table.padding_idx is None else int(self.row_V[table.padding_idx])
         self.padding_row = None if row < 0 else row
@@ -55,11 +55,11 @@ class CompactEmbedding(nn.Module):
         destination[f"{prefix}weight"] = self.whole(self.weight.detach(), self.rest_VH)
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        given = dict(state_dict)
-        if (whole := given.get(f"{prefix}weight")) is not None and whole.shape == self.rest_VH.shape:
-            self.rest_VH.copy_(whole)
-            given[f"{prefix}weight"] = whole[self.ids_K.to(whole.device)]  # a checkpoint is read into main memory
-        super()._load_from_state_dict(given, prefix, *args)
+        tensors = dict(state_dict)
+        if (weight := tensors.get(f"{prefix}weight")) is not None and weight.shape == self.rest_VH.shape:
+            self.rest_VH.copy_(weight)
+            tensors[f"{prefix}weight"] = weight[self.ids_K.to(weight.device)]  # a checkpoint is read into main memory
+        super()._load_from_state_dict(tensors, prefix, *args)
 
 
 def compact(model: nn.Module, ids_K: np.ndarray) -> None:
@@ -89,12 +89,12 @@ def _with_moments(
     state: dict[str, Any],
     change: Callable[[CompactEmbedding, Tensor], Tensor],
 ) -> dict[str, Any]:
-    kept = dict(state["state"])
+    states = dict(state["state"])
     for index, table in _trained(model, optimiser):
-        if index in kept:
-            moments = {name: change(table, kept[index][name]) for name in MOMENTS}
-            kept[index] = kept[index] | moments
-    return state | {"state": kept}
+        if index in states:
+            moments = {name: change(table, states[index][name]) for name in MOMENTS}
+            states[index] = states[index] | moments
+    return state | {"state": states}
 
 
 def _trained(model: nn.Module, optimiser: torch.optim.Optimizer) -> Iterator[tuple[int, CompactEmbedding]]:

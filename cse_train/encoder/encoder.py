@@ -50,9 +50,9 @@ class Hidden:
             if group.bias is None:
                 means.append(block[:, min(self.skipped, group.width - 1) :].mean(1))
                 continue
-            real = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
-            real[:, : self.skipped] = 0
-            means.append((block * real).sum(1) / real.sum(1).clamp(min=1))
+            mask = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
+            mask[:, : self.skipped] = 0
+            means.append((block * mask).sum(1) / mask.sum(1).clamp(min=1))
         return self.packed.unsort(means, self.views)
 
     def last_VNH(self) -> Tensor:
@@ -155,14 +155,14 @@ class Encoder(nn.Module):
                 assert views == 1, views
                 x_TH = x_TH * kept_TH
             states = [x_TH]
-            rows, deep = views * packed.rows, len(self.layers) - 1
+            rows, last_index = views * packed.rows, len(self.layers) - 1
             masks = self._masks(packed, views, prompts.length if prompts else 0)
             x = LayerStates(x_TH, x_TH)
             for index, layer in enumerate(self.layers[:-1]):
                 x = layer(x, packed, views, prompts.keys_values(index, rows) if prompts else None, masks)
                 if index == 0 or layers:
                     states.append(x.full)
-            last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
+            last, prefix = self.layers[-1], prompts.keys_values(last_index, rows) if prompts else None
             if not (tokens or layers):
                 assert isinstance(last, Layer)
                 cls = last.forward_cls(x, packed, views, prefix, masks)
@@ -171,8 +171,8 @@ class Encoder(nn.Module):
             last_TH = last(x, packed, views, prefix, masks).full
             cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
             states.append(last_TH)
-            every = tuple(states) if layers else ()
-            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], every, self.skipped)
+            all_states = tuple(states) if layers else ()
+            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], all_states, self.skipped)
 
     def _masks(self, packed: Packed, views: int, prompts: int) -> Masks | None:
         """Returns the attention masks of all layers on a GPU; None on a CPU, where each layer reads the pack."""

@@ -54,12 +54,12 @@ class Layer(nn.Module):
         self, x: LayerStates, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
     ) -> LayerStates:
         """Maps hidden states [T, H] to [T, H]; `masks` come from `attention_masks`, on a GPU only."""
-        qkv, *others = self._linears(x.full.device)
+        qkv, *linears = self._linears(x.full.device)
         qkv_T3H = linear(x.cast, qkv)
         rate = self.attention_dropout if self.training else 0.0
         if masks is None:
-            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x.full, *others)
-        return self._rest(attend_fused(qkv_T3H, packed, views, self.heads, rate, masks, prompts), x.full, *others)
+            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x.full, *linears)
+        return self._rest(attend_fused(qkv_T3H, packed, views, self.heads, rate, masks, prompts), x.full, *linears)
 
     def forward_cls(
         self, x: LayerStates, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
@@ -99,8 +99,8 @@ class Layer(nn.Module):
     def _projection(self, part: int) -> tuple[Tensor, Tensor]:
         """Returns weight [A, D, H] and bias [A, D] of the query (0), key (1) or value (2) projection."""
         width = self.qkv.in_features
-        at = slice(part * width, (part + 1) * width)
-        return self.qkv.weight[at].view(self.heads, -1, width), self.qkv.bias[at].view(self.heads, -1)
+        rows = slice(part * width, (part + 1) * width)
+        return self.qkv.weight[rows].view(self.heads, -1, width), self.qkv.bias[rows].view(self.heads, -1)
 
     def _linears(self, device: torch.device) -> Sequence[nn.Linear | Affine]:
         """Returns the layer's four linear maps (qkv, attention_out, inner, outer), on a GPU in autocast's dtype."""
@@ -166,5 +166,5 @@ def _compiled_rest(backend: str) -> Callable[..., Tensor]:
 def _query_and_rest(cls_NH: Tensor, x_TH: Tensor, qkv: nn.Linear | Affine) -> tuple[Tensor, Tensor]:
     """Returns queries [N, H] of position 0, and keys and values [T, 2H] of all slots."""
     sizes = [x_TH.shape[1], 2 * x_TH.shape[1]]
-    query, others = (Affine(*two) for two in zip(qkv.weight.split(sizes), qkv.bias.split(sizes), strict=True))
-    return linear(cls_NH, query), linear(x_TH, others)
+    query, keys_values = (Affine(*pair) for pair in zip(qkv.weight.split(sizes), qkv.bias.split(sizes), strict=True))
+    return linear(cls_NH, query), linear(x_TH, keys_values)

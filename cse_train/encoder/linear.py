@@ -69,7 +69,7 @@ def _mode(path: str) -> AbstractContextManager[None]:
     return onednn_mode("bf16") if path == ROUNDED else nullcontext()
 
 
-def _product(x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, then: str, kind: str) -> Tensor:
+def _product(x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, operation: str, algorithm: str) -> Tensor:
     """Runs oneDNN's linear, followed by one of torch's pointwise operations, such as gelu or none."""
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(x_TI, weight_OI, bias_O, then, [], kind)
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x_TI, weight_OI, bias_O, operation, [], algorithm)
     return result

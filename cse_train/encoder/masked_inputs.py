@@ -45,8 +45,8 @@ class Masking:
             masked.append(new)
             targets.append(np.where(chosen, ids, -1))
         target_T = pack_lists(targets, pad_id=-1).ids_T
-        at_M = torch.nonzero(target_T >= 0).squeeze(1)
-        return pack_lists(masked, pad_id=self.pad_id), at_M, target_T[at_M]
+        slots_M = torch.nonzero(target_T >= 0).squeeze(1)
+        return pack_lists(masked, pad_id=self.pad_id), slots_M, target_T[slots_M]
 
     def _mask(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         if self.mask_id is None:

@@ -95,10 +95,10 @@ class Packed:
 
     def unpacked(self, values_T: Tensor) -> list[np.ndarray]:
         """Returns each sequence's values, in batch order and without the padding."""
-        here_T1 = values_T.cpu()[:, None]
-        blocks = (row.numpy() for _, block in self.split(here_T1) for row in block.squeeze(2))
-        cut = [row[:length] for row, length in zip(blocks, self.host_lengths_N.tolist(), strict=True)]
-        return [cut[i] for i in self.order_N.argsort().tolist()]
+        host_T1 = values_T.cpu()[:, None]
+        blocks = (row.numpy() for _, block in self.split(host_T1) for row in block.squeeze(2))
+        rows = [row[:length] for row, length in zip(blocks, self.host_lengths_N.tolist(), strict=True)]
+        return [rows[i] for i in self.order_N.argsort().tolist()]
 
     def first_VN(self, views: int = 1) -> Tensor:
         """Returns int64 [V * N]: the slot of each packed row's position 0, all views of a group together."""
@@ -126,8 +126,8 @@ class Packed:
         lengths = self.host_lengths_N.numpy()
         widths = np.repeat([group.width for group in self.groups], [group.rows for group in self.groups])
         skipped = np.cumsum(widths - lengths) - (widths - lengths)
-        at = np.arange(lengths.sum()) + np.repeat(skipped, lengths)
-        return distributed.copy_to(torch.from_numpy(at), self.ids_T.device)
+        slots = np.arange(lengths.sum()) + np.repeat(skipped, lengths)
+        return distributed.copy_to(torch.from_numpy(slots), self.ids_T.device)
 
 
 def pack(
@@ -161,18 +161,18 @@ def pack(
     real_T = positions_T < np.repeat(lengths_N, width_N)
     at_T = np.minimum(np.repeat(starts_N, width_N) + positions_T, len(flat) - 1)
     bias_T = np.where(real_T, np.float32(0), np.float32(MASKED))
-    made, first = [], 0
-    for rows, wide, needed in zip(sizes, widths.tolist(), longest.tolist(), strict=True):
-        at = slice(first, first + rows * wide)
-        first = at.stop
-        padded = not real_T[at].all()
-        bias = torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None
-        made.append(LengthGroup(rows, wide, bias, wide - needed))
+    length_groups, first = [], 0
+    for rows, row_width, needed in zip(sizes, widths.tolist(), longest.tolist(), strict=True):
+        slots = slice(first, first + rows * row_width)
+        first = slots.stop
+        padded = not real_T[slots].all()
+        bias = torch.from_numpy(bias_T[slots].reshape(rows, 1, 1, row_width)) if padded else None
+        length_groups.append(LengthGroup(rows, row_width, bias, row_width - needed))
     host_lengths_N = torch.from_numpy(lengths_N.astype(np.int64))
     return Packed(
         ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id or 0).astype(np.int64)),
         positions_T=torch.from_numpy(positions_T),
-        groups=tuple(made),
+        groups=tuple(length_groups),
         order_N=torch.from_numpy(order),
         lengths_N=host_lengths_N,
         host_lengths_N=host_lengths_N,

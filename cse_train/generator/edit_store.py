@@ -74,12 +74,12 @@ class EditStore:
 
         Raises ConfigError for a generator that does not fit or a cache that cannot be written.
         """
-        at = place.first + np.arange(len(rows))
+        positions = place.first + np.arange(len(rows))
         if not self._open.keys() >= set(_keys(place, len(rows))):
             self.make_ready(place, len(rows))
         blocks = {number: block for (_, number), block in self._open.items()}
         for column, (offset, _) in enumerate(self._columns()):
-            for row, position in zip(rows + offset, at.tolist(), strict=True):
+            for row, position in zip(rows + offset, positions.tolist(), strict=True):
                 flat, begins = blocks[position // EDIT_BLOCK][column]
                 begin, end = begins[position % EDIT_BLOCK], begins[position % EDIT_BLOCK + 1]
                 source, unedited = self.corpus.column("text").row(row), np.zeros(end - begin, dtype=bool)

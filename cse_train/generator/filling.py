@@ -29,9 +29,9 @@ def pack_views(
     """
     if not others:
         return {"text": pack_lists(first, pad_id=pad_id)}, {}
-    name, whole = ("second", []) if apart else ("text", first)
+    name, prefix = ("second", []) if apart else ("text", first)
     masked = others if mask_id is None else [np.where(ids == BLANK, mask_id, ids) for ids in others]
-    packs = {name: pack_lists([*whole, *masked], pad_id=pad_id)}
+    packs = {name: pack_lists([*prefix, *masked], pad_id=pad_id)}
     if apart:
         packs["text"] = pack_lists(first, pad_id=pad_id)
     if mask_id is None:
@@ -39,7 +39,7 @@ def pack_views(
     packs["blanks"] = pack_lists(masked, pad_id=pad_id)
     firsts = np.cumsum([0, *(int((ids == BLANK).sum()) for ids in others)])
     numbers = [_number_blanks(ids, first) for ids, first in zip(others, firsts, strict=False)]
-    nothing = [np.full(len(ids), -1) for ids in whole]
+    nothing = [np.full(len(ids), -1) for ids in prefix]
     return packs, {"blank_at_M": _slot_of([*nothing, *numbers]), "blank_from_M": _slot_of(numbers)}
 
 
@@ -62,5 +62,5 @@ def _number_blanks(ids: np.ndarray, first: int) -> np.ndarray:
 
 def _slot_of(numbers: Sentences) -> Tensor:
     packed_T = pack_lists(numbers, pad_id=-1).ids_T
-    at = torch.nonzero(packed_T >= 0).squeeze(1)
-    return at[packed_T[at].argsort()]
+    slots = torch.nonzero(packed_T >= 0).squeeze(1)
+    return slots[packed_T[slots].argsort()]

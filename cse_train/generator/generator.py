@@ -50,8 +50,8 @@ class Generator(nn.Module):
         self.sample = sample
         self.vocabulary = len(like.tokenizer)
         self.content_hash = backbone.content_hash
-        ours = isinstance(backbone.encoder, Encoder) and backbone.head is not None
-        self.network: nn.Module = PackedMaskedLM(backbone) if ours else PaddedMaskedLM(_load_masked_lm(name, folder))
+        packed = isinstance(backbone.encoder, Encoder) and backbone.head is not None
+        self.network: nn.Module = PackedMaskedLM(backbone) if packed else PaddedMaskedLM(_load_masked_lm(name, folder))
         self.requires_grad_(False).train()
 
     def train(self, mode: bool = True) -> "Generator":

@@ -20,7 +20,7 @@ def is_earlier(module: ModuleType) -> bool:
     return hasattr(module, "VERSION") and not says
 
 
-def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Options]:
+def options_of(module: ModuleType, rebuild: Callable[[Json], Options]) -> type[Options]:
     """Returns a module's `Config` as a subclass of `Options`, with the module's hook functions as its methods.
 
     Raises ConfigError if an option has a hook's name. `remade` builds an instance from values, for unpickling.
@@ -28,11 +28,11 @@ def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Op
     shape: type = module.Config
     if taken := sorted(fields.hints(shape).keys() & {*OPTION_HOOKS}):
         raise ConfigError([f"name of a hook: method.{name} in {module.__name__}; rename the option" for name in taken])
-    given = {name: getattr(module, name) for name in OPTION_HOOKS if hasattr(module, name)}
-    body = {name: vars(Options)[name] for name in OPTION_HOOKS if name not in given}  # not what `shape` may inherit
-    body |= {name: _asking(hook) if callable(hook) else hook for name, hook in given.items()}
+    hooks = {name: getattr(module, name) for name in OPTION_HOOKS if hasattr(module, name)}
+    body = {name: vars(Options)[name] for name in OPTION_HOOKS if name not in hooks}  # not what `shape` may inherit
+    body |= {name: _asking(hook) if callable(hook) else hook for name, hook in hooks.items()}
     body |= {"__module__": shape.__module__, "__doc__": shape.__doc__}
-    body["__reduce__"] = lambda config: (remade, ({name: getattr(config, name) for name in fields.hints(shape)},))
+    body["__reduce__"] = lambda config: (rebuild, ({name: getattr(config, name) for name in fields.hints(shape)},))
     return dataclass(frozen=True, kw_only=True)(type(shape.__name__, (shape, Options), body))
 
 

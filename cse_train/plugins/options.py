@@ -91,12 +91,12 @@ class Options:
         """Raises ConfigError for a misspelt hook, and for an option that has a hook's name."""
         super().__init_subclass__()
         fields = {name for name, kind in get_annotations(cls).items() if "ClassVar" not in str(kind)}
-        taken = [
+        conflicts = [
             f"name of a hook: {cls.__module__}.{cls.__name__}.{name} is an option; "
             + (f"write {name} = ... without a type" if name.isupper() else "give it another name")
             for name in sorted(fields & {*OPTION_HOOKS})
         ]
-        if problems := [*taken, *misspelt(cls, OPTION_HOOKS, fields)]:
+        if problems := [*conflicts, *misspelt(cls, OPTION_HOOKS, fields)]:
             raise ConfigError(problems)
 
 

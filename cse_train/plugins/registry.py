@@ -119,8 +119,8 @@ def get(kind: Kind, name: str) -> Plugin | None:
     if len(offered) > 1:
         line = f"two plug-ins of one name: {kind}={name} is offered by {', '.join(offered)}"
         raise ConfigError([f"{line}; rename one of these entry points"])
-    module, beside = offered[0], f"{offered[0]}{OPTIONS}"
-    return Plugin(kind, name, module, beside if kind == "method" and source.file_of(beside) else None)
+    module, options = offered[0], f"{offered[0]}{OPTIONS}"
+    return Plugin(kind, name, module, options if kind == "method" and source.file_of(options) else None)
 
 
 def require(kind: Kind, name: str) -> Plugin:
@@ -139,9 +139,9 @@ def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin
     """
     plugins: list[Plugin] = []
     problems: list[str] = []
-    for given_source in sources:
+    for text in sources:
         try:
-            plugins += _plugins_of(str(given_source), base or Path.cwd())
+            plugins += _plugins_of(str(text), base or Path.cwd())
         except ConfigError as error:
             problems += error.problems
     for plugin in plugins:
@@ -155,14 +155,14 @@ def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin
 def find_unused(sources: Iterable[str | Path], base: Path) -> list[str]:
     """Returns the sources with plug-ins that are not registered; none of their code runs."""
     files = {plugin.file for plugin in list_given()}
-    return [str(each) for each in sources if not {p.file for p in _plugins_of(str(each), base)} <= files]
+    return [str(text) for text in sources if not {p.file for p in _plugins_of(str(text), base)} <= files]
 
 
 def adopt(plugins: Sequence[Plugin]) -> None:
     """Registers plug-ins whose files were checked before."""
     folders = dict.fromkeys(str(plugin.folder) for plugin in plugins if plugin.folder is not None)
     added = [folder for folder in folders if folder not in sys.path]
-    before = dict(_given)
+    previous = dict(_given)
     sys.path += added
     _given.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
     _look_again()
@@ -170,7 +170,7 @@ def adopt(plugins: Sequence[Plugin]) -> None:
     if problems:
         sys.path[:] = [folder for folder in sys.path if folder not in added]
         _given.clear()
-        _given.update(before)
+        _given.update(previous)
         raise ConfigError(list(dict.fromkeys(problems)))
     for plugin in plugins:
         if _loaded.get(plugin.module, digest(plugin)) != digest(plugin):
@@ -223,8 +223,8 @@ def list_shipped(kind: Kind) -> Mapping[str, Plugin]:
     folder = SHIPPED[kind]
     package = ".".join(folder.relative_to(source.HOME).parts)
     stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in BESIDE)
-    apart = {file.stem for file in (folder / "options").glob("*.py")}
-    options = {name: f"{package}.options.{name}" for name in stems if name in apart}
+    separate = {file.stem for file in (folder / "options").glob("*.py")}
+    options = {name: f"{package}.options.{name}" for name in stems if name in separate}
     return {name: Plugin(kind, name, f"{package}.{name}", options.get(name)) for name in stems}
 
 
@@ -258,10 +258,10 @@ def _read_file(file: Path, definitions: Definitions) -> Plugin:
     root, parts = file.parent, [file.stem]
     while (root / "__init__.py").is_file():
         root, parts = root.parent, [root.name, *parts]
-    module, beside = ".".join(parts), file.with_name(f"{file.stem}{OPTIONS}.py")
-    options = f"{module}{OPTIONS}" if kind == "method" and beside.is_file() else None
+    module, options_file = ".".join(parts), file.with_name(f"{file.stem}{OPTIONS}.py")
+    options = f"{module}{OPTIONS}" if kind == "method" and options_file.is_file() else None
     missing = definitions.missing(kind)
-    missing = [name for name in missing if name not in scan(beside).names] if options else missing
+    missing = [name for name in missing if name not in scan(options_file).names] if options else missing
     name = file.stem if kind == "method" else definitions.name or file.stem
     if missing:
         line = f"missing name: {kind}={name} has no {', '.join(missing)} in {file}"
@@ -279,12 +279,12 @@ def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
     return kind
 
 
-def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
+def _name_problems(plugin: Plugin, candidates: Sequence[Plugin]) -> list[str]:
     """Returns lines for a plug-in's name that a shipped one, or another plug-in, has."""
     if plugin.name in list_shipped(plugin.kind):
         return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
-    others = [other for other in (*list_given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
-    places = {str(other) for other in others}
+    same = [other for other in (*list_given(), *candidates) if (other.kind, other.name) == (plugin.kind, plugin.name)]
+    places = {str(other) for other in same}
     offered = _entry_points(plugin.kind).get(plugin.name, ())
     places |= {f"entry point {module}" for module in offered if module != plugin.module}
     if len(places) > 1:
@@ -295,16 +295,16 @@ def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
 
 def _module_problems(plugin: Plugin) -> list[str]:
     """Returns a line if Python finds another module under the plug-in's name, or a module of it in two folders."""
-    there = source.file_of(plugin.module)
-    if plugin.folder and plugin.file and (there is None or there.resolve() != plugin.file.resolve()):
+    located = source.file_of(plugin.module)
+    if plugin.folder and plugin.file and (located is None or located.resolve() != plugin.file.resolve()):
         line = (
-            f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {there}"
+            f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {located}"
         )
         return [f"{line}; rename the file"]
     folders = {other.folder for other in list_given() if other.folder is not None}
-    taken = {module.partition(".")[0] for module in plugin.files()}
-    twice = [top for top in sorted(taken) if sum(_holds(folder, top) for folder in folders) > 1]
-    return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in twice]
+    tops = {module.partition(".")[0] for module in plugin.files()}
+    duplicates = [top for top in sorted(tops) if sum(_holds(folder, top) for folder in folders) > 1]
+    return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in duplicates]
 
 
 def _holds(folder: Path, top: str) -> bool:

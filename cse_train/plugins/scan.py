@@ -65,17 +65,17 @@ def scan(file: Path) -> Definitions:
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            given = {target.id for target in targets if isinstance(target, ast.Name)}
-            names |= given
-            if "NAME" in given and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            assigned = {target.id for target in targets if isinstance(target, ast.Name)}
+            names |= assigned
+            if "NAME" in assigned and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
                 suite_name = node.value.value
     return Definitions(frozenset(names), suite_name, "*" in names, has_method)
 
 
 def _base(node: ast.expr) -> str:
     """Returns the last name of a base class: the same for `Method`, `api.Method` and `Method[Config]`."""
-    named = node.value if isinstance(node, ast.Subscript) else node
-    return named.attr if isinstance(named, ast.Attribute) else named.id if isinstance(named, ast.Name) else ""
+    name = node.value if isinstance(node, ast.Subscript) else node
+    return name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:

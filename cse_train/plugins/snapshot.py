@@ -18,8 +18,8 @@ Code = Mapping[tuple[Kind, str], str]
 
 def code_of(method: str, suites: Iterable[str]) -> dict[tuple[Kind, str], str]:
     """Returns the digests of the code of a run's method and suites that are plug-ins."""
-    named: list[tuple[Kind, str]] = [("method", method), *(("suite", suite) for suite in suites)]
-    plugins = {key: registry.get(*key) for key in named}
+    keys: list[tuple[Kind, str]] = [("method", method), *(("suite", suite) for suite in suites)]
+    plugins = {key: registry.get(*key) for key in keys}
     return {key: registry.digest(plugin) for key, plugin in plugins.items() if plugin is not None}
 
 
@@ -34,8 +34,8 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
     Later edits change nothing in the sweep that has begun. Programs get a folder each: two may import modules of one
     name.
     """
-    given = registry.list_given()
-    groups = [[each for each in given if not each.is_apart], *([each] for each in given if each.is_apart)]
+    registered = registry.list_given()
+    groups = [[each for each in registered if not each.is_apart], *([each] for each in registered if each.is_apart)]
     return tuple(plugin for group in groups if group for plugin in _copy(storage, group))
 
 
@@ -61,12 +61,11 @@ def code_problem(expected: Code) -> str | None:
     """Returns a message if this process would run other code of a plug-in than the driver; else None."""
     for (kind, name), digest in expected.items():
         plugin = registry.get(kind, name)
-        here = registry.digest(plugin) if plugin else None
-        if here != digest:
-            what = (
-                f"digest={here} on {platform.node()}, the driver has {digest}" if here else f"none on {platform.node()}"
-            )
-            return f"different plug-in: {kind}={name} {what}; install its package in the same version on every node"
+        local = registry.digest(plugin) if plugin else None
+        if local != digest:
+            node = platform.node()
+            state = f"digest={local} on {node}, the driver has {digest}" if local else f"none on {node}"
+            return f"different plug-in: {kind}={name} {state}; install its package in the same version on every node"
     return None
 
 

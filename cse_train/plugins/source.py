@@ -35,7 +35,7 @@ def follow_imports(
         file = None if name in files else find(name)
         if file is not None:
             files[name] = file
-            waiting += [other for other in _imports(name, file) if other not in files and follow(other)]
+            waiting += [imported for imported in _imports(name, file) if imported not in files and follow(imported)]
     return files
 
 

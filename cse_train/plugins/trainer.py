@@ -85,8 +85,8 @@ class ArgOption:
 
 def _fill(text: str, values: Mapping[str, str]) -> str | None:
     """Returns a word with its parameters' values filled in; None if one of them is null."""
-    named = TEMPLATE.findall(text)
-    return TEMPLATE.sub(lambda match: values[match[1]], text) if values.keys() >= {*named} else None
+    names = TEMPLATE.findall(text)
+    return TEMPLATE.sub(lambda match: values[match[1]], text) if values.keys() >= {*names} else None
 
 
 def _write_option(option: str, words: list[str]) -> list[str]:
@@ -94,8 +94,8 @@ def _write_option(option: str, words: list[str]) -> list[str]:
 
     argparse would take such a number for another option.
     """
-    joined = len(words) == 1 and words[0].startswith("-") and not NEGATIVE.fullmatch(words[0])
-    return [f"{option}={words[0]}"] if joined and option.startswith("--") else [option, *words] if words else []
+    is_joined = len(words) == 1 and words[0].startswith("-") and not NEGATIVE.fullmatch(words[0])
+    return [f"{option}={words[0]}"] if is_joined and option.startswith("--") else [option, *words] if words else []
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class Trainer(Plugin):
                 return self.file
             top = module.partition(".")[0]
             base = self.root.joinpath(*module.split("."))
-            beside = next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
-            if beside is not None and top not in distributed:
-                return beside
+            file = next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
+            if file is not None and top not in distributed:
+                return file
             installed = top in source.OUR_PACKAGES or source.is_installed(top)
             return None if installed else source.file_of(module)
 
@@ -152,37 +152,37 @@ class Trainer(Plugin):
     def declare_options(self) -> type[Options]:
         return _make_options(self.name, self.parameters, self.score, self.data, self.steps, self.fits)
 
-    def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
+    def arguments(self, settings: dict[str, Scalar], **variables: str) -> list[str]:
         """Returns the command line of a run; a null parameter is left out, so that the script's default applies.
 
         A word with a null in it is left out, and with it the option whose value it is.
         """
-        values = {name: str(value) for name, value in settings.items() if value is not None} | given
+        values = {name: str(value) for name, value in settings.items() if value is not None} | variables
         default = {name: value for name, value in values.items() if name != "best_dir"}
         plain = [word for name, value in default.items() for word in _write_option(f"--{name}", [value])]
         if self.args is None:
             return plain
         words: list[str] = []
-        for at, text in enumerate(self.args):
+        for index, text in enumerate(self.args):
             if isinstance(text, ArgOption):
                 words += text.write(settings, values)
             elif text == "${args}":
                 words += plain
             elif (word := _fill(text, values)) is not None:
                 words.append(word)
-            elif self._is_value(at):
+            elif self._is_value(index):
                 words.pop()
         return words
 
-    def _is_value(self, at: int) -> bool:
+    def _is_value(self, index: int) -> bool:
         """Returns True if word `at` of `args` is the value of an option, which is the word before it.
 
         Hydra's `lr=${lr}` behind `--multirun` is none: such words stand one behind the other there. Where each has an
         option before it, as in `--set lr=${lr} --set wd=${wd}`, it is that option's.
         """
         words = self.args or ()
-        text, before = words[at], words[at - 1] if at else ""
-        if not (isinstance(text, str) and _is_option(before)) or text.startswith("-"):
+        text, previous = words[index], words[index - 1] if index else ""
+        if not (isinstance(text, str) and _is_option(previous)) or text.startswith("-"):
             return False
         pairs = [number for number, word in enumerate(words) if isinstance(word, str) and PAIR_WORD.match(word)]
         return not PAIR_WORD.match(text) or all(number and _is_option(words[number - 1]) for number in pairs)
@@ -194,9 +194,9 @@ def _is_option(word: str | ArgOption) -> bool:
 
 def name_of(trainer: Trainer) -> str:
     """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
-    said = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
-    said = {key: value for key, value in said.items() if key not in LATER_FACTS or value}
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:6]
+    declaration = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
+    declaration = {key: value for key, value in declaration.items() if key not in LATER_FACTS or value}
+    digest = hashlib.sha256(json.dumps(declaration, sort_keys=True).encode()).hexdigest()[:6]
     program = "+".join(filter(None, [trainer.script.name, trainer.function]))
     return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
 
@@ -223,8 +223,8 @@ def _make_options(
         "TURNED": score.direction == "min",
         **{key: None for key, _ in parameters},
     }
-    made = new_class("Parameters", (TrainerOptions,), exec_body=lambda names: names.update(body))
-    return dataclass(frozen=True, kw_only=True)(made)
+    parameters_class = new_class("Parameters", (TrainerOptions,), exec_body=lambda names: names.update(body))
+    return dataclass(frozen=True, kw_only=True)(parameters_class)
 
 
 def _note(name: str, score: TrainerScore, data: tuple[Path, ...], fits: str) -> str:
@@ -287,13 +287,13 @@ def hash_content(path: Path) -> str:
     """Returns 16 hex digits over a file's bytes, or over names and bytes of a folder's files without hidden ones."""
     if not path.is_dir():
         return _hash_file(path, *source.state(path))[:16]
-    names = {each.relative_to(path).as_posix(): each for each in path.rglob("*") if each.is_file()}
-    seen = [
-        f"{name}\0{_hash_file(each, *source.state(each))}\0"
-        for name, each in sorted(names.items())
+    names = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+    lines = [
+        f"{name}\0{_hash_file(file, *source.state(file))}\0"
+        for name, file in sorted(names.items())
         if not any(part.startswith(".") for part in name.split("/"))
     ]
-    return hashlib.sha256("".join(seen).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=4096)

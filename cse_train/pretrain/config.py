@@ -87,5 +87,5 @@ def learning_rate(config: PretrainConfig, tokens: int) -> float:
     total T and ended with U is the run with total U and warm-up `warmup * T / U`.
     """
     warm = min(1.0, tokens / (config.warmup * config.tokens))
-    left = max(0.0, 1.0 - tokens / config.tokens)
-    return config.learning_rate * min(warm, left / config.cooldown, 1.0)
+    remaining = max(0.0, 1.0 - tokens / config.tokens)
+    return config.learning_rate * min(warm, remaining / config.cooldown, 1.0)

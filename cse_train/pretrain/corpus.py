@@ -42,12 +42,12 @@ class Corpus:
 
         A second sentence of -1 leaves the first one alone in its row.
         """
-        two = seconds >= 0
-        room = np.where(two, (longest - 3) // 2, longest - 2)
-        parts = np.stack([firsts, np.where(two, seconds, 0)], 1)
-        kept, begins = np.stack([np.ones_like(two), two], 1), np.array([True, False])
+        has_second = seconds >= 0
+        room = np.where(has_second, (longest - 3) // 2, longest - 2)
+        parts = np.stack([firsts, np.where(has_second, seconds, 0)], 1)
+        mask, begins = np.stack([np.ones_like(has_second), has_second], 1), np.array([True, False])
         counts = np.minimum(self.lengths[parts], room[:, None])
-        return self._lay_out(self.starts[parts][kept], counts[kept], np.broadcast_to(begins, kept.shape)[kept])
+        return self._lay_out(self.starts[parts][mask], counts[mask], np.broadcast_to(begins, mask.shape)[mask])
 
     def runs(self, first_tokens: np.ndarray, width: int) -> "Rows":
         """Returns consecutive text from each of these tokens on: `width` tokens, special tokens included."""
@@ -60,8 +60,8 @@ class Corpus:
         firsts = np.cumsum(sizes) - sizes
         ids_T = np.empty(sizes.sum(), dtype=np.int64)
         text_T = np.ones(len(ids_T), dtype=bool)
-        for at, special in ((firsts[begins], self.cls_id), (firsts + sizes - 1, self.sep_id)):
-            ids_T[at], text_T[at] = special, False
+        for places, special in ((firsts[begins], self.cls_id), (firsts + sizes - 1, self.sep_id)):
+            ids_T[places], text_T[places] = special, False
         before = np.cumsum(counts) - counts
         ids_T[text_T] = self.flat[np.arange(counts.sum()) + np.repeat(starts - before, counts)]
         return Rows(ids_T, np.add.reduceat(sizes, np.flatnonzero(begins)))
@@ -173,18 +173,18 @@ class PretrainingBatches:
             return self.corpus.runs(firsts, self.config.max_positions), None
         if len(self.queue) < self.config.batch_sentences:
             self.queue = self.rng.permutation(trained)
-        taken, self.queue = np.split(self.queue, [self.config.batch_sentences])
+        rows, self.queue = np.split(self.queue, [self.config.batch_sentences])
         if self.config.cls_task == "none":
-            return self.corpus.sentences(taken, self.config.max_sentence), None
-        return self._make_pairs(taken, trained)
+            return self.corpus.sentences(rows, self.config.max_sentence), None
+        return self._make_pairs(rows, trained)
 
-    def _make_pairs(self, taken: np.ndarray, trained: int) -> tuple[Rows, PairLabels | None]:
+    def _make_pairs(self, rows_taken: np.ndarray, trained: int) -> tuple[Rows, PairLabels | None]:
         """Makes a share of the rows pairs: of a sentence and the next one, or another one, or in reverse order."""
-        firsts, seconds = taken.copy(), np.full(len(taken), -1)
-        at = np.flatnonzero(self.rng.random(len(taken)) < self.config.pair_share)
+        firsts, seconds = rows_taken.copy(), np.full(len(rows_taken), -1)
+        pair_rows = np.flatnonzero(self.rng.random(len(rows_taken)) < self.config.pair_share)
         follows = []
-        for row in at:
-            first, second = taken[row], min(taken[row] + 1, trained - 1)
+        for row in pair_rows:
+            first, second = rows_taken[row], min(rows_taken[row] + 1, trained - 1)
             follows.append(float(self.rng.random() < 0.5))
             if not follows[-1]:
                 if self.config.cls_task == "next_sentence":
@@ -192,7 +192,7 @@ class PretrainingBatches:
                 else:
                     first, second = second, first
             firsts[row], seconds[row] = first, second
-        labels = PairLabels(torch.from_numpy(at), torch.tensor(follows)) if follows else None
+        labels = PairLabels(torch.from_numpy(pair_rows), torch.tensor(follows)) if follows else None
         return self.corpus.pairs(firsts, seconds, self.config.max_sentence), labels
 
 

@@ -38,13 +38,13 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     begin, width = int(corpus.starts[first]), config.max_positions
     starts = range(begin, max(len(corpus.flat) - width + 3, 1), width - 2) or [begin]
     at_once = EVALUATION_ROWS["documents"]
-    runs = [corpus.runs(np.array(starts[at : at + at_once]), width) for at in range(0, len(starts), at_once)]
+    runs = [corpus.runs(np.array(starts[row : row + at_once]), width) for row in range(0, len(starts), at_once)]
     losses, right, positions = _predict(model, runs, corpus, config)
     require_learning(float(losses.mean()), corpus.vocab_size, "on the held-out text")
     bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
-    alone, at_once = np.arange(first, len(corpus.starts)), EVALUATION_ROWS["sentences"]
-    single = [corpus.sentences(alone[at : at + at_once], config.max_sentence) for at in range(0, len(alone), at_once)]
+    rows, at_once = np.arange(first, len(corpus.starts)), EVALUATION_ROWS["sentences"]
+    single = [corpus.sentences(rows[row : row + at_once], config.max_sentence) for row in range(0, len(rows), at_once)]
     losses, right, _ = _predict(model, single, corpus, config)
     by_itself = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
     return dict(_round(report | {"single_sentences": by_itself}))
@@ -73,10 +73,10 @@ def _predict(
         for rows in parts:
             batch = mask_rows(rows, corpus, config.mask_ratio, rng)
             if len(batch.at_M):
-                here = batch.to(device)
-                _, logits = model(here)
-                losses = F.cross_entropy(logits, here.target_M, reduction="none")
-                right = logits.argmax(1) == here.target_M
+                masked = batch.to(device)
+                _, logits = model(masked)
+                losses = F.cross_entropy(logits, masked.target_M, reduction="none")
+                right = logits.argmax(1) == masked.target_M
                 answers.append((losses.cpu(), right.cpu(), batch.packed.positions_T[batch.at_M]))
     require_masked(answers, config)
     all_losses, all_right, all_positions = (torch.cat(kind).numpy() for kind in zip(*answers, strict=True))

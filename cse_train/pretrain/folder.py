@@ -36,12 +36,12 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
     Raises Diverged, before anything is written, for a weight that fp16 does not hold.
     """
     tensors = export_masked_lm(model.encoder, model.head)
-    written = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
-    if large := [name for name, tensor in written.items() if not tensor.isfinite().all()]:
+    halves = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
+    if large := [name for name, tensor in halves.items() if not tensor.isfinite().all()]:
         raise Diverged(f"weights too large: {large[0]} has numbers that fp16 does not hold; lower learning_rate")
-    (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
-    described = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
-    _write_json(folder / "config.json", {k: v for k, v in described.items() if k != "_name_or_path"})
+    (folder / "model.safetensors").write_bytes(save(halves, metadata={"format": "pt"}))
+    config = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
+    _write_json(folder / "config.json", {k: v for k, v in config.items() if k != "_name_or_path"})
     tokenizer.save_pretrained(folder)
     _write_json(folder / "card.json", card)
     (folder / "README.md").write_text(readme(folder.name, card), encoding="utf8")
@@ -71,22 +71,22 @@ def make_card(run: Run, held_out: Json, *, text: str, text_hash: str, tokenizer_
 
 def readme(name: str, card: Json) -> str:
     """Returns the model page: the card in words."""
-    recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
+    recipe, held_out, single = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     layers = f"{recipe['layers']} layer{'s' if recipe['layers'] > 1 else ''}"
     size = f"{layers}, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
-    spent = f"{card['tokens'] / 1e6:.0f} M tokens of {card['text']}, {card['seconds']} s"
+    cost = f"{card['tokens'] / 1e6:.0f} M tokens of {card['text']}, {card['seconds']} s"
     vectors = recipe.get("embeddings")
     start = f"; its word embeddings start from {Path(vectors).name}" if vectors else ""
     if recipe.get("frozen"):
         moved = ", while the map to the hidden size was trained" if recipe.get("factorised") else ""
         start += f", which were held for {recipe['frozen']:.0%} of the tokens{moved}"
     terms = "Vectors: GloVe 6B, PDDL 1.0.\n\n" if vectors == PACKAGED else ""
-    seen = [band for band in held_out["bands"] if band["predictions"]]
-    bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
+    scored = [band for band in held_out["bands"] if band["predictions"]]
+    bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in scored)
     return f"""# {name}
 
 A miniature BERT: {size}, {VOCABULARIES[recipe.get("vocabulary", "pieces")]}.
-Pretrained by masked LM{CLS_TASKS[recipe.get("cls_task", "none")]} ({spent}){start}.
+Pretrained by masked LM{CLS_TASKS[recipe.get("cls_task", "none")]} ({cost}){start}.
 It exists so that everything runs without a model hub; it is no substitute for BERT-base.
 
 Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]} tokens, and sentence by sentence.
@@ -95,7 +95,7 @@ Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]
 |---|---|---|
 {bands}
 | all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
-| single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
+| single sentences | {single["loss"]:.3f} | {single["accuracy"]:.3f} |
 {_dev_table(card["sts_dev_against_tokens"])}
 {terms}`card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
 """

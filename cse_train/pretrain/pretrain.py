@@ -74,11 +74,11 @@ def _read_state(path: Path, config: PretrainConfig) -> Json:
     with reading("unreadable state", path, "delete it to begin again"):
         check_archive(path)
         state = dict(torch.load(path, map_location="cpu", weights_only=True))
-    wanted = asdict(config)
-    before = asdict(PretrainConfig()) | state["config"]
-    changed = [name for name in wanted if name != "tokens" and before[name] != wanted[name]]
+    settings = asdict(config)
+    stored = asdict(PretrainConfig()) | state["config"]
+    changed = [name for name in settings if name != "tokens" and stored[name] != settings[name]]
     if changed:
-        pairs = ", ".join(f"{name}={wanted[name]} (was {before[name]})" for name in changed)
+        pairs = ", ".join(f"{name}={settings[name]} (was {stored[name]})" for name in changed)
         raise ConfigError([f"another recipe: {pairs}; {path} was begun differently, choose another folder"])
     return state
 

@@ -148,7 +148,7 @@ class Run:
         The mean is over the steps with a masked token. Raises Diverged, and ConfigError where no step has one.
         """
         self.model.train()
-        begun, losses = time.perf_counter(), []
+        start, losses = time.perf_counter(), []
         for batch in self.batches:
             loss_of_step = self._step(batch)
             losses += [loss_of_step] if len(batch.at_M) else []
@@ -158,7 +158,7 @@ class Run:
         require_masked(losses, self.config)
         loss = float(np.mean([float(value) for value in losses]))  # waits for a card, which no step does
         require_learning(loss, self.batches.corpus.vocab_size, f"after {self.tokens} tokens")
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - start
         self.log.append(
             {
                 "tokens": self.tokens,
@@ -178,12 +178,12 @@ class Run:
         rows = self._word_rows()
         if frozen is not None and rows.grad is not None:
             rows.grad[frozen.ids_K] = 0.0
-            kept = rows.detach()[frozen.ids_K]
+            frozen_rows = rows.detach()[frozen.ids_K]
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
         if frozen is not None:  # weight decay reaches rows without a gradient too
             with torch.no_grad():
-                rows[frozen.ids_K] = kept
+                rows[frozen.ids_K] = frozen_rows
         self.optimiser.zero_grad()
         detached: Tensor = loss.detach()
         return detached

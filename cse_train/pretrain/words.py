@@ -69,8 +69,8 @@ class FactorisedEmbedding(nn.Module):
 
 def require_vectors(config: PretrainConfig) -> None:
     """Raises ConfigError for settings that mean nothing without word vectors."""
-    without = {"factorised": config.factorised, "frozen": config.frozen} if not config.embeddings else {}
-    if problems := [f"no vectors: {name}={value}; give --embeddings too" for name, value in without.items() if value]:
+    settings = {"factorised": config.factorised, "frozen": config.frozen} if not config.embeddings else {}
+    if problems := [f"no vectors: {name}={value}; give --embeddings too" for name, value in settings.items() if value]:
         raise ConfigError(problems)
 
 
@@ -94,7 +94,7 @@ def write_tokenizer(config: PretrainConfig, lines: Iterable[str], vectors: Mappi
     less than LEAST_COVER of the text.
     """
     shared = find_weights() / "tokenizer"
-    described = json.loads((shared / "tokenizer.json").read_text(encoding="utf8"))
+    content = json.loads((shared / "tokenizer.json").read_text(encoding="utf8"))
     if config.vocabulary != "pieces":
         counts = count_words(lines, Tokenizer.from_file(str(shared / "tokenizer.json")))
         ranked = sorted((-count, word) for word, count in counts.items() if not vectors or word in vectors)
@@ -103,13 +103,13 @@ def write_tokenizer(config: PretrainConfig, lines: Iterable[str], vectors: Mappi
         if cover < LEAST_COVER:
             line = f"few words: embeddings={config.embeddings} and words={config.words} make up {cover:.0%} of the text"
             raise ConfigError([f"{line}; give vectors of its language, or raise words"])
-        old = described["model"]["vocab"]
-        pieces = [word for word in old if word.startswith(PIECE_MARK) or len(word) == 1]
-        more = pieces if config.vocabulary == "words_and_pieces" else []
-        vocabulary = dict.fromkeys([*FIRST_TOKENS, *words, *more])
-        described["model"]["vocab"] = {word: number for number, word in enumerate(vocabulary)}
+        shared_words = content["model"]["vocab"]
+        pieces = [word for word in shared_words if word.startswith(PIECE_MARK) or len(word) == 1]
+        added = pieces if config.vocabulary == "words_and_pieces" else []
+        vocabulary = dict.fromkeys([*FIRST_TOKENS, *words, *added])
+        content["model"]["vocab"] = {word: number for number, word in enumerate(vocabulary)}
     out.mkdir(parents=True, exist_ok=True)
-    (out / "tokenizer.json").write_text(json.dumps(described, ensure_ascii=False, indent=1), encoding="utf8")
+    (out / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf8")
     (out / "tokenizer_config.json").write_bytes((shared / "tokenizer_config.json").read_bytes())
 
 

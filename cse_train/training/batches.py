@@ -39,9 +39,9 @@ class Batches:
     @classmethod
     def open(cls, run: RunConfig, paths: DataPaths, backbone: Backbone) -> "Batches":
         """Tokenises the corpus on first use and lets the method prepare it; ConfigError for data that does not fit."""
-        method, kept = load_method(run.method), run.train.max_seq_length
+        method, max_length = load_method(run.method), run.train.max_seq_length
         require_fitting(f"train.encoder={run.train.encoder}", len(backbone.tokenizer), backbone.config)
-        tokens_kept = method.tokens_kept(run.options, kept)
+        tokens_kept = method.tokens_kept(run.options, max_length)
         source = columns_checked(run, open_source(run.train.corpus, paths))
         if method.lower_case(run.options):
             source = lower_cased(source)
@@ -53,7 +53,7 @@ class Batches:
         rows = method.usable_rows(run.options, store)
         if len(rows) < store.rows and distributed.rank() == 0:
             log.warning("%s: %d of %d rows left out", run.train.corpus, store.rows - len(rows), store.rows)
-        return cls(run, store, method.make_collate(run.options, backbone.tokenizer, kept), rows)
+        return cls(run, store, method.make_collate(run.options, backbone.tokenizer, max_length), rows)
 
     def __post_init__(self) -> None:
         config = self.run.train
@@ -82,13 +82,13 @@ class Batches:
 
     def __getitem__(self, step: int) -> Batch:
         size = self.run.train.batch_size
-        whole = self._place(step)
-        together = whole.order[whole.first : whole.first + size]
+        batch_place = self._place(step)
+        batch_rows = batch_place.order[batch_place.first : batch_place.first + size]
         share = size // distributed.size()
-        before = distributed.rank() * share
-        rng_of = partial(random_streams.augmentation, whole.seed, whole.epoch)
-        place = replace(whole, first=whole.first + before)
-        return self.collate(Share(self.store, together[before : before + share], together, rng_of, place))
+        offset = distributed.rank() * share
+        rng_of = partial(random_streams.augmentation, batch_place.seed, batch_place.epoch)
+        place = replace(batch_place, first=batch_place.first + offset)
+        return self.collate(Share(self.store, batch_rows[offset : offset + share], batch_rows, rng_of, place))
 
     def make_ready(self, step: int) -> None:
         """Lets the store prepare what the batch of a step reads, for all ranks.
@@ -111,7 +111,7 @@ class Batches:
             rows: np.ndarray = self.buckets[0][random_streams.data_order(seed, epoch, len(self.buckets[0]))]
             return rows
         shuffled = [rows[random_streams.bucket_order(seed, epoch, i, len(rows))] for i, rows in enumerate(self.buckets)]
-        batches = np.concatenate([each[: len(each) // size * size].reshape(-1, size) for each in shuffled])
+        batches = np.concatenate([bucket[: len(bucket) // size * size].reshape(-1, size) for bucket in shuffled])
         order: np.ndarray = batches[random_streams.data_order(seed, epoch, len(batches))]
         return order.ravel()
 
@@ -121,15 +121,15 @@ class Batches:
             return [self.rows]
         edges = bucket_edges(self.run.train.length_buckets)
         words = words_of(next(iter(self.store.arrays.values())))[self.rows]
-        which = np.searchsorted(edges, words)
-        return [self.rows[which == i] for i in range(len(edges) + 1)]
+        buckets = np.searchsorted(edges, words)
+        return [self.rows[buckets == i] for i in range(len(edges) + 1)]
 
 
 ROOM = 4
 """Smallest number of tokens that a prompt must leave for the text itself."""
 
 
-def require_room(run: RunConfig, backbone: Backbone, kept: int | None) -> None:
+def require_room(run: RunConfig, backbone: Backbone, limit: int | None) -> None:
     """Raises ConfigError if a prompt leaves fewer than ROOM of the `kept` tokens of a text, or meets whole documents.
 
     `kept` is None for a method that cuts spans from whole documents.
@@ -137,12 +137,12 @@ def require_room(run: RunConfig, backbone: Backbone, kept: int | None) -> None:
     if not backbone.prompt:
         return
     line = f"train.prompt={run.train.prompt or backbone.prompts.default} of train.encoder={backbone.name}"
-    if kept is None:
+    if limit is None:
         raise ConfigError([f"prompt of a document: {line}, method={run.method} cuts spans; set train.prompt=none"])
     tokens = len(backbone.tokenizer(backbone.prompt)["input_ids"])
-    if tokens + ROOM > kept:
-        what = f"train.max_seq_length={run.train.max_seq_length}, {line} has {tokens} tokens"
-        raise ConfigError([f"prompt fills the text: {what}; raise it to {tokens + ROOM} at least"])
+    if tokens + ROOM > limit:
+        setting = f"train.max_seq_length={run.train.max_seq_length}, {line} has {tokens} tokens"
+        raise ConfigError([f"prompt fills the text: {setting}; raise it to {tokens + ROOM} at least"])
 
 
 def require_positions(run: RunConfig, backbone: Backbone, store: TokenStore) -> None:
@@ -156,14 +156,14 @@ def require_positions(run: RunConfig, backbone: Backbone, store: TokenStore) -> 
 
 def words_of(column: TokenColumn) -> np.ndarray:
     """Returns int64 [rows]: the number of whitespace words of each text, cut to the tokens that are kept."""
-    begun = np.append(0, np.cumsum(column.word_starts, dtype=np.int64))
-    words: np.ndarray = begun[column.starts + column.lengths] - begun[column.starts] - 2
+    counts = np.append(0, np.cumsum(column.word_starts, dtype=np.int64))
+    words: np.ndarray = counts[column.starts + column.lengths] - counts[column.starts] - 2
     return words
 
 
 def columns_checked(run: RunConfig, source: Any) -> Any:
     """Returns the source unchanged if it has the columns that the method reads; raises ConfigError if not."""
-    wanted = load_method(run.method).columns(run.options)
-    if line := wrong_columns(run.train.corpus, source.columns, run.method, wanted):
+    columns = load_method(run.method).columns(run.options)
+    if line := wrong_columns(run.train.corpus, source.columns, run.method, columns):
         raise ConfigError([line])
     return source

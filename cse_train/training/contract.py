@@ -102,20 +102,20 @@ def gradients(make: Make, folder: Path) -> None:
     first = make()
     model, optimiser = first.model, optimiser_of(first.model, first.run.train)
     frozen = {n: p.clone() for n, p in model.named_parameters() if not p.requires_grad and "momentum" not in n}
-    begun = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for index in range(10):
         if not np.isfinite(first.step(index)):
             raise Broken(f"the loss of step {index + 1} is no number")
-        idle = [name for name, parameter in first.trainable().items() if parameter.grad is None]
-        if index == 0 and idle:
-            raise Broken(f"no gradient reaches {idle[0]}; use it in forward, or set requires_grad to False")
+        without_gradient = [name for name, parameter in first.trainable().items() if parameter.grad is None]
+        if index == 0 and without_gradient:
+            raise Broken(f"no gradient reaches {without_gradient[0]}; use it in forward, or set requires_grad to False")
         optimiser.step()
         optimiser.zero_grad()
-    now = dict(model.named_parameters())
-    moved = [name for name, value in frozen.items() if not torch.equal(now[name], value)]
-    if moved:
-        raise Broken(f"{moved[0]} changed, though it requires no gradient")
-    if all(torch.equal(tensor, begun[name]) for name, tensor in model.state_dict().items()):
+    parameters = dict(model.named_parameters())
+    changed = [name for name, value in frozen.items() if not torch.equal(parameters[name], value)]
+    if changed:
+        raise Broken(f"{changed[0]} changed, though it requires no gradient")
+    if all(torch.equal(tensor, initial[name]) for name, tensor in model.state_dict().items()):
         raise Broken("nothing has changed after 10 steps")
 
 
@@ -149,15 +149,15 @@ def saved(make: Make, folder: Path) -> None:
 
 def padding(make: Make, folder: Path) -> None:
     """encode gives one vector for each sentence, whatever its neighbours"""
-    given = make()
-    model, rows = given.model.eval(), _ids(given.backbone)
+    first = make()
+    model, rows = first.model.eval(), _ids(first.backbone)
     with torch.no_grad():
-        together = model.encode(pack_lists(rows, groups=1))
-        alone = torch.cat([model.encode(pack_lists([row])) for row in rows])
-    width = model.width or given.backbone.width
-    if tuple(together.shape) != (len(rows), width):
-        raise Broken(f"shape {tuple(together.shape)} for {len(rows)} sentences; give {(len(rows), width)}")
-    if not torch.allclose(together, alone, atol=1e-5, rtol=1e-5):
+        batched = model.encode(pack_lists(rows, groups=1))
+        single = torch.cat([model.encode(pack_lists([row])) for row in rows])
+    width = model.width or first.backbone.width
+    if tuple(batched.shape) != (len(rows), width):
+        raise Broken(f"shape {tuple(batched.shape)} for {len(rows)} sentences; give {(len(rows), width)}")
+    if not torch.allclose(batched, single, atol=1e-5, rtol=1e-5):
         raise Broken("a sentence's vector depends on the sentences beside it")
 
 
@@ -197,14 +197,14 @@ def _result(text: str, action: Callable[[], object]) -> Result:
     try:
         action()
     except Exception as error:
-        said = (
+        reason = (
             first_line(error)
             if isinstance(error, Broken | ConfigError)
             else f"{type(error).__name__}: {first_line(error)}"
         )
         innermost = traceback.extract_tb(error.__traceback__)[-1]
         where = None if isinstance(error, Broken) else place(error) or f"{innermost.filename}:{innermost.lineno}"
-        return Result(text, f"{said} ({where})" if where else said)
+        return Result(text, f"{reason} ({where})" if where else reason)
     return Result(text)
 
 
@@ -218,9 +218,9 @@ def make_up_text(columns: Sequence[str], folder: Path) -> Path:
     if tuple(columns) in (("text",), ()):
         path, rows = folder / "text.txt", lines
     else:
-        path, last = folder / "rows.csv", tuple(columns) == LABELLED_COLUMNS
+        path, is_labelled = folder / "rows.csv", tuple(columns) == LABELLED_COLUMNS
         parts_of_rows = [[lines[(i + j) % LINES] for j in range(len(columns))] for i in range(LINES)]
-        if last:
+        if is_labelled:
             parts_of_rows = [[*row[:-1], NLI_LABELS[i * i % 7 % 3]] for i, row in enumerate(parts_of_rows)]
         rows = [",".join(columns), *(",".join(f'"{part}"' for part in row) for row in parts_of_rows)]
     path.write_text("\n".join(rows), encoding="utf8")

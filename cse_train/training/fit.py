@@ -41,34 +41,34 @@ def _first_token(run: RunConfig, backbone: Backbone) -> Iterator[str]:
     pooler = run.flat().get("method.pooler")
     pooled = isinstance(pooler, str) and reads_first(pooler)
     implied = run.options.first_token()
-    if not (pooled or implied) or (why := first_token_problem(backbone.encoder, backbone.tokenizer)) is None:
+    if not (pooled or implied) or (reason := first_token_problem(backbone.encoder, backbone.tokenizer)) is None:
         return
     if pooled:
-        others = others_than_first(get_args(fields.hints(type(run.options))["pooler"]))
-        what = f"set method.pooler to {others}" if others else ELSE
-        yield f"no first token: method.pooler={pooler}, train.encoder={backbone.name}, {why}; {what}"
+        alternatives = others_than_first(get_args(fields.hints(type(run.options))["pooler"]))
+        advice = f"set method.pooler to {alternatives}" if alternatives else ELSE
+        yield f"no first token: method.pooler={pooler}, train.encoder={backbone.name}, {reason}; {advice}"
     if implied:
-        yield f"no first token: {implied}, train.encoder={backbone.name}, {why}; {ELSE}"
+        yield f"no first token: {implied}, train.encoder={backbone.name}, {reason}; {ELSE}"
 
 
 def _both_ends(run: RunConfig, backbone: Backbone) -> Iterator[str]:
     edges = run.train.length_buckets
     setting = run.options.both_ends() or (edges and f"train.length_buckets={edges}")
-    if setting and (why := both_ends_problem(backbone.tokenizer)):
-        yield f"no special tokens: {setting}, train.encoder={backbone.name}, {why}; {ELSE}"
+    if setting and (reason := both_ends_problem(backbone.tokenizer)):
+        yield f"no special tokens: {setting}, train.encoder={backbone.name}, {reason}; {ELSE}"
 
 
 def _noise(run: RunConfig, backbone: Backbone) -> Iterator[str]:
-    alone, rate = run.options.dropout_alone(), run.train.dropout
+    setting, rate = run.options.dropout_alone(), run.train.dropout
     assert not isinstance(backbone.encoder, WordVectors)
-    if alone is None or has_noise(backbone.encoder, backbone.tokenizer):
+    if setting is None or has_noise(backbone.encoder, backbone.tokenizer):
         return
-    line = f"no noise between the views: train.dropout={'null' if rate is None else rate}, {alone}"
+    line = f"no noise between the views: train.dropout={'null' if rate is None else rate}, {setting}"
     if rate == 0:
         if distributed.rank() == 0:
             log.warning("%s; both views of a text are equal", line)
     elif rate is None:
-        what = "set train.dropout=0.1" if list(dropout_fields(backbone.config)) else ELSE
-        yield f"{line}, train.encoder={backbone.name}, whose own dropout is 0 everywhere; {what}"
+        advice = "set train.dropout=0.1" if list(dropout_fields(backbone.config)) else ELSE
+        yield f"{line}, train.encoder={backbone.name}, whose own dropout is 0 everywhere; {advice}"
     else:
         yield f"{line}, train.encoder={backbone.name}, which drops nothing out; {ELSE}"

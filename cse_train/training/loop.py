@@ -27,8 +27,8 @@ from cse_train.numerics import Diverged, autocast, fast_fp32, keep_freed_memory,
 from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
+from cse_train.training.async_checkpoints import Checkpoints
 from cse_train.training.batches import Batches
-from cse_train.training.behind import Checkpoints
 from cse_train.training.fit import check_fit
 from cse_train.training.graph import settle_graph
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
@@ -121,7 +121,7 @@ class Session:
     checkpoints: Checkpoints
     step: int = 0
     seconds: float = 0.0
-    counted: float = 0.0
+    clock: float = 0.0
     """Clock at the last evaluation, up to which `seconds` has been counted."""
     points: list[Point] = field(default_factory=list)
 
@@ -143,8 +143,8 @@ class Session:
         unused = backbone.prompts.unused(backbone.prompt, "train.prompt", f"train.encoder={backbone.name}")
         if unused and run.train.prompt is None and distributed.rank() == 0:
             log.warning(unused)
-        kept = min(run.train.dev_max_length, getattr(backbone.encoder, "positions", None) or run.train.dev_max_length)
-        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, kept, backbone.prompt)
+        limit = min(run.train.dev_max_length, getattr(backbone.encoder, "positions", None) or run.train.dev_max_length)
+        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, limit, backbone.prompt)
         batches = Batches.open(run, paths, backbone)
         inputs = (backbone.content_hash, batches.store.content_hash, evaluator.content_hash)
         signature = signature or digest(run, *inputs)
@@ -202,9 +202,9 @@ class Session:
             points = [Point(**point) for point in state["points"]]
             tensors, _ = dict(state["model"]), (int(state["step"]), float(state["seconds"]))
             _ = dict(state["scaler"]) if self.scaler.is_enabled() else {}
-        before = points[-1].precision if points else ""
-        if before not in ("", self.precision):
-            raise CorruptCheckpoint(path, f"it was trained in {before}, and this device computes {self.precision}")
+        previous = points[-1].precision if points else ""
+        if previous not in ("", self.precision):
+            raise CorruptCheckpoint(path, f"it was trained in {previous}, and this device computes {self.precision}")
         if sizes != [len(group["params"]) for group in self.optimiser.param_groups]:
             raise CorruptCheckpoint(path, "its optimiser has other parameters")
         require_fit(path, self.model, tensors)
@@ -215,7 +215,7 @@ class Session:
             if report(replace(point, replayed=True)):
                 return self._outcome(stopped=True)
         due = set(evaluation_steps(self.run.train))
-        window, self.counted = Window(), time.perf_counter()
+        window, self.clock = Window(), time.perf_counter()
         self.model.train()
         while self.step < steps_in(self.run.train):
             with tf32(self.run.train.precision == "tf32"):
@@ -257,15 +257,15 @@ class Session:
             raise Diverged(f"loss is {means['loss']} after {examples} examples; lower train.learning_rate")
         score = self._dev_score()
         best = self.points[-1].best if self.points else -math.inf
-        at = self.points[-1].best_examples if self.points else 0
+        best_examples = self.points[-1].best_examples if self.points else 0
         improved = score > best
         if improved:
-            best, at = score, examples
+            best, best_examples = score, examples
         rate = learning_rate(self.run.train, self.step - 1, self._dev_scores())
         metrics = {self.run.train.dev: score, "learning_rate": rate, **means}
-        before, self.counted = self.counted, time.perf_counter()
-        self.seconds += self.counted - before
-        point = Point(examples, self.step, self.seconds, metrics, best, at, precision=self.precision)
+        previous, self.clock = self.clock, time.perf_counter()
+        self.seconds += self.clock - previous
+        point = Point(examples, self.step, self.seconds, metrics, best, best_examples, precision=self.precision)
         self.points.append(point)
         state = self._state() if distributed.rank() == 0 else {}
         self.checkpoints.take(self.step, state, dict(self._read_rank_state()), self.model, point if improved else None)
@@ -281,17 +281,17 @@ class Session:
         """
         try:
             with evaluating(self.model):
-                scored = [self.evaluator(encode, self.device) for encode in self.model.dev_encodes()]
+                scores = [self.evaluator(encode, self.device) for encode in self.model.dev_encodes()]
         except NotFinite as error:
             raise Diverged(str(error)) from error
-        best = max(range(len(scored)), key=lambda at: -math.inf if scored[at].unscored else scored[at].value)
-        if scored[best].unscored and not self.points:
+        best = max(range(len(scores)), key=lambda index: -math.inf if scores[index].unscored else scores[index].value)
+        if scores[best].unscored and not self.points:
             after = f"{self.step * self.run.train.batch_size} examples"
-            line = f"no score: train.dev={self.run.train.dev} after {after}, {scored[best].unscored}"
+            line = f"no score: train.dev={self.run.train.dev} after {after}, {scores[best].unscored}"
             raise Diverged(f"{line}; lower train.learning_rate, or give other dev data")
-        if len(scored) > 1:
+        if len(scores) > 1:
             self.model.keep(best)
-        return scored[best].value
+        return scores[best].value
 
     def _state(self) -> checkpoint.State:
         return {
@@ -311,6 +311,6 @@ class Session:
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
 
     def _outcome(self, stopped: bool) -> Outcome:
-        best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
+        best, best_examples = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
         examples, points = self.step * self.run.train.batch_size, tuple(self.points)
-        return Outcome(stopped, examples, best, at, self.seconds, points, self.precision)
+        return Outcome(stopped, examples, best, best_examples, self.seconds, points, self.precision)

@@ -22,18 +22,18 @@ def settle_precision(run: RunConfig, device: torch.device) -> RunConfig:
     Raises ConfigError for bf16 on a GPU that emulates it, and for fp16 on a CPU, which would be another arithmetic
     under that name. fp32 on a GPU that can do better is logged once.
     """
-    asked, able = run.train.precision, has_bf16(device)
-    if asked == "auto":
-        every = distributed.is_agreed(int(able)) and able
-        return replace(run, train=replace(run.train, precision="bf16" if every else "fp32"))
-    if asked == "fp16" and device.type == "cpu":
+    setting, is_able = run.train.precision, has_bf16(device)
+    if setting == "auto":
+        is_shared = distributed.is_agreed(int(is_able)) and is_able
+        return replace(run, train=replace(run.train, precision="bf16" if is_shared else "fp32"))
+    if setting == "fp16" and device.type == "cpu":
         raise ConfigError(["no fp16: train.precision=fp16 on a CPU; set it to fp32 or auto, or train on a GPU"])
     if device.type == "cuda":
-        if asked == "bf16" and not able:
+        if setting == "bf16" and not is_able:
             line = f"no bf16: train.precision=bf16 on {torch.cuda.get_device_name(device)}, which emulates it slowly"
             raise ConfigError([f"{line}; set it to fp16"])
-        if asked == "fp32" and torch.cuda.get_device_capability(device) >= TENSOR_CORES and distributed.rank() == 0:
-            _say_slow(torch.cuda.get_device_name(device), "auto (bf16) or tf32" if able else "fp16")
+        if setting == "fp32" and torch.cuda.get_device_capability(device) >= TENSOR_CORES and distributed.rank() == 0:
+            _say_slow(torch.cuda.get_device_name(device), "auto (bf16) or tf32" if is_able else "fp16")
     return run
 
 

@@ -28,15 +28,15 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
     def __init__(self, minutes: float = SAVE_MINUTES) -> None:
         """Creates a saver; with `minutes=0` every call writes at once and returns when the write is done."""
-        self._every_s, self._begun = 60 * minutes, float("-inf")
+        self._interval_seconds, self._last_start = 60 * minutes, float("-inf")
         self._newest: deque[Callable[[], object]] = deque(maxlen=1)
-        self._turn, self._thread = threading.Lock(), threading.Thread()
+        self._lock, self._thread = threading.Lock(), threading.Thread()
         self._error: BaseException | None = None
 
     @property
     def is_waited_for(self) -> bool:
         """True if the caller waits for each write, so that it may hand over state that changes afterwards."""
-        return self._every_s == 0
+        return self._interval_seconds == 0
 
     @property
     def is_due(self) -> bool:
@@ -44,7 +44,7 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
         The first one always does, so that a bad disk is reported early.
         """
-        return not self._is_busy and time.monotonic() - self._begun >= self._every_s
+        return not self._is_busy and time.monotonic() - self._last_start >= self._interval_seconds
 
     def hand_over(self, write: Callable[[], object], now: bool) -> None:
         """Takes a write in place of one that waits; it begins `now`, or at a later call."""
@@ -67,7 +67,7 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
     def flush(self) -> None:
         """Runs the write that waits in the calling thread, after a running write has ended; any thread may call it."""
-        with self._turn:
+        with self._lock:
             if self._newest:
                 self._newest.pop()()
 
@@ -91,10 +91,10 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
     @property
     def _is_busy(self) -> bool:
-        return self._thread.is_alive() or self._turn.locked()
+        return self._thread.is_alive() or self._lock.locked()
 
     def _begin(self) -> None:
-        self._begun = time.monotonic()
+        self._last_start = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._thread.start()
 

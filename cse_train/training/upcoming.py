@@ -26,7 +26,7 @@ class UpcomingBatches:
     device: torch.device
     steps: int
     """Number of steps of the whole run; no batch is made beyond the last one."""
-    made: dict[int, Future[Batch]] = field(default_factory=dict)
+    pending: dict[int, Future[Batch]] = field(default_factory=dict)
     """Step -> the batch that the thread is making for it."""
 
     def __post_init__(self) -> None:
@@ -36,10 +36,10 @@ class UpcomingBatches:
         """Returns the batch of a step; raises what making it raised."""
         if self.thread is None:
             return self._make(step)
-        batch = self.made.pop(step).result() if step in self.made else self._make_first(step)
+        batch = self.pending.pop(step).result() if step in self.pending else self._make_first(step)
         if self.thread is not None and step + 1 < self.steps:
             self.source.make_ready(step + 1)
-            self.made = {step + 1: self.thread.submit(self._make, step + 1)}
+            self.pending = {step + 1: self.thread.submit(self._make, step + 1)}
         return batch
 
     def _make(self, step: int) -> Batch:
@@ -47,13 +47,13 @@ class UpcomingBatches:
 
     def _make_first(self, step: int) -> Batch:
         """Makes a batch that the thread was not asked for; gives up the thread if a user's method draws from torch."""
-        wait(self.made.values())
+        wait(self.pending.values())
         self.source.make_ready(step)
-        before = torch.get_rng_state()
+        state = torch.get_rng_state()
         batch = self._make(step)
-        if not torch.equal(before, torch.get_rng_state()):
+        if not torch.equal(state, torch.get_rng_state()):
             log.warning("slow batches: make_collate draws from torch's generator; draw from share.rng_of(row)")
-            self.thread, self.made = None, {}
+            self.thread, self.pending = None, {}
         return batch
 
 

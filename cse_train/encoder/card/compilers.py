@@ -39,7 +39,7 @@ def find_lacking() -> str:
 
 
 def is_proved(
-    what: str, device: torch.device, compare: Callable[[], list[tuple[Tensor | None, Tensor | None]]]
+    operation: str, device: torch.device, compare: Callable[[], list[tuple[Tensor | None, Tensor | None]]]
 ) -> bool:
     """Returns True if this machine compiles the kernels for `what`, and they compute what torch's do.
 
@@ -54,7 +54,7 @@ def is_proved(
     except Exception as error:  # of a compiler or a card that nobody has tried
         if any(map(_is_passing, chain(error))):
             raise
-        log.warning("slow %s: the kernels for it cannot be used here: %s", what, first_line(error))
+        log.warning("slow %s: the kernels for it cannot be used here: %s", operation, first_line(error))
         return False
 
 
@@ -65,9 +65,9 @@ def _is_passing(error: BaseException) -> bool:
     return is_out_of_memory(error) or (isinstance(error, OSError) and error.errno in PASSING_ERRNOS)
 
 
-def _is_near(ours: Tensor | None, theirs: Tensor | None) -> bool:
-    assert ours is not None and theirs is not None
-    return bool((ours - theirs).abs().max() <= LARGEST_DIFFERENCE * theirs.abs().max())
+def _is_near(result: Tensor | None, reference: Tensor | None) -> bool:
+    assert result is not None and reference is not None
+    return bool((result - reference).abs().max() <= LARGEST_DIFFERENCE * reference.abs().max())
 
 
 @functools.cache

@@ -79,7 +79,7 @@ def attend_fused_cls(
     """Returns the attention's output [N, H] for one query per row, over keys and values of all its slots."""
     queries = query_NH.unsqueeze(1).split([views * group.rows for group in packed.groups])
     keys_values = (block.unflatten(2, (2, -1)).unbind(2) for _, block in packed.split(kv_T2H, views))
-    blocks = ((query, *two) for query, two in zip(queries, keys_values, strict=True))
+    blocks = ((query, *pair) for query, pair in zip(queries, keys_values, strict=True))
     return _joined(blocks, packed, views, heads, rate, masks, prompts)
 
 

@@ -16,7 +16,7 @@ from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_
 
 WIDEST = 4096
 """Largest number of numbers in a row: one program holds all of them."""
-OF_A_WARP = {"norm": 512, "norm_back": 1024}
+NUMBERS_PER_WARP = {"norm": 512, "norm_back": 1024}
 """Kernel -> numbers of a row per warp, measured on an H200 as are MOST_PROGRAMS and LEAST_ROWS."""
 MOST_PROGRAMS = 1056
 """Largest number of programs of the backward kernel, which sums over rows: eight per multiprocessor of an H100."""
@@ -50,21 +50,22 @@ def _compare(device: torch.device, dtype: torch.dtype, width: int) -> list[tuple
     """Computes three rows forward and backward, without dropout, with these kernels and with torch's."""
     numbers = torch.linspace(-3, 3, 9 * width, device=device).cos().view(9, width)
     norm = nn.LayerNorm(width, device=device)
-    given = (numbers[:3].to(dtype), numbers[3].to(dtype), numbers[4:7])
-    ours, theirs = ([part.clone().requires_grad_() for part in given] for _ in range(2))
-    product, bias, x = ours
-    added = theirs[2] + theirs[0].float() + theirs[1].float()
-    wanted = F.layer_norm(added, (width,), norm.weight, norm.bias, norm.eps)
+    inputs = (numbers[:3].to(dtype), numbers[3].to(dtype), numbers[4:7])
+    fused_inputs, torch_inputs = ([part.clone().requires_grad_() for part in inputs] for _ in range(2))
+    product, bias, x = fused_inputs
+    added = torch_inputs[2] + torch_inputs[0].float() + torch_inputs[1].float()
+    expected = F.layer_norm(added, (width,), norm.weight, norm.bias, norm.eps)
     full, cast = add_and_norm(product, bias, x, norm, 0.0)
-    for result, copy in ((full, cast), (wanted, wanted.to(dtype))):
+    for result, copy in ((full, cast), (expected, expected.to(dtype))):
         (result * numbers[6:] + copy * numbers[7]).sum().backward()
-    return [(full, wanted), *((mine.grad, torchs.grad) for mine, torchs in zip(ours, theirs, strict=True))]
+    pairs = zip(fused_inputs, torch_inputs, strict=True)
+    return [(full, expected), *((fused.grad, plain.grad) for fused, plain in pairs)]
 
 
 def add_and_norm(product_TH: Tensor, bias_H: Tensor, x_TH: Tensor, norm: nn.LayerNorm, rate: float) -> LayerStates:
     """Returns `norm(x_TH + dropout(product_TH + bias_H))`, and its copy in the product's dtype."""
-    given = (product_TH.contiguous(), bias_H, x_TH.contiguous(), norm.weight, norm.bias)
-    return LayerStates(*AddAndNorm.apply(*given, norm.eps, rate))
+    tensors = (product_TH.contiguous(), bias_H, x_TH.contiguous(), norm.weight, norm.bias)
+    return LayerStates(*AddAndNorm.apply(*tensors, norm.eps, rate))
 
 
 class AddAndNorm(torch.autograd.Function):
@@ -97,8 +98,8 @@ class AddAndNorm(torch.autograd.Function):
         rows, width = x_TH.shape
         programs = max(1, min(MOST_PROGRAMS, rows // LEAST_ROWS))
         sums_P3H = x_TH.new_empty(programs, 3, width, dtype=torch.float32)
-        given = (x_TH if by_full is None else by_full, product_TH if by_cast is None else by_cast)
-        tensors = (*given, product_TH, bias_H, x_TH, weight_H, by_product, by_x, sums_P3H)
+        gradients = (x_TH if by_full is None else by_full, product_TH if by_cast is None else by_cast)
+        tensors = (*gradients, product_TH, bias_H, x_TH, weight_H, by_product, by_x, sums_P3H)
         flags = (ctx.numbers[1] > 0, by_full is not None, by_cast is not None)
         _run("norm_back", programs, width, *tensors, rows, *ctx.numbers, *flags)
         by_weight, by_shift, by_bias = sums_P3H.sum(0)
@@ -108,5 +109,5 @@ class AddAndNorm(torch.autograd.Function):
 
 def _run(name: str, programs: int, width: int, *arguments: Any) -> None:
     block = max(16, 1 << (width - 1).bit_length())
-    warps = max(1, block // OF_A_WARP[name])
+    warps = max(1, block // NUMBERS_PER_WARP[name])
     load_kernel(f"norm_kernels:{name}")[(programs,)](*arguments, width, block, num_warps=warps)

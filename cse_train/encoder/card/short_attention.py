@@ -43,13 +43,13 @@ def _compare(
     """Computes two rows of `block` tokens in two heads, forward and backward, with these kernels and with torch's."""
     packed = pack_lists([[0] * block] * 2, groups=1).to(device)
     values = torch.linspace(-3, 3, 2 * block * 6 * size, device=device).cos().view(2 * block, 6 * size).to(dtype)
-    ours, theirs = (values.clone().requires_grad_() for _ in range(2))
-    mixed = attend_short(ours, locate_rows(packed), 1, 2, 0.0, block)
-    parts = theirs.float().view(2, block, 3, 2, size).permute(2, 0, 3, 1, 4)
-    wanted = F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2).flatten(0, 1)
-    for result in (mixed, wanted):
+    fused_qkv, torch_qkv = (values.clone().requires_grad_() for _ in range(2))
+    mixed = attend_short(fused_qkv, locate_rows(packed), 1, 2, 0.0, block)
+    parts = torch_qkv.float().view(2, block, 3, 2, size).permute(2, 0, 3, 1, 4)
+    expected = F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2).flatten(0, 1)
+    for result in (mixed, expected):
         result.backward(torch.ones_like(result) * torch.arange(2 * size, device=device).to(result.dtype).sin())
-    return [(mixed, wanted), (ours.grad, theirs.grad)]
+    return [(mixed, expected), (fused_qkv.grad, torch_qkv.grad)]
 
 
 def locate_rows(packed: Packed) -> Tensor:

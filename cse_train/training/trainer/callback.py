@@ -34,8 +34,8 @@ def watch_import(trial: Trial) -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Import hook that finds the module as Python does, and calls a function once the module is loaded."""
 
-    def __init__(self, then: Callable[[ModuleType], None]) -> None:
-        self._then = then
+    def __init__(self, action: Callable[[ModuleType], None]) -> None:
+        self._action = action
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name != MODULE:
@@ -44,11 +44,11 @@ class _Finder(importlib.abc.MetaPathFinder):
         spec = importlib.util.find_spec(name)
         loader: Any = spec.loader if spec else None
         if loader is not None:
-            plain = loader.exec_module
+            original = loader.exec_module
 
             def load(module: ModuleType) -> None:
-                plain(module)
-                self._then(module)
+                original(module)
+                self._action(module)
 
             loader.exec_module = load
         return spec
@@ -62,13 +62,13 @@ def join(module: ModuleType, trial: Trial) -> None:
     fits = _Fits(trial)
     callbacks.append(_make_callback(module, trial, fits))
     trainer: Any = vars(module)["Trainer"]
-    plain = trainer.train
+    original = trainer.train
 
-    def train(self: Any, resume_from_checkpoint: Any = None, **given: Any) -> Any:
+    def train(self: Any, resume_from_checkpoint: Any = None, **options: Any) -> Any:
         fits.by_script = resume_from_checkpoint not in (None, False)
         if resume_from_checkpoint is None:
             resume_from_checkpoint = _newest(trial, fits.next_number, self.args.output_dir)
-        return plain(self, resume_from_checkpoint=resume_from_checkpoint, **given)
+        return original(self, resume_from_checkpoint=resume_from_checkpoint, **options)
 
     trainer.train = train
 
@@ -78,8 +78,8 @@ def _newest(trial: Trial, number: int, output_dir: str) -> str | None:
 
     Another run may write into any other folder.
     """
-    is_ours = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
-    checkpoint = find_checkpoint(Path(output_dir), number) if is_ours and trial.resume_from else None
+    is_own = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
+    checkpoint = find_checkpoint(Path(output_dir), number) if is_own and trial.resume_from else None
     return str(checkpoint) if checkpoint else None
 
 
@@ -91,7 +91,7 @@ class _Fits:
         self._first: set[Weights] = set()
         self._learnt: set[Weights] = set()
         """Parameters that training has changed, as they were at evaluations, checkpoints and ends."""
-        self._begun = self._end = 0
+        self._count = self._end = 0
         self.by_script = False
         """True if the script itself names the checkpoint from which `train` resumes."""
         self._is_stage = True
@@ -102,15 +102,15 @@ class _Fits:
     @property
     def next_number(self) -> int:
         """Number of the fit that begins next, from 0."""
-        return self._begun
+        return self._count
 
     def begin(self, model: Any, step: int) -> None:
         """Records that a call of `train` has begun at a step of its own count."""
         weights = _describe_weights(model)
-        if self._begun and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
+        if self._count and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
             self._trial.begin_fit(self._end)
             self._is_stage = step > 0 or not self._learnt.isdisjoint(weights)
-        self._begun += 1
+        self._count += 1
         self._first, self._has_score = weights, self._trial.reported is not None
         if step:  # its checkpoint is something learnt
             self._learnt |= weights
@@ -134,7 +134,7 @@ Weights = tuple[tuple[int, ...], float]
 
 def _describe_weights(model: Any) -> set[Weights]:
     """Returns shape and sum of each parameter: enough to distinguish a trained tensor from its first values."""
-    return {(tuple(each.shape), float(each.detach().double().sum())) for each in model.parameters()}
+    return {(tuple(parameter.shape), float(parameter.detach().double().sum())) for parameter in model.parameters()}
 
 
 def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
@@ -146,37 +146,37 @@ def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
 
         stopped = False
 
-        def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             trial.say(world=args.world_size)
-            fits.begin(given["model"], state.global_step)
+            fits.begin(others["model"], state.global_step)
 
-        def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            fits.note(given["model"], state.global_step)
+        def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            fits.note(others["model"], state.global_step)
             if args.should_save:
                 mark_checkpoint(Path(args.output_dir), state.global_step, trial.fit)
 
-        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **given: Any) -> None:
-            seen = {name.removeprefix(EVALUATION): value for name, value in (metrics or {}).items()}
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **others: Any) -> None:
+            values = {name.removeprefix(EVALUATION): metric for name, metric in (metrics or {}).items()}
             if state.global_step == 0:
                 return
-            fits.note(given["model"], state.global_step)
+            fits.note(others["model"], state.global_step)
             if trial.reported is not None and trial.before + state.global_step <= trial.reported:
                 return
-            if trial.rank == 0 and trial.score_name not in seen:
-                trial.say(names=[name for name, value in seen.items() if read_number(value) is not None])
+            if trial.rank == 0 and trial.score_name not in values:
+                trial.say(names=[name for name, metric in values.items() if read_number(metric) is not None])
                 return
             fits.require_one_score()
             losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
-            seen |= {"loss": losses[-1]} if losses and "loss" not in seen else {}
+            values |= {"loss": losses[-1]} if losses and "loss" not in values else {}
             fraction = min(1.0, state.global_step / max(1, state.max_steps))
-            score = float("nan") if (number := read_number(seen.get(trial.score_name))) is None else number
-            if trial.tell(state.global_step, score, fraction, seen) and args.should_save:
-                _save(given["model"], given.get("processing_class"), trial.best_folder)
+            score = float("nan") if (number := read_number(values.get(trial.score_name))) is None else number
+            if trial.tell(state.global_step, score, fraction, values) and args.should_save:
+                _save(others["model"], others.get("processing_class"), trial.best_folder)
             if trial.decide():
                 self.stopped = control.should_training_stop = control.should_save = True
 
-        def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            fits.note(given["model"], state.global_step)
+        def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            fits.note(others["model"], state.global_step)
             if self.stopped:
                 raise TrialStopped
 

@@ -64,9 +64,9 @@ def _end_with_rank(order: TrialOrder) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != order.parent:
         os._exit(1)
-    first = os.fork()
-    if first:
-        os.waitpid(first, 0)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
         os.close(order.life)
         return
     if os.fork():  # the watcher is nobody's child, so that a script that waits for its own does not see it
@@ -129,14 +129,14 @@ def _tell(error: BaseException, order: TrialOrder) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}:{error.lineno})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = f"{type(error).__name__}: {lines[0][:REASON_LENGTH]}" if lines else type(error).__name__
+    reason = f"{type(error).__name__}: {lines[0][:REASON_LENGTH]}" if lines else type(error).__name__
     roots = tuple(str(place) + os.sep for place in {Path(order.script).parent, order.root, *order.places.values()})
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename.startswith(roots) and "-packages" + os.sep not in frame.filename
     ]
-    return f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else said
+    return f"{reason} ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else reason
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ class CopiedModules(importlib.abc.MetaPathFinder):
         if parts[0] not in self._places:
             return None
         folders = [folder for folder in path or sys.path if not Path(folder).is_relative_to(self._root)]
-        others: list[Any] = [finder for finder in sys.meta_path if finder is not self]
+        finders: list[Any] = [finder for finder in sys.meta_path if finder is not self]
         specs = (
             PathFinder.find_spec(name, folders) if finder is PathFinder else finder.find_spec(name, path, target)
-            for finder in others
+            for finder in finders
         )  # fmt: skip
         spec: ModuleSpec | None = next(filter(None, specs), None)
         for file in (Path(*parts).with_suffix(".py"), Path(*parts, "__init__.py")):

@@ -18,10 +18,10 @@ class DamagedModel(Exception):
 
 def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
     """Returns the points of the program's run of this signature, or none if it did not end in order."""
-    kept = TrialFolder(folder)
+    trial_folder = TrialFolder(folder)
     try:
-        end = json.loads(kept.end_file.read_text(encoding="utf8"))
-        return kept.read_points() if end.get("signature") == signature else []
+        end = json.loads(trial_folder.end_file.read_text(encoding="utf8"))
+        return trial_folder.read_points() if end.get("signature") == signature else []
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return []
 
@@ -37,13 +37,13 @@ def check_model(folder: Path, signature: str) -> None:
         if files:
             raise DamagedModel(f"{best}: its model was deleted, and not by cse clean")
         return
-    written = _read_signature(best / PROGRAM_MARK)
-    if written not in (None, signature):
-        raise DamagedModel(f"{best}: it is of another run, {str(written)[:12]} and not {signature[:12]}")
+    stored = _read_signature(best / PROGRAM_MARK)
+    if stored not in (None, signature):
+        raise DamagedModel(f"{best}: it is of another run, {str(stored)[:12]} and not {signature[:12]}")
     if files is None:
-        noted = (folder / PROGRAM_DIGESTS).exists()
-        why = f"{PROGRAM_DIGESTS} is damaged" if noted else "it was saved by a version without checksums"
-        raise NotJudged(f"{best}: {why}")
+        is_listed = (folder / PROGRAM_DIGESTS).exists()
+        cause = f"{PROGRAM_DIGESTS} is damaged" if is_listed else "it was saved by a version without checksums"
+        raise NotJudged(f"{best}: {cause}")
     for name, digest in files.items():
         path = best / name
         if not path.is_file() or hash_file(path) != digest:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 MARK_VARIABLE = "CSE_PROGRAM"
 """Environment variable that all processes of one program share; its value is a number that no other program has."""
-ROUNDS, ROUND_S = 100, 0.02
+ROUNDS, ROUND_SECONDS = 100, 0.02
 """Number of looks for processes that were started while others were ended, and seconds between two looks."""
 
 
@@ -21,7 +21,7 @@ def end_marked(mark: str, spare: int = 0) -> None:
         ended = [process for process in _list_processes() if process != spare and _end(process, mark)]
         if not ended:
             return
-        time.sleep(ROUND_S)
+        time.sleep(ROUND_SECONDS)
 
 
 def _list_processes() -> list[int]:

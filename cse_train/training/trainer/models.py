@@ -95,35 +95,34 @@ class BestModel:
     """Saves a run's best model aside and then publishes it; keeps the one before it as well."""
 
     def __init__(self, last: Path, best: Path, facts: Json) -> None:
-        self.aside, self.before, self.best, self._facts = last / ".best-new", last / ".best-before", best, facts
-        self._begun: Json | None = None
+        self.aside, self.previous, self.best, self._facts = last / ".best-new", last / ".best-before", best, facts
+        self._mark: Json | None = None
 
     def begin(self, step: int, score: float) -> Path:
         """Publishes an earlier save, and returns an empty folder for the model of this step."""
         self.publish()
         shutil.rmtree(self.aside, ignore_errors=True)
         self.aside.mkdir(parents=True)
-        self._begun = {**self._facts, "step": step, "score": score}
-        _write_mark(self.aside, self._begun)
+        self._mark = {**self._facts, "step": step, "score": score}
+        _write_mark(self.aside, self._mark)
         return self.aside
 
     def publish(self) -> None:
         """Makes what was saved since `begin` the best model; does nothing if nothing was saved."""
-        if self._begun is not None and _has_files(self.aside):
+        if self._mark is not None and _has_files(self.aside):
             bases = place_bases(self.aside)
-            _write_mark(self.aside, {**self._begun, **({BASES: bases} if bases else {})})
+            _write_mark(self.aside, {**self._mark, **({BASES: bases} if bases else {})})
             if self.best.is_dir():
-                shutil.rmtree(self.before, ignore_errors=True)
-                self.best.rename(self.before)
+                shutil.rmtree(self.previous, ignore_errors=True)
+                self.best.rename(self.previous)
             self.aside.rename(self.best)
-        self._begun = None
+        self._mark = None
 
     def settle(self, step: int) -> None:
         """Makes the newest model from before a step the best one: the run resumes there and reports the rest again."""
-        places = [
-            (at, place) for place in (self.aside, self.best, self.before) if (at := _read_step(place)) is not None
-        ]
-        fitting = [each for each in places if each[0] < step and (each[1] != self.aside or _has_files(self.aside))]
+        steps = ((_read_step(place), place) for place in (self.aside, self.best, self.previous))
+        places = [(number, place) for number, place in steps if number is not None]
+        fitting = [pair for pair in places if pair[0] < step and (pair[1] != self.aside or _has_files(self.aside))]
         chosen = max(fitting)[1] if fitting else None
         for _, place in places:
             if place != chosen:
@@ -133,7 +132,7 @@ class BestModel:
 
     def clean(self) -> None:
         """Deletes all but the best model: the run has ended."""
-        for place in (self.aside, self.before):
+        for place in (self.aside, self.previous):
             shutil.rmtree(place, ignore_errors=True)
 
 

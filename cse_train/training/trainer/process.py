@@ -19,16 +19,16 @@ from cse_train.results import Json
 from cse_train.training.trainer.marked import MARK_VARIABLE, end_marked
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
-OF_GROUP = (
+GROUP_VARIABLES = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT",
     "ACCELERATE_TORCH_DEVICE",
 )  # fmt: skip
 """Environment variables by which a program finds its process group; a run on one rank has none of them."""
-MOST_LOG = 20_000_000
+LOG_BYTES = 20_000_000
 """Bytes of a program's output beyond which the middle of it is left out."""
-KEPT_LOG = 1_000_000
+LOG_END_BYTES = 1_000_000
 """Bytes of a long output that stay at each of its ends."""
-LAST_BYTES = 20_000
+LAST_LINE_BYTES = 20_000
 """Bytes at the end of a program's output in which its last line is looked for."""
 
 
@@ -37,9 +37,9 @@ class Program:
 
     def __init__(self, order: Callable[[int, int], TrialOrder], folder: Path, threads: int, port: int) -> None:
         """Starts the process in `folder`; `order(wire, life)` builds its order from two file descriptors."""
-        mine, theirs = socket.socketpair()
+        rank_end, program_end = socket.socketpair()
         life, self._alive = os.pipe()
-        self.wire, self._mark = Wire(mine), uuid.uuid4().hex
+        self.wire, self._mark = Wire(rank_end), uuid.uuid4().hex
         self._log = _open_log()
         self._start = os.fstat(self._log.fileno()).st_size
         try:
@@ -47,15 +47,15 @@ class Program:
                 [sys.executable, "-P", "-m", "cse_train.training.trainer.child"],
                 cwd=folder,
                 env=_environment(threads, port)
-                | {TRIAL_VARIABLE: order(theirs.fileno(), life).text(), MARK_VARIABLE: self._mark},
+                | {TRIAL_VARIABLE: order(program_end.fileno(), life).text(), MARK_VARIABLE: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
-                pass_fds=(theirs.fileno(), life),
+                pass_fds=(program_end.fileno(), life),
                 start_new_session=True,
             )
         finally:
-            theirs.close()
+            program_end.close()
             os.close(life)
         threading.Thread(target=self._await, daemon=True).start()
 
@@ -70,9 +70,9 @@ class Program:
         with contextlib.suppress(ConnectionError):
             yield from self.wire.listen()
 
-    def answer(self, **said: Any) -> None:
+    def answer(self, **message: Any) -> None:
         with contextlib.suppress(ConnectionError):
-            self.wire.say(**said)
+            self.wire.say(**message)
 
     def wait(self) -> int:
         """Waits for the process and returns its exit code, below 0 for a signal."""
@@ -91,7 +91,7 @@ class Program:
         """Returns the last non-empty line that the program printed; empty if there is none."""
         path = Path(str(self._log.name))
         with path.open("rb") as file:
-            file.seek(max(self._start, file.seek(0, os.SEEK_END) - LAST_BYTES))
+            file.seek(max(self._start, file.seek(0, os.SEEK_END) - LAST_LINE_BYTES))
             lines = [line.strip() for line in file.read().decode("utf8", "replace").splitlines()]
         return next((line for line in reversed(lines) if line), "")
 
@@ -109,13 +109,13 @@ def _shorten(log: IO[Any], start: int) -> None:
     """Cuts the middle out of a log that is too long, and closes it."""
     path = Path(str(log.name))
     size = path.stat().st_size
-    if size - start > MOST_LOG:
+    if size - start > LOG_BYTES:
         with path.open("r+b") as file:
-            file.seek(size - KEPT_LOG)
+            file.seek(size - LOG_END_BYTES)
             tail = file.read()
-            file.truncate(start + KEPT_LOG)
+            file.truncate(start + LOG_END_BYTES)
             file.seek(0, os.SEEK_END)
-            file.write(f"\n... {size - start - 2 * KEPT_LOG} bytes of output are left out ...\n".encode() + tail)
+            file.write(f"\n... {size - start - 2 * LOG_END_BYTES} bytes of output are left out ...\n".encode() + tail)
     log.close()
 
 
@@ -124,10 +124,10 @@ def _environment(threads: int, port: int) -> dict[str, str]:
 
     The group of the program has a port of its own, because the ranks themselves use the other one.
     """
-    env = {name: value for name, value in os.environ.items() if name not in OF_GROUP}
+    env = {name: value for name, value in os.environ.items() if name not in GROUP_VARIABLES}
     size, rank = distributed.size(), distributed.rank()
     if size > 1:
-        env |= {name: os.environ[name] for name in OF_GROUP if name in os.environ}
+        env |= {name: os.environ[name] for name in GROUP_VARIABLES if name in os.environ}
         env |= {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_PORT": str(port)}
         env |= {"LOCAL_RANK": env.get("LOCAL_RANK", str(rank))}
         if not distributed.has_card():  # else accelerate takes a CPU for a process of its own

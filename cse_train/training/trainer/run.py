@@ -29,7 +29,7 @@ Report = Callable[[Point], bool]
 NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
 """Part of the message for a program that reported no metric at all."""
 
-RESTARTS_S = (1, 2, 4, 8, 16, 32, 32)
+RESTART_SECONDS = (1, 2, 4, 8, 16, 32, 32)
 """Seconds to wait before each new start of a program whose folder another run uses.
 
 The names of such folders have seconds in them, or minutes.
@@ -78,9 +78,9 @@ class _Attempt:
     ) -> None:
         self.run, self.trainer, self.folder, self.report, self.signature = run, trainer, folder, report, signature
         self.leads = distributed.rank() == 0
-        kept = folder.points_file.is_file() or find_checkpoint(folder.output) is not None
+        has_progress = folder.points_file.is_file() or find_checkpoint(folder.output) is not None
         if self.leads:
-            if not kept and resume_from is not None and resume_from != folder.path:
+            if not has_progress and resume_from is not None and resume_from != folder.path:
                 folder.take_over(resume_from)
             folder.output.mkdir(parents=True, exist_ok=True)
         distributed.barrier()
@@ -102,12 +102,12 @@ class _Attempt:
         if not cwd.is_dir():
             raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
         port = find_port() if distributed.size() > 1 else 0
-        self.begun = time.perf_counter()
+        self.start = time.perf_counter()
         code, line = self._listen(cwd, port)
-        for wait_s in RESTARTS_S:
+        for seconds in RESTART_SECONDS:
             if not self.shared or self.points or distributed.size() > 1:
                 break
-            time.sleep(wait_s)
+            time.sleep(seconds)
             self.shared = ""
             code, line = self._listen(cwd, port)
         if self.shared:
@@ -124,8 +124,8 @@ class _Attempt:
         """Starts the program, handles its messages until it ends, and returns its exit code and its last line."""
         program = Program(self._order, folder, torch.get_num_threads(), port)
         try:
-            for said in program.listen():
-                self._hear(said, program)
+            for message in program.listen():
+                self._hear(message, program)
                 if self.error:
                     break
             return 1 if self.error and not self.kinds else program.wait(), program.last_line()
@@ -136,12 +136,12 @@ class _Attempt:
         trainer, run = self.trainer, self.run
         flat = run.flat()
         params = {name: flat[name] for name, _ in trainer.parameters}
-        given = {"seed": str(run.train.seed), "output_dir": str(self.folder.output)}
+        variables = {"seed": str(run.train.seed), "output_dir": str(self.folder.output)}
         mark = {
             "program": trainer.name, "params": params, "seed": run.train.seed, "signature": self.signature,
             "score_name": trainer.score.name,
         }  # fmt: skip
-        arguments = trainer.arguments(params, **given, best_dir=str(self.folder.best))
+        arguments = trainer.arguments(params, **variables, best_dir=str(self.folder.best))
         return TrialOrder(
             script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), places=dict(trainer.places),
             function=trainer.function, arguments=[] if trainer.function else arguments, params=params,
@@ -152,53 +152,53 @@ class _Attempt:
             resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
 
-    def _hear(self, said: Json, program: Program) -> None:
-        if "error" in said:
-            self.error, self.kinds = str(said["error"]), list(said["kinds"])
-        elif "shared" in said:
-            self.shared = str(said["shared"])
-        elif "names" in said:
-            self.names.update(dict.fromkeys(said["names"]))
-        elif "step" in said:
-            self._hear_report(said, program)
-        elif "decide" in said:
+    def _hear(self, message: Json, program: Program) -> None:
+        if "error" in message:
+            self.error, self.kinds = str(message["error"]), list(message["kinds"])
+        elif "shared" in message:
+            self.shared = str(message["shared"])
+        elif "names" in message:
+            self.names.update(dict.fromkeys(message["names"]))
+        elif "step" in message:
+            self._hear_report(message, program)
+        elif "decide" in message:
             self._pass_on()
             program.answer(stop=self.stopped)
-        if not self.error and (world := said.get("world")) not in (None, distributed.size()):
+        if not self.error and (world := message.get("world")) not in (None, distributed.size()):
             ranks = distributed.size()
             self.error = (
                 f"ranks apart: workers={ranks}, and the program trains as {world}; "
                 "let it join the group of its environment (torchrun's variables), or give --workers 1"
             )
 
-    def _hear_report(self, said: Json, program: Program) -> None:
-        score, step = float(said["score"]), int(said["step"])
+    def _hear_report(self, message: Json, program: Program) -> None:
+        score, step = float(message["score"]), int(message["step"])
         if self.leads and not math.isfinite(score):
             self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"
             return
-        if self.leads and not math.isfinite(loss := said["metrics"].get("loss", 0.0)):
+        if self.leads and not math.isfinite(loss := message["metrics"].get("loss", 0.0)):
             self.error = f"diverged: loss={loss} at step {step}; the program's training has no number any more"
             return
         if self._settle(step):
             program.answer(best=False)
             return
         value = score * self.trainer.score.scale * (-1 if self.run.options.TURNED else 1)
-        fit, fits, total = int(said["fit"]), self.trainer.fits, self._total
-        others = [point for point in self.points if not fits or point.metrics[FIT] == fit + 1]
-        before = others[-1] if others else None
-        examples = step if self.trainer.steps and not fits else round(float(said["fraction"]) * total)
+        fit, fits, total = int(message["fit"]), self.trainer.fits, self._total
+        fit_points = [point for point in self.points if not fits or point.metrics[FIT] == fit + 1]
+        previous = fit_points[-1] if fit_points else None
+        examples = step if self.trainer.steps and not fits else round(float(message["fraction"]) * total)
         if not fits:  # stages follow one another on one axis, each as long as the first
             total, examples = total * (fit + 1), examples + (0 if self.trainer.steps else total * fit)
-        examples = max(before.examples + 1 if before else 1, min(total, examples))
-        best = before is None or value > before.best
+        examples = max(previous.examples + 1 if previous else 1, min(total, examples))
+        best = previous is None or value > previous.best
         is_kept = best if fits != "mean" else all(value > point.best for point in self.points)
         point = Point(
             examples=examples,
             step=step,
-            seconds=self.seconds_before + time.perf_counter() - self.begun,
-            metrics={**said["metrics"], self.run.train.dev: value},
-            best=value if before is None or best else before.best,
-            best_examples=examples if before is None or best else before.best_examples,
+            seconds=self.seconds_before + time.perf_counter() - self.start,
+            metrics={**message["metrics"], self.run.train.dev: value},
+            best=value if previous is None or best else previous.best,
+            best_examples=examples if previous is None or best else previous.best_examples,
         )
         self.points.append(point)
         if self.leads:
@@ -225,12 +225,12 @@ class _Attempt:
         """
         if self.earlier is None:
             return False
-        kept = [point for point in self.earlier if step is None or point.step < step]
-        self.earlier, self.points = None, kept
+        points = [point for point in self.earlier if step is None or point.step < step]
+        self.earlier, self.points = None, points
         if self.leads:
-            BestModel(self.folder.last, self.folder.best, {}).settle(kept[-1].step + 1 if kept else 0)
-            self.folder.write_points(kept)
-        for point in () if self.trainer.fits else kept:
+            BestModel(self.folder.last, self.folder.best, {}).settle(points[-1].step + 1 if points else 0)
+            self.folder.write_points(points)
+        for point in () if self.trainer.fits else points:
             if self.report(replace(point, replayed=True)):
                 self.stopped = True
         return self.stopped
@@ -245,11 +245,11 @@ class _Attempt:
             bests = {f"{FIT}{number:.0f}": max(p.metrics[name] for p in points) for number, points in fits.items()}
             mean = sum(bests.values()) / len(bests)
             newest = replace(self.points[-1], examples=total, best_examples=total)
-            counted = [replace(newest, metrics={**bests, name: mean}, best=mean)]
+            results = [replace(newest, metrics={**bests, name: mean}, best=mean)]
         else:
-            counted = fits[max(fits)]
+            results = fits[max(fits)]
         self.points = []
-        for point in counted:
+        for point in results:
             self.points.append(point)
             if self.report(point):
                 self.stopped = True
@@ -267,8 +267,8 @@ class _Attempt:
             raise ProgramFailed(line or f"exit code {code}: {self.trainer.script.name} said nothing")
         if not self.points and not self.earlier:
             name = self.trainer.score.name
-            named = f"its evaluations gave {', '.join(list(self.names)[:12])}" if self.names else NO_NAMES
-            raise ProgramFailed(f"no score: trainer.score.name={name}, and the program ended in order; {named}")
+            evaluations = f"its evaluations gave {', '.join(list(self.names)[:12])}" if self.names else NO_NAMES
+            raise ProgramFailed(f"no score: trainer.score.name={name}, and the program ended in order; {evaluations}")
 
     def _outcome(self) -> Outcome:
         if self.leads:
@@ -279,7 +279,7 @@ class _Attempt:
                 replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
         newest = self.points[-1]
         examples = newest.examples if self.stopped else max(self._total, newest.examples)
-        seconds = self.seconds_before + time.perf_counter() - self.begun
+        seconds = self.seconds_before + time.perf_counter() - self.start
         return Outcome(self.stopped, examples, newest.best, newest.best_examples, seconds, tuple(self.points))
 
 

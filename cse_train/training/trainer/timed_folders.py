@@ -36,7 +36,7 @@ class TimedFolders:
         """
         self._own, self._mark, self._refuse = str(run_folder.resolve()) + os.sep, mark, refuse
         self._claims = Path(tempfile.gettempdir(), f"cse-folders-{os.getuid()}")
-        self._begun, self._seen, self._busy = datetime.datetime.now(), set[str](), False
+        self._start, self._claimed, self._busy = datetime.datetime.now(), set[str](), False
         self._process = os.getpid()
 
     def watch(self) -> None:
@@ -46,7 +46,7 @@ class TimedFolders:
 
     def _give_back(self) -> None:
         self._busy = True
-        for path in self._seen if os.getpid() == self._process else ():
+        for path in self._claimed if os.getpid() == self._process else ():
             self._place(path).unlink(missing_ok=True)
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
@@ -57,9 +57,9 @@ class TimedFolders:
         self._busy = True
         try:
             if isinstance(args[0], str | bytes | os.PathLike) and (path := self._timed(os.fsdecode(args[0]))):
-                if path not in self._seen and not self._claim(path):
+                if path not in self._claimed and not self._claim(path):
                     self._refuse(path)
-                self._seen.add(path)
+                self._claimed.add(path)
         finally:
             self._busy = False
 
@@ -69,22 +69,22 @@ class TimedFolders:
         if full.startswith(self._own) or not re.search(r"\d{2}", full):
             return ""
         names = full.split(os.sep)
-        at = next((at for at, name in enumerate(names) if self._has_time(name)), None)
-        return "" if at is None else os.sep.join(names[: at + 1])
+        index = next((index for index, name in enumerate(names) if self._has_time(name)), None)
+        return "" if index is None else os.sep.join(names[: index + 1])
 
     def _has_time(self, name: str) -> bool:
         digits = re.sub(r"\D", "", name)
         now, minute = datetime.datetime.now(), datetime.timedelta(minutes=1)
         if len(digits) < 6:
             return False
-        first = [self._begun - EARLIEST + minutes * minute for minutes in range(NAMED_MINUTES)]
-        for local in (*(at for at in first if at <= now), now - minute, now):
-            for at in (local, local.astimezone(datetime.UTC)):
+        first = [self._start - EARLIEST + minutes * minute for minutes in range(NAMED_MINUTES)]
+        for local in (*(moment for moment in first if moment <= now), now - minute, now):
+            for moment in (local, local.astimezone(datetime.UTC)):
                 forms = ("%d%H%M", "%Y%H%M", "%y%H%M") if len(digits) >= 10 else ("%d%H%M",)  # a date alone has eight
-                dated = any(at.strftime(form) in digits for form in forms)
-                if dated or (len(digits) == 6 and digits.startswith(at.strftime("%H%M"))):
+                dated = any(moment.strftime(form) in digits for form in forms)
+                if dated or (len(digits) == 6 and digits.startswith(moment.strftime("%H%M"))):
                     return True
-        return any(str(int(at.timestamp()))[:8] in digits for at in (self._begun, now))
+        return any(str(int(moment.timestamp()))[:8] in digits for moment in (self._start, now))
 
     def _claim(self, path: str) -> bool:
         """Claims a path for this run; returns False if a living process of another run has it."""

@@ -49,7 +49,7 @@ class Trial:
         Save the model there before the checkpoint.
         """
         self.score_name, self.steps = order.score, order.steps
-        self._open = False
+        self._is_pending = False
         """True while the scheduler has not heard of the newest report."""
         self.reported: int | None = None
         """Step of the newest report, counted from the start of the first fit; None before any."""
@@ -75,7 +75,7 @@ class Trial:
         all ranks end at one step. `fit`: the number, from 1, of the fold or stage, where `fits:` of the space says what
         counts of several. ValueError without score, length or that number.
         """
-        if self._open and self.decide():
+        if self._is_pending and self.decide():
             raise TrialStopped
         value = metrics.get(self.score_name) if score is None else score
         if fraction is None:
@@ -100,20 +100,20 @@ class Trial:
 
         `step` and `fraction` are those of this fit alone. `decide` must follow.
         """
-        counted = self.before + step
-        if self.reported is not None and counted <= self.reported:
+        total_step = self.before + step
+        if self.reported is not None and total_step <= self.reported:
             line = f"step twice: report(step={step}) after step {self.reported - self.before}"
             raise ValueError(f"{line}; count up, or say in the space what counts of several fits: {FITS_ADVICE}")
-        self.reported, self._open = counted, True
-        self._ends[self.fit] = counted
-        plain = {name: number for name, value in metrics.items() if (number := read_number(value)) is not None}
+        self.reported, self._is_pending = total_step, True
+        self._ends[self.fit] = total_step
+        numbers = {name: number for name, value in metrics.items() if (number := read_number(value)) is not None}
         if self.fits or self.fit:
-            plain[FIT] = self.fit + 1.0
+            numbers[FIT] = self.fit + 1.0
         answer = self._wire.ask(
-            step=counted, score=score, fraction=fraction, fit=self.fit, metrics=plain, world=count_ranks()
+            step=total_step, score=score, fraction=fraction, fit=self.fit, metrics=numbers, world=count_ranks()
         )
         if answer["best"]:
-            self._best.begin(counted, score)
+            self._best.begin(total_step, score)
         return bool(answer["best"])
 
     def begin_fit(self, before: int) -> None:
@@ -123,9 +123,9 @@ class Trial:
     def _require_fit(self, step: int, fit: int | None) -> None:
         """Takes the fit's number, from 1, that a report names; ValueError if it is missing, unexpected or repeated."""
         if (fit is None) == bool(self.fits):
-            what = f"no fit: report(step={step}) without fit=" if self.fits else f"two fits: report(fit={fit})"
+            rule = f"no fit: report(step={step}) without fit=" if self.fits else f"two fits: report(fit={fit})"
             advice = "number the fits from 1" if self.fits else f"say in the space {FITS_ADVICE}"
-            raise ValueError(f"{what}; {advice}")
+            raise ValueError(f"{rule}; {advice}")
         if fit is not None and fit - 1 < self.fit:
             raise ValueError(f"fit twice: report(fit={fit}) after fit {self.fit + 1}; count up")
         if fit is not None and fit - 1 > self.fit:
@@ -138,12 +138,12 @@ class Trial:
         If that report was the best, its model must be saved by now: it is published first.
         """
         self._best.publish()
-        self._open = False
+        self._is_pending = False
         return bool(self._wire.ask(decide=True)["stop"])
 
-    def say(self, **said: Any) -> None:
+    def say(self, **message: Any) -> None:
         """Sends the rank a message that needs no answer."""
-        self._wire.say(**said)
+        self._wire.say(**message)
 
     def publish(self) -> None:
         """Makes the model in `best_folder` the run's best model."""

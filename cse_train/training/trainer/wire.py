@@ -64,13 +64,13 @@ class Wire:
         self._end = end
         self._file = end.makefile("rw", encoding="utf8")
 
-    def say(self, **said: Any) -> None:
-        self._file.write(json.dumps(said) + "\n")
+    def say(self, **message: Any) -> None:
+        self._file.write(json.dumps(message) + "\n")
         self._file.flush()
 
-    def ask(self, **said: Any) -> Json:
+    def ask(self, **message: Any) -> Json:
         """Sends a message and returns the other end's answer; raises ConnectionResetError if that end is gone."""
-        self.say(**said)
+        self.say(**message)
         line = self._file.readline()
         if not line:
             raise ConnectionResetError("the rank of this run is gone")

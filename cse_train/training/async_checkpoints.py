@@ -18,9 +18,9 @@ from cse_train.methods.base import Method
 from cse_train.results import Point
 from cse_train.training.saver import Saver
 
-BEAT_S = 1.0
+WAIT_SECONDS = 1.0
 """Longest time that a rank waits for its own writes before it joins the next collective, in seconds."""
-RANKS_S, RANKS_LOOK_S = 30.0, 0.05
+RANK_FILES_SECONDS, RANK_FILES_POLL_SECONDS = 30.0, 0.05
 """Seconds that rank 0 waits for other ranks' parts of a state, and seconds between two looks for them."""
 log = logging.getLogger(__name__)
 
@@ -50,9 +50,9 @@ class Checkpoints:
         `rank_state`: what this rank alone has, where ranks differ. `improved`: the point of this evaluation if it is
         the best so far. A state names its best model, so both are written together.
         """
-        now = self.saver.is_due
+        is_due = self.saver.is_due
         if rank_state:
-            now = distributed.is_agreed(int(now)) and now  # all ranks write the same step's
+            is_due = distributed.is_agreed(int(is_due)) and is_due  # all ranks write the same step's
         best = checkpoint.select_kept(model) if improved and state else {}
         ready = None
         if not self.saver.is_waited_for:
@@ -60,18 +60,18 @@ class Checkpoints:
         if improved and state:
             self.best = BestWeights(best, asdict(improved))
         if state or rank_state:
-            self.saver.hand_over(_Taken(self, step, state, rank_state, self.best, ready).write, now)
+            self.saver.hand_over(_Snapshot(self, step, state, rank_state, self.best, ready).write, is_due)
 
     def finish(self) -> None:
         """Returns when every rank's newest state is on disk; no rank waits in a collective meanwhile."""
-        written = False
-        while not written:
-            written = self.saver.wait(BEAT_S)
-            written = distributed.is_agreed(int(written)) and written
+        is_written = False
+        while not is_written:
+            is_written = self.saver.wait(WAIT_SECONDS)
+            is_written = distributed.is_agreed(int(is_written)) and is_written
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _Snapshot:
     """State of one evaluation, ready to be written."""
 
     checkpoints: Checkpoints
@@ -106,12 +106,12 @@ class _Taken:
             checkpoint.forget_earlier(folder, self.step)
 
     def _ranks_are_there(self) -> bool:
-        until = time.monotonic() + RANKS_S
+        deadline = time.monotonic() + RANK_FILES_SECONDS
         while self.rank_state and not checkpoint.has_ranks(self.checkpoints.folder, self.step):
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 log.warning("the state of step %d is not saved: a rank has not written its part", self.step)
                 return False
-            time.sleep(RANKS_LOOK_S)
+            time.sleep(RANK_FILES_POLL_SECONDS)
         return True
 
 
@@ -122,22 +122,22 @@ def _copy(*states: State) -> tuple[list[State], torch.cuda.Event | None]:
     computes now, and before what comes next.
     """
     copies: dict[tuple[Any, ...], Tensor] = {}
-    made = [_copied(state, copies) for state in states]
+    copied_states = [_copy_value(state, copies) for state in states]
     on_card = distributed.device().type == "cuda"
-    return made, torch.cuda.current_stream().record_event() if on_card else None
+    return copied_states, torch.cuda.current_stream().record_event() if on_card else None
 
 
-def _copied(value: Any, copies: dict[tuple[Any, ...], Tensor]) -> Any:
+def _copy_value(value: Any, copies: dict[tuple[Any, ...], Tensor]) -> Any:
     """Copies one value for `_copy`, recursively.
 
     It is no closure in `_copy`: one that calls itself would hold all copies until Python's garbage collector runs.
     """
     if isinstance(value, dict):
-        made = copy.copy(value)  # a state dict has its modules' versions as an attribute
-        made.update((name, _copied(each, copies)) for name, each in value.items())
-        return made
+        mapping = copy.copy(value)  # a state dict has its modules' versions as an attribute
+        mapping.update((name, _copy_value(item, copies)) for name, item in value.items())
+        return mapping
     if type(value) in (list, tuple):
-        return type(value)(_copied(each, copies) for each in value)
+        return type(value)(_copy_value(item, copies) for item in value)
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
     place = (value.data_ptr() or id(value), value.shape, value.stride(), value.dtype)
