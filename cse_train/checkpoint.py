@@ -124,7 +124,7 @@ def load_newest(
     group calls this.
     """
     for folder in folders:
-        if rank() == 0:
+        if rank() == 0:  # renames or deletes files: the others wait, and read them afterwards
             _settle(folder)
         barrier()
         state = _readable(folder, split, signature, fits)
@@ -160,6 +160,7 @@ def _names(state: Json, facts: Json) -> bool:
     Earlier versions wrote the best model before the state, so that an unsigned model may be newer than its state.
     """
     point = state["points"][-1]
+    # Before signatures the model was written first, so that a kill in between left a model newer than the state.
     if "signature" not in state and facts["examples"] > point["examples"]:
         return True
     return bool((facts["examples"], facts["best"]) == (point["best_examples"], point["best"]))

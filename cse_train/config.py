@@ -38,7 +38,7 @@ class TrainConfig:
     corpus: str = "wiki"
     """Training text: wiki, documents, nli, snli, pairs:NAME, target:SET, generated, file, hf:NAME[:SPLIT[:COLUMN]]."""
     dev: str = "sts_dev"
-    """Dev set whose score, on rated pairs a Spearman correlation, picks the checkpoint; never a test set."""
+    """Dev set whose score picks the checkpoint (rated pairs: Spearman correlation); never a test set."""
     max_seq_length: Annotated[int, Range(low=4, high=512)] = 32
     """Tokens of a training sentence that are kept, special tokens included."""
     dev_max_length: Annotated[int, Range(low=4, high=512)] = 512
@@ -76,12 +76,12 @@ class TrainConfig:
     adam_epsilon: Annotated[float, Range(above=0)] = 1e-8
     """Epsilon in the denominator of Adam's update."""
     adamw: Literal["transformers", "uncorrected", "uncorrected_bert", "torch"] = "transformers"
-    """Variant of AdamW, which differ in bias correction and in where epsilon and weight decay enter.
+    """Variant of AdamW; they differ in bias correction, and in where epsilon and weight decay enter.
 
-    transformers is the papers' releases' AdamW of transformers 4.2.1; uncorrected the same without bias correction
-    (DeCLUTR, SBERT and what grew out of its release); uncorrected_bert BERT's own, without correction too (BERT-flow).
-    torch's adds epsilon after the bias correction. It and BERT's decay the weight before the update, the others after
-    it.
+    transformers is that of transformers 4.2.1, which the papers' releases use; uncorrected the same without bias
+    correction (DeCLUTR, SBERT and what grew out of its release); uncorrected_bert BERT's own, without correction too
+    (BERT-flow). torch's adds epsilon after the bias correction. It and BERT's decay the weight before the update, the
+    others after it.
     """
     max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
     """Largest norm of the gradient, to which a larger one is clipped; null for no clipping."""
@@ -101,8 +101,8 @@ class TrainConfig:
     precision: Literal["auto", "fp32", "tf32", "bf16", "fp16"] = "fp32"
     """Arithmetic of the encoder; the loss and the evaluation are always fp32.
 
-    auto is bf16 on a card that computes it, and else fp32; tf32 is fp32 on a CPU; fp16, whose loss is scaled, is for
-    cards without bf16.
+    auto is bf16 on a GPU that computes it, and else fp32; tf32 is fp32 on a CPU; fp16, whose loss is scaled, is for
+    GPUs without bf16.
     """
     graph: Literal["off", "auto"] = "off"
     """Use of torch.compile: off, or auto, which on a GPU fuses what each layer computes behind its attention."""
@@ -188,7 +188,7 @@ def _dot_keys(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added
 
 
 def note_first_fields() -> None:
-    """Adds the fields of methods that first_fields.json does not list; a list that is there never changes."""
+    """Adds methods that first_fields.json does not list to it, with their fields; existing lists never change."""
     parts: dict[str, tuple[Any, Mapping[str, Added]]] = {"train": (TrainConfig, ADDED)}
     for name in methods.list_methods():
         config = methods.config_class(name)

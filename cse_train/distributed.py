@@ -52,6 +52,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         first = rank() * ctx.rows
+        # Only this rank's part of the gradient, times W: DDP sums these over ranks and divides by W.
         return grads[0][first : first + ctx.rows] * size()
 
 
@@ -92,7 +93,7 @@ def all_gather_rows(rows: Tensor) -> Tensor:
         return rows.detach()
     counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(size())]
     dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-    largest = max(int(count) for count in counts)
+    largest = max(int(count) for count in counts)  # all_gather wants one shape: shorter ranks send padding
     padded = torch.zeros((largest, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
     padded[: len(rows)] = rows.detach()
     parts = [torch.empty_like(padded) for _ in range(size())]
@@ -134,7 +135,7 @@ def is_agreed(value: int) -> bool:
     """Returns True on every rank if all ranks passed the same number."""
     if size() == 1:
         return True
-    minimum = torch.tensor([value, -value], device=device())
+    minimum = torch.tensor([value, -value], device=device())  # one reduction gives least and greatest
     dist.all_reduce(minimum, op=dist.ReduceOp.MIN)
     return int(minimum[0]) == -int(minimum[1])
 

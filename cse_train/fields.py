@@ -15,6 +15,12 @@ from cse_train.results import Settings as Settings
 
 LONG_NAME, LONG_LIST = 200, 10_000
 """Limits within which `nearest` compares: characters of the name, and number of valid words; time grows with both."""
+NEAREST = 3
+"""Largest number of close words that a hint names."""
+NAMES_LISTED = 24
+"""Largest number of valid words that a hint lists in full; of more it names the nearest."""
+CLOSE = 0.15
+"""Difference in similarity, of 0 to 1, within which a hint names further words beside the closest one."""
 
 
 class ConfigError(ValueError):
@@ -167,20 +173,13 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name) if part]
 
 
-NEAREST = 3
-NAMES_LISTED = 24
-"""Largest number of valid words that a hint lists in full; of more it names the nearest."""
-CLOSE = 0.15
-"""Difference in similarity, of 0 to 1, within which a hint names further words beside the closest one."""
-
-
 def _similarity(left: str, right: str) -> float:
     return difflib.SequenceMatcher(None, left, right).ratio()
 
 
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
     """Returns the problem of `name=value` as a field of `config`; None when there is none."""
-    find = _problem if isinstance(value, Scalar) else _problem.__wrapped__
+    find = _problem if isinstance(value, Scalar) else _problem.__wrapped__  # a list, say, is no key of the cache
     return find(config, name, value, prefix)
 
 

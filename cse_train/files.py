@@ -112,8 +112,10 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     Nothing half-written is ever at `path`. Raises OSError with the file's name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for abandoned in find_abandoned(path):
-        abandoned.unlink(missing_ok=True)
+    # The temporary file lies in the same folder: a rename is atomic only within one file system.
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{HOST}.*"):  # of killed processes
+        if leftover.suffix[1:].isdigit() and not alive(int(leftover.suffix[1:])):
+            leftover.unlink(missing_ok=True)
     aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")  # `writer_of` reads it
     try:
         _call_writer(write, aside)
@@ -148,12 +150,6 @@ def alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def find_abandoned(path: Path) -> list[Path]:
-    """Returns the temporary files for `path` that killed processes of this machine left half-written."""
-    asides = path.parent.glob(f".{glob.escape(path.name)}.{HOST}.*")
-    return [aside for aside in asides if aside.suffix[1:].isdigit() and not alive(int(aside.suffix[1:]))]
 
 
 def _call_writer(write: Callable[[Path], object], path: Path) -> None:

@@ -193,7 +193,10 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def is_card(device: torch.device) -> bool:
-    """Returns True if a device takes the code for GPUs, which has few kernels and never waits for a number."""
+    """Returns True for any device but a CPU; such a device takes the code paths for GPUs.
+
+    They have few kernels, use torch's fused attention, and never make the host wait for a number.
+    """
     return device.type != "cpu"
 
 
@@ -228,7 +231,7 @@ def _rate(product: Product) -> float:
     seconds = operations = 0.0
     for rows, inputs, outputs in TIMED_SHAPES:
         left, right = torch.ones(rows, inputs), torch.ones(inputs, outputs)
-        product(left, right)
+        product(left, right)  # oneDNN compiles each new shape; that is not timed
         durations = []
         for _ in range(REPEATS):
             start = time.perf_counter()

@@ -45,12 +45,12 @@ class AutoModelEncoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the model."""
         return int(self.config.hidden_size)
 
     @property
     def positions(self) -> int | None:
-        """Largest number of tokens in a text; None for any number."""
+        """Largest number of tokens that a text may have; None for any number."""
         limit = getattr(self.config, "max_position_embeddings", None)
         return limit - self.position_offset if limit and limit > 0 else None
 
@@ -127,6 +127,7 @@ def load_automodel(folder: Path, config: "PretrainedConfig") -> AutoModelEncoder
     is_part = config.is_encoder_decoder and kind.__name__ == "AutoModel"
     encoder = model if kind.__name__ == "AutoModel" and not is_part else model.get_encoder()
     prefix = next(f"{name}." if name else "" for name, module in model.named_modules() if module is encoder)
+    # A pooler may be absent: `AutoModelEncoder` reads the states of the tokens alone.
     absent = sorted(name for name in report["missing_keys"] if "pooler" not in name and name.startswith(prefix))
     if absent:  # transformers fills them with random numbers
         line = f"{folder}: {len(absent)} tensors absent, such as {absent[0]}"

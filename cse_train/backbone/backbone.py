@@ -53,7 +53,7 @@ class Backbone(nn.Module):
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the encoder."""
         return self.encoder.width
 
     @property

@@ -103,12 +103,12 @@ class Encoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the encoder."""
         return int(self.config.hidden_size)
 
     @property
     def positions(self) -> int:
-        """Largest number of tokens in a text."""
+        """Largest number of tokens that a text may have."""
         return self._room(0)
 
     def initialise(self, generator: torch.Generator) -> None:

@@ -70,7 +70,7 @@ class Packed:
 
     @property
     def rows(self) -> int:
-        """Number of sequences N."""
+        """Number of sequences N in the batch."""
         return len(self.order_N)
 
     def to(self, device: torch.device | str) -> "Packed":

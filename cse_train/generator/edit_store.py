@@ -132,6 +132,7 @@ class EditStore:
     def _write(self, place: Place, rows: np.ndarray, identity: dict[str, object], aside: Path) -> None:
         edits = self.draw(rows, partial(random_streams.augmentation, place.seed, place.epoch))
         device = distributed.device()
+        # Training draws from the same generators: it must go on as if this block had been there already.
         with torch.random.fork_rng([device] if device.type == "cuda" else []), numerics.tf32(False):
             if self._generator is None:
                 sample = self.rule.sampling == "sample"

@@ -27,6 +27,7 @@ def largest(x_SV: Tensor) -> Tensor:
     numbers = x_SV.shape[1]
     if numbers < 2 * GENERATOR_RUN:
         return x_SV.argmax(-1)
+    # `unfold` drops a rest that fills no run: the last run is counted from the end, and may overlap the one before.
     ends = x_SV[:, -GENERATOR_RUN:].amax(-1, keepdim=True)
     highest_SR = torch.cat([x_SV.unfold(1, GENERATOR_RUN, GENERATOR_RUN).amax(-1), ends], 1)
     first_S = (highest_SR.argmax(-1) * GENERATOR_RUN).clamp(max=numbers - GENERATOR_RUN)

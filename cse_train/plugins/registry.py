@@ -167,7 +167,7 @@ def adopt(plugins: Sequence[Plugin]) -> None:
     _given.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
     _look_again()
     problems = [line for plugin in plugins for line in _module_problems(plugin)]
-    if problems:
+    if problems:  # all or none: a plug-in that cannot be used takes the others of this call back with it
         sys.path[:] = [folder for folder in sys.path if folder not in added]
         _given.clear()
         _given.update(previous)

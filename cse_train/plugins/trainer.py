@@ -105,7 +105,7 @@ class Trainer(Plugin):
     script: Path = Path()
     """Path of the user's file; `file` is the sweep's copy of it."""
     root: Path = Path()
-    """Folder with the modules that the script imports: the script's own folder, or the copy's."""
+    """Folder with the modules that the script imports: its own folder, or the sweep's copy of them."""
     places: tuple[tuple[str, str], ...] = ()
     """Copied modules: (top-level module, folder from which it was copied); empty for a script in its own folder."""
     function: str = ""
@@ -193,7 +193,7 @@ def _is_option(word: str | ArgOption) -> bool:
 
 
 def name_of(trainer: Trainer) -> str:
-    """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
+    """Returns a trainer's name in spaces: its script, and a digest that differs between declarations of one script."""
     declaration = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
     declaration = {key: value for key, value in declaration.items() if key not in LATER_FACTS or value}
     digest = hashlib.sha256(json.dumps(declaration, sort_keys=True).encode()).hexdigest()[:6]

@@ -137,7 +137,7 @@ class MaskedBatch:
 
     packed: Packed
     at_M: Tensor
-    """Slots that are masked."""
+    """Indices of the packed slots that are masked."""
     target_M: Tensor
     """True ids of the masked slots."""
     tokens: int

@@ -45,6 +45,7 @@ def pretrain(
     """
     require_vectors(config)
     state_file = out / "state.pt"
+    # Before anything is written: a folder of another recipe stays as it is.
     state = _read_state(state_file, config) if state_file.exists() else None
     lines = list(read_lines(text))
     vectors = read_word_vectors(config.embeddings) if config.embeddings else {}

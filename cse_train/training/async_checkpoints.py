@@ -97,7 +97,7 @@ class _Snapshot:
             return
         if best is None or best.written:
             checkpoint.save_last(folder, self.state)
-        else:
+        else:  # the old best stays in its place until the state that names the new one is on disk
             checkpoint.write_waiting(folder, self.checkpoints.run, best.tensors, best.facts, self.checkpoints.signature)
             checkpoint.save_last(folder, self.state)
             checkpoint.publish_best(folder)

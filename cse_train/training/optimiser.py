@@ -40,14 +40,9 @@ def set_step(optimiser: torch.optim.Optimizer, config: TrainConfig, step: int, s
     (optimization.py, AdamWeightDecayOptimizer; BERT-flow's optimization_bert_flow.py:151-170) p (1 - lr wd) - lr m /
     (sqrt(v) + eps).
     """
-    for group, numbers in zip(optimiser.param_groups, step_numbers(config, step, scores), strict=True):
-        group |= numbers
-
-
-def step_numbers(config: TrainConfig, step: int, scores: Sequence[float] = ()) -> tuple[dict[str, float], ...]:
-    """Returns the settings that `set_step` gives to the parameter groups of matrices and of vectors."""
     lr = learning_rate(config, step, scores)
-    return tuple(_numbers(config, step + 1, lr, decay) for decay in _decays(config))
+    for group, decay in zip(optimiser.param_groups, _decays(config), strict=True):
+        group |= _numbers(config, step + 1, lr, decay)
 
 
 def _decays(config: TrainConfig) -> tuple[float, float]:

@@ -24,7 +24,7 @@ def settle_precision(run: RunConfig, device: torch.device) -> RunConfig:
     """
     setting, is_able = run.train.precision, has_bf16(device)
     if setting == "auto":
-        is_shared = distributed.is_agreed(int(is_able)) and is_able
+        is_shared = distributed.is_agreed(int(is_able)) and is_able  # a collective: every rank must reach it
         return replace(run, train=replace(run.train, precision="bf16" if is_shared else "fp32"))
     if setting == "fp16" and device.type == "cpu":
         raise ConfigError(["no fp16: train.precision=fp16 on a CPU; set it to fp32 or auto, or train on a GPU"])

@@ -29,7 +29,7 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
     def __init__(self, minutes: float = SAVE_MINUTES) -> None:
         """Creates a saver; with `minutes=0` every call writes at once and returns when the write is done."""
         self._interval_seconds, self._last_start = 60 * minutes, float("-inf")
-        self._newest: deque[Callable[[], object]] = deque(maxlen=1)
+        self._newest: deque[Callable[[], object]] = deque(maxlen=1)  # a newer write drops the one that waits
         self._lock, self._thread = threading.Lock(), threading.Thread()
         self._error: BaseException | None = None
 
@@ -67,7 +67,7 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
     def flush(self) -> None:
         """Runs the write that waits in the calling thread, after a running write has ended; any thread may call it."""
-        with self._lock:
+        with self._lock:  # the thread and callers of `flush` take turns; whoever is second may find nothing left
             if self._newest:
                 self._newest.pop()()
 
@@ -110,6 +110,6 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
 
 def save_open() -> None:
-    """Runs the waiting write of every run that trains in this process."""
+    """Writes the waiting checkpoint of every run that trains in this process."""
     for saver in list(_open):
         saver.flush_or_tell()

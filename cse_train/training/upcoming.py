@@ -38,7 +38,7 @@ class UpcomingBatches:
             return self._make(step)
         batch = self.pending.pop(step).result() if step in self.pending else self._make_first(step)
         if self.thread is not None and step + 1 < self.steps:
-            self.source.make_ready(step + 1)
+            self.source.make_ready(step + 1)  # in this thread: it may draw from torch's global generators
             self.pending = {step + 1: self.thread.submit(self._make, step + 1)}
         return batch
 

@@ -40,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name != MODULE:
             return None
-        sys.meta_path.remove(self)
+        sys.meta_path.remove(self)  # before `find_spec`, which asks every finder in turn
         spec = importlib.util.find_spec(name)
         loader: Any = spec.loader if spec else None
         if loader is not None:

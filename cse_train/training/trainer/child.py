@@ -12,12 +12,11 @@ import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from cse_train.training.trainer import trial as own
 from cse_train.training.trainer.callback import watch_import
 from cse_train.training.trainer.copies import CopiedModules
 from cse_train.training.trainer.marked import MARK_VARIABLE, end_marked
 from cse_train.training.trainer.timed_folders import TimedFolders
-from cse_train.training.trainer.trial import Trial, TrialStopped
+from cse_train.training.trainer.trial import Trial, TrialStopped, begin
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
 PR_SET_PDEATHSIG = 1
@@ -32,8 +31,8 @@ def main() -> int:
     end = socket.socket(fileno=order.wire)
     end.set_inheritable(False)
     wire = Wire(end)
-    trial = Trial(order, wire, own.rank_here())
-    own.begin(trial)
+    trial = Trial(order, wire, int(os.environ.get("RANK", "0")))
+    begin(trial)
     watch_import(trial)
     TimedFolders(Path(order.last).parent, order.last, functools.partial(_refuse, wire)).watch()
     sys.argv = [order.script, *order.arguments]
@@ -62,7 +61,7 @@ def _end_with_rank(order: TrialOrder) -> None:
     """Makes this process end with its rank, and starts a watcher that ends all that it has started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != order.parent:
+    if os.getppid() != order.parent:  # the rank ended before prctl took effect: its signal will never come
         os._exit(1)
     child = os.fork()
     if child:
@@ -80,9 +79,9 @@ def _end_with_rank(order: TrialOrder) -> None:
 
 
 def _refuse(wire: Wire, path: str) -> None:
-    """Reports a path that another run writes to and ends the process; the rank starts the program again later.
+    """Ends the process because another run writes to `path`; the rank starts the program again later.
 
-    By then a name with the time in it is another.
+    By then a name with the time in it is a different one.
     """
     wire.say(shared=path)
     os._exit(1)

@@ -105,7 +105,7 @@ class _Attempt:
         self.start = time.perf_counter()
         code, line = self._listen(cwd, port)
         for seconds in RESTART_SECONDS:
-            if not self.shared or self.points or distributed.size() > 1:
+            if not self.shared or self.points or distributed.size() > 1:  # what has reported does not start again
                 break
             time.sleep(seconds)
             self.shared = ""
@@ -203,11 +203,11 @@ class _Attempt:
         self.points.append(point)
         if self.leads:
             self.folder.add_point(point)
-        self.waiting = None if self.trainer.fits else point
+        self.waiting = None if self.trainer.fits else point  # several fits are counted when all have ended
         program.answer(best=is_kept and self.leads)
 
     def _pass_on(self) -> None:
-        """Reports the point that waits, whose model is saved by now."""
+        """Reports the newest point to the scheduler, now that its model is saved."""
         if self.waiting is not None:
             point, self.waiting = self.waiting, None
             self.stopped = self.report(point)

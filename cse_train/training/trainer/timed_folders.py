@@ -54,7 +54,7 @@ class TimedFolders:
             return
         if os.getpid() != self._process:  # forked: it cannot speak to the rank
             return
-        self._busy = True
+        self._busy = True  # a claim opens files itself, and this hook would hear them
         try:
             if isinstance(args[0], str | bytes | os.PathLike) and (path := self._timed(os.fsdecode(args[0]))):
                 if path not in self._claimed and not self._claim(path):

@@ -1,7 +1,6 @@
 """Interface of a training function to its run (`Trial`), and `report` for code that may also run outside a sweep."""
 
 import math
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -188,8 +187,3 @@ def report(
 def best_folder() -> Path | None:
     """Returns `Trial.best_folder` of this process's run; None outside a sweep."""
     return _trials[0].best_folder if _trials else None
-
-
-def rank_here() -> int:
-    """Returns this process's rank from its environment, 0 by default."""
-    return int(os.environ.get("RANK", "0"))
