@@ -167,7 +167,10 @@ def _names(state: Json, facts: Json) -> bool:
 
 
 def _settle(folder: Path) -> None:
-    """Publishes a waiting best model that the folder's state names, and deletes any other: a kill left it there."""
+    """Publishes a waiting best model that the folder's state names, and deletes any other.
+
+    A kill between the writes of state and best model leaves one.
+    """
     if not (folder / WAITING).exists():
         return
     try:

@@ -151,7 +151,7 @@ def describe(annotation: Any) -> str:
 
 
 def brief(text: str, limit: int = 60) -> str:
-    """Returns a text cut to at most `most` characters, for a message."""
+    """Returns a text cut to at most `limit` characters, for a message."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -101,7 +101,7 @@ def fp32_path() -> str:
 
 
 def bf16_path() -> str:
-    """Returns the path of bf16 products: ROUNDED where oneDNN has it, else the path of fp32.
+    """Returns the path of bf16 products: ROUNDED where oneDNN rounds fp32 tensors itself, else the path of fp32.
 
     CAST, which rounds results too, is taken only where it is faster.
     """

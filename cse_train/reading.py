@@ -98,6 +98,6 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def require_size(path: Path, limit: int, remedy: str) -> None:
-    """Raises ConfigError if a file that is read as a whole has more than `most` bytes."""
+    """Raises ConfigError if a file that is read as a whole has more than `limit` bytes."""
     if path.is_file() and path.stat().st_size > limit:
         raise ConfigError([f"too large: {path} has {path.stat().st_size} bytes, {limit} at most; {remedy}"])

@@ -38,7 +38,7 @@ class AutoModelEncoder(nn.Module):
         """Name of the transformers class that loads the saved model; empty for a part that no class loads."""
         self.config: PretrainedConfig = model.config
         self.skipped = 0
-        """Number of tokens of a prompt that means leave out, as in `Encoder`."""
+        """Number of a prompt's tokens that are excluded from means, as in `Encoder`."""
         self.position_offset = _position_offset(model)
         """Number of position embeddings in front of the first token's, as RoBERTa and its relatives count."""
         self.mixes_padding = self.config.model_type in MIXES_PADDING

@@ -56,7 +56,7 @@ def has_masked_lm_head(name: str) -> bool:
 def prompt_identity(name: str, prompt: str | None) -> str:
     """Returns the text of the prompt that `load_backbone(name, prompt=prompt)` puts in use, empty for none.
 
-    A prompt that means leave out is marked as such in the text.
+    The text ends in a mark if the prompt's tokens are excluded from means.
     """
     if names_vectors(name):
         return ""

@@ -22,7 +22,7 @@ def cls_attention(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Returns weighted sums of token vectors [N, A, H], sums of their weights [N, A, 1], and prompt weights [N, A, P].
 
-    A token's score is its vector's product with `asked`; `prompts_NAP` are the scores of prompts in front of the
+    A token's score is its vector's product with `asked_NAH`; `prompts_NAP` are the scores of prompts in front of the
     tokens. `rate` is the dropout of the attention weights, 0 outside of training.
     """
     if x_TH.dtype == asked_NAH.dtype == torch.float32 and x_TH.device.type == "cpu":  # not so under autocast

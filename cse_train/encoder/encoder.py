@@ -38,7 +38,7 @@ class Hidden:
     states_TH: tuple[Tensor, ...] = ()
     """States after the embeddings and after every layer; empty unless all layers were asked for."""
     skipped: int = 0
-    """Number of tokens at the start of each sequence that means leave out."""
+    """Number of leading tokens of each sequence that are excluded from means."""
 
     def mean_VNH(self, packed_TH: Tensor) -> Tensor:
         """Returns means of token states over each sequence's real positions, special tokens included.
@@ -92,7 +92,7 @@ class Encoder(nn.Module):
             raise ValueError(reason)
         self.config = config
         self.skipped = 0
-        """Number of tokens of a prompt that means leave out; 0 where its folder says to count them."""
+        """Number of a prompt's tokens that are excluded from means; 0 where the encoder's folder says to count them."""
         self.position_offset = config.pad_token_id + 1 if config.model_type in FIRST_BEHIND_PADDING else 0
         # No gradient at [PAD], as in transformers. RoBERTa's padding position has none either, and is never read here.
         self.word = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)

@@ -19,7 +19,7 @@ GROUPS = 8
 GROUP_ON_CARD = 64
 """Smallest number of rows per group on a GPU, where each group costs kernels of its own and padding little."""
 WIDTH_ON_CARD = 8
-"""Multiple to which a group's width is rounded up on a GPU: few shapes recur, and the kernels like it too."""
+"""Multiple to which a group's width is rounded up on a GPU, so that few shapes recur and kernels are fast."""
 MASKED = torch.finfo(torch.float32).min
 
 

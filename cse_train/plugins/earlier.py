@@ -23,7 +23,7 @@ def is_earlier(module: ModuleType) -> bool:
 def options_of(module: ModuleType, rebuild: Callable[[Json], Options]) -> type[Options]:
     """Returns a module's `Config` as a subclass of `Options`, with the module's hook functions as its methods.
 
-    Raises ConfigError if an option has a hook's name. `remade` builds an instance from values, for unpickling.
+    Raises ConfigError if an option has a hook's name. `rebuild` builds an instance from values, for unpickling.
     """
     shape: type = module.Config
     if taken := sorted(fields.hints(shape).keys() & {*OPTION_HOOKS}):

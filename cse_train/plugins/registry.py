@@ -51,7 +51,7 @@ class Plugin:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Names of the plug-in's own modules, without those that they import."""
+        """Names of the modules that make up the plug-in, without the modules that they import."""
         return (self.module, self.options) if self.options else (self.module,)
 
     @property

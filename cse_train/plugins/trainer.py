@@ -119,7 +119,7 @@ class Trainer(Plugin):
     steps: int | None = None
     """Length of a run in steps, for reports without a fraction; None if they give the fraction."""
     fits: str = ""
-    """Result of a program that trains several times: the `mean` of folds, or the `last` fit; empty for one training."""
+    """Rule for a program that trains several times: score the `mean` of folds, or the `last` fit; empty for one fit."""
 
     @property
     def is_apart(self) -> bool:
@@ -175,7 +175,7 @@ class Trainer(Plugin):
         return words
 
     def _is_value(self, index: int) -> bool:
-        """Returns True if word `at` of `args` is the value of an option, which is the word before it.
+        """Returns True if word `index` of `args` is the value of an option, which is the word before it.
 
         Hydra's `lr=${lr}` behind `--multirun` is none: such words stand one behind the other there. Where each has an
         option before it, as in `--set lr=${lr} --set wd=${wd}`, it is that option's.

@@ -23,7 +23,7 @@ class PretrainConfig:
     batch_documents: Annotated[int, Range(low=1)] = 8
     """Number of rows, of `max_positions` tokens each, in a long step."""
     long_share: Annotated[float, Range(low=0, high=1)] = 0.16
-    """Probability that a step is a long one."""
+    """Probability that a step is long: `batch_documents` rows of `max_positions` tokens each."""
     max_sentence: Annotated[int, Range(low=4)] = 64
     """Tokens of a sentence that are kept in a short step, special tokens included."""
     max_positions: Annotated[int, Range(low=8)] = 512
@@ -37,9 +37,9 @@ class PretrainConfig:
     weight_decay: Annotated[float, Range(low=0)] = 0.01
     """Weight decay of matrices; biases and LayerNorm have none."""
     warmup: Annotated[float, Range(above=0, high=1)] = 0.02
-    """Share of the tokens in linear warm-up."""
+    """Share of the tokens, at the start, over which the learning rate rises linearly."""
     cooldown: Annotated[float, Range(above=0, high=1)] = 0.3
-    """Share of the tokens in the linear fall to zero."""
+    """Share of the tokens, at the end, over which the learning rate falls linearly to zero."""
     embeddings: str = ""
     """Word vectors from which the word embeddings start: `glove-6b-50d` or a file; empty for a random start."""
     embedding_std: Annotated[float, Range(above=0)] = 0.06
@@ -47,7 +47,7 @@ class PretrainConfig:
     factorised: bool = False
     """True if word embeddings are trained as vectors [V, D] times a map [D, H], and multiplied out in the weights."""
     frozen: Annotated[float, Range(low=0, high=1)] = 0.0
-    """Share of the tokens until which rows that started from word vectors stay unchanged.
+    """Share of the tokens until which embedding rows that started from word vectors stay unchanged.
 
     With `factorised` the rows of [V, D] stay, while the map is trained all the time and moves the rows of the product.
     """

@@ -130,9 +130,9 @@ ROOM = 4
 
 
 def require_room(run: RunConfig, backbone: Backbone, limit: int | None) -> None:
-    """Raises ConfigError if a prompt leaves fewer than ROOM of the `kept` tokens of a text, or meets whole documents.
+    """Raises ConfigError if a prompt leaves fewer than ROOM of the `limit` tokens of a text, or meets whole documents.
 
-    `kept` is None for a method that cuts spans from whole documents.
+    `limit` is None for a method that cuts spans from whole documents.
     """
     if not backbone.prompt:
         return

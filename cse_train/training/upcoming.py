@@ -46,7 +46,7 @@ class UpcomingBatches:
         return self.source[step].to(self.device)
 
     def _make_first(self, step: int) -> Batch:
-        """Makes a batch that the thread was not asked for; gives up the thread if a user's method draws from torch."""
+        """Makes a batch that no thread has prepared, and stops using the thread if a user's method draws from torch."""
         wait(self.pending.values())
         self.source.make_ready(step)
         state = torch.get_rng_state()

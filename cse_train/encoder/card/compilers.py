@@ -41,7 +41,7 @@ def find_lacking() -> str:
 def is_proved(
     operation: str, device: torch.device, compare: Callable[[], list[tuple[Tensor | None, Tensor | None]]]
 ) -> bool:
-    """Returns True if this machine compiles the kernels for `what`, and they compute what torch's do.
+    """Returns True if this machine compiles the kernels for `operation`, and they compute what torch's do.
 
     `compare` returns pairs: these kernels' result, and torch's. An error that may pass, such as a GPU that a neighbour
     has filled, is raised: it proves nothing, and runs without the kernels have other dropout masks.

@@ -60,7 +60,7 @@ class Program:
         threading.Thread(target=self._await, daemon=True).start()
 
     def _await(self) -> None:
-        """Ends `listen` when the process has ended: what it has forked may hold its end of the socket for ever."""
+        """Ends `listen` when the process ends, although its forks may hold the other end of the socket for ever."""
         self._process.wait()
         with contextlib.suppress(OSError):
             self.wire.end()

@@ -33,11 +33,11 @@ class TrialOrder:
     fit_ends: list[tuple[int, int]]
     """(number of a fit from 0, step of its newest report), from the reports of earlier attempts."""
     fits: str
-    """Result of several fits: `last`, `mean`; empty if the space says nothing."""
+    """Rule for several fits: score their `mean`, or the `last` one; empty if the space says nothing."""
     last: str
     """Folder of the run's state, from which it resumes."""
     best: str
-    """Folder of the best model."""
+    """Folder in which the best model is published."""
     mark: Json
     """Content of the file that identifies the run beside its best model."""
     resumes: bool
