@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 REMEDY = "fetch the model again"
-MOST_CONFIG_BYTES = 10_000_000
+CONFIG_BYTES = 10_000_000
 """Largest size of a config.json, in bytes."""
-MOST_OF_FIELD = {
+SIZE_LIMITS = {
     "num_hidden_layers": 1_000,
     "num_attention_heads": 10_000,
     "hidden_size": 100_000,
@@ -41,7 +41,7 @@ def read_config(folder: Path) -> "PretrainedConfig":
     from transformers import AutoConfig
 
     file = folder / "config.json"
-    require_size(file, MOST_CONFIG_BYTES, REMEDY)
+    require_size(file, CONFIG_BYTES, REMEDY)
     require_encoder(folder)
     with reading("unreadable config", file, REMEDY):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -53,14 +53,14 @@ def read_config(folder: Path) -> "PretrainedConfig":
 
 
 def _problems(config: "PretrainedConfig") -> list[str]:
-    sizes = {name: getattr(config, name, None) for name in MOST_OF_FIELD}
+    sizes = {name: getattr(config, name, None) for name in SIZE_LIMITS}
     if config.model_type == "xlnet":  # it says -1: any number of positions
         sizes["max_position_embeddings"] = None
     minimum = dict.fromkeys(sizes, 1) | ({"type_vocab_size": 0} if config.model_type in NO_TOKEN_TYPES else {})
     lines = [
-        f"{name}={value!r}, give a whole number from {minimum[name]} to {MOST_OF_FIELD[name]}"
+        f"{name}={value!r}, give a whole number from {minimum[name]} to {SIZE_LIMITS[name]}"
         for name, value in sizes.items()
-        if value is not None and not (_is(value, int) and minimum[name] <= value <= MOST_OF_FIELD[name])
+        if value is not None and not (_is(value, int) and minimum[name] <= value <= SIZE_LIMITS[name])
     ]
     lines += [
         f"{name}={value!r}, give a number from 0 to 1"

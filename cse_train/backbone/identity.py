@@ -22,7 +22,7 @@ from cse_train.text.vector_files import names_vectors
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-MOST_HEADER_BYTES = 200_000_000
+TOKENIZER_BYTES = 200_000_000
 """Largest size of a tokenizer's file, in bytes."""
 
 
@@ -82,7 +82,7 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
 
     place = tokenizer_folder(folder)
     for file in TOKENIZER_FILES:
-        require_size(place / file, MOST_HEADER_BYTES, REMEDY)
+        require_size(place / file, TOKENIZER_BYTES, REMEDY)
     remedy = REMEDY if (place / TOKENIZER_FILES[0]).is_file() else "put its tokenizer.json into the folder"
     with reading("unreadable tokenizer", place, remedy):
         tokenizer = AutoTokenizer.from_pretrained(place)

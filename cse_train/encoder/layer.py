@@ -25,7 +25,7 @@ from cse_train.encoder.packing import Packed
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-MOST_GRAPHS = 10_000
+GRAPH_LIMIT = 10_000
 """Limit of torch.compile's recompilations in one process, which may train many encoders.
 
 It is high because a run's numbers must not depend on the runs before it.
@@ -151,7 +151,7 @@ def compile_layers(model: nn.Module, backend: str = "inductor") -> None:
     numbers and widths change from batch to batch, would need a graph each.
     """
     for name in ("recompile_limit", "accumulated_recompile_limit"):  # behind it torch computes eagerly, without a word
-        setattr(torch._dynamo.config, name, MOST_GRAPHS)
+        setattr(torch._dynamo.config, name, GRAPH_LIMIT)
     for module in model.modules():
         if isinstance(module, Layer):
             module.compiler = backend

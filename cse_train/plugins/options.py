@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from cse_train.fields import Added, ConfigError, Scalar
 
-ALIKE = 0.7
+HOOK_SIMILARITY = 0.7
 """Similarity, from 0 to 1, from which a name counts as a misspelt hook."""
 
 
@@ -104,7 +104,7 @@ def misspelt(cls: type, hooks: Iterable[str], spared: Iterable[str] = ()) -> lis
     """Returns a line for each public name in a class's body that is no hook, but nearly one."""
     hooks, where = [*hooks], f"{cls.__module__}.{cls.__name__}"
     names = [name for name in vars(cls) if not name.startswith("_") and name not in {*hooks, *spared}]
-    near = {name: difflib.get_close_matches(name, hooks, 1, ALIKE) for name in names}
+    near = {name: difflib.get_close_matches(name, hooks, 1, HOOK_SIMILARITY) for name in names}
     hint = "a name of your own begins with _"
     return [f"no such hook: {where}.{name}; did you mean {close[0]}? ({hint})" for name, close in near.items() if close]
 

@@ -29,7 +29,7 @@ SHIPPED: dict[Kind, Path] = {
     "method": Path(__file__).parents[1] / "methods",
     "suite": Path(__file__).parents[1] / "evaluate" / "suites",
 }
-BESIDE = ("__init__", "base", "loading", "registry")
+OTHER_MODULES = ("__init__", "base", "loading", "registry")
 """Modules in the folders of shipped methods and suites that are neither."""
 
 
@@ -60,7 +60,7 @@ class Plugin:
         return self.module.partition(".")[0] in source.OUR_PACKAGES
 
     @property
-    def is_apart(self) -> bool:
+    def is_isolated(self) -> bool:
         """True if the plug-in's code runs in processes of its own, and so leaves nothing behind in a rank's."""
         return False
 
@@ -222,7 +222,7 @@ def list_shipped(kind: Kind) -> Mapping[str, Plugin]:
     """Returns name -> shipped method or suite, from the files of their folder."""
     folder = SHIPPED[kind]
     package = ".".join(folder.relative_to(source.HOME).parts)
-    stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in BESIDE)
+    stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in OTHER_MODULES)
     separate = {file.stem for file in (folder / "options").glob("*.py")}
     options = {name: f"{package}.options.{name}" for name in stems if name in separate}
     return {name: Plugin(kind, name, f"{package}.{name}", options.get(name)) for name in stems}

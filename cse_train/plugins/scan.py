@@ -17,7 +17,7 @@ MODULE_NAMES: dict[Kind, tuple[str, ...]] = {
     "suite": ("NAME", "COLUMNS", "NEEDS", "evaluate"),
 }
 """Kind -> names that its module must define: a method in the form of version 0.1, or a suite."""
-TELLING: dict[Kind, tuple[str, ...]] = {"method": ("make_collate", "build"), "suite": ("evaluate",)}
+KIND_MARKS: dict[Kind, tuple[str, ...]] = {"method": ("make_collate", "build"), "suite": ("evaluate",)}
 """Kind -> names of which its module defines at least one, together with another name of the contract."""
 
 
@@ -37,7 +37,7 @@ class Definitions:
         if self.has_method:
             return "method"
         for kind, contract in MODULE_NAMES.items():
-            if self.names & set(TELLING[kind]) and len(self.names & set(contract)) > 1:
+            if self.names & set(KIND_MARKS[kind]) and len(self.names & set(contract)) > 1:
                 return kind
         return None
 

@@ -25,7 +25,7 @@ def code_of(method: str, suites: Iterable[str]) -> dict[tuple[Kind, str], str]:
 
 def leaves_traces(code: Code) -> bool:
     """Returns True if some plug-in's code runs in a rank's own process, and not in one that ends with the run."""
-    return not all((plugin := registry.get(*key)) and plugin.is_apart for key in code)
+    return not all((plugin := registry.get(*key)) and plugin.is_isolated for key in code)
 
 
 def snapshot(storage: Path) -> tuple[Plugin, ...]:
@@ -34,8 +34,8 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
     Later edits change nothing in the sweep that has begun. Programs get a folder each: two may import modules of one
     name.
     """
-    registered = registry.list_given()
-    groups = [[each for each in registered if not each.is_apart], *([each] for each in registered if each.is_apart)]
+    plugins = registry.list_given()
+    groups = [[each for each in plugins if not each.is_isolated], *([each] for each in plugins if each.is_isolated)]
     return tuple(plugin for group in groups if group for plugin in _copy(storage, group))
 
 

@@ -122,7 +122,7 @@ class Trainer(Plugin):
     """Rule for a program that trains several times: score the `mean` of folds, or the `last` fit; empty for one fit."""
 
     @property
-    def is_apart(self) -> bool:
+    def is_isolated(self) -> bool:
         return True
 
     def files(self) -> dict[str, Path]:

@@ -23,7 +23,7 @@ from cse_train.pretrain.words import FactorisedEmbedding, WordStart
 
 BF16 = "bf16 autocast, fp32 weights"
 """Name in cards of the arithmetic of training: bf16 autocast over fp32 weights."""
-WORST = 1.5
+LOSS_LIMIT = 1.5
 """Largest loss that is no divergence, in multiples of the loss of uniform guessing; a model begins near 1."""
 
 
@@ -203,5 +203,5 @@ def require_masked(losses: Sequence[object], config: PretrainConfig) -> None:
 def require_learning(loss: float, vocabulary: int, where: str) -> None:
     """Raises Diverged for a loss (nats) that is no number, or far above that of uniform guessing."""
     guessing = math.log(vocabulary)
-    if not loss <= WORST * guessing:
+    if not loss <= LOSS_LIMIT * guessing:
         raise Diverged(f"loss is {loss:.4g} {where}, guessing has {guessing:.3g}; lower learning_rate")

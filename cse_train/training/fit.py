@@ -19,7 +19,7 @@ from cse_train.config import RunConfig
 from cse_train.fields import ConfigError
 
 log = logging.getLogger(__name__)
-ELSE = "choose another encoder, or another setting"
+ENCODER_ADVICE = "choose another encoder, or another setting"
 """Advice that ends most messages of this module."""
 
 
@@ -45,17 +45,17 @@ def _first_token(run: RunConfig, backbone: Backbone) -> Iterator[str]:
         return
     if pooled:
         alternatives = others_than_first(get_args(fields.hints(type(run.options))["pooler"]))
-        advice = f"set method.pooler to {alternatives}" if alternatives else ELSE
+        advice = f"set method.pooler to {alternatives}" if alternatives else ENCODER_ADVICE
         yield f"no first token: method.pooler={pooler}, train.encoder={backbone.name}, {reason}; {advice}"
     if implied:
-        yield f"no first token: {implied}, train.encoder={backbone.name}, {reason}; {ELSE}"
+        yield f"no first token: {implied}, train.encoder={backbone.name}, {reason}; {ENCODER_ADVICE}"
 
 
 def _both_ends(run: RunConfig, backbone: Backbone) -> Iterator[str]:
     edges = run.train.length_buckets
     setting = run.options.both_ends() or (edges and f"train.length_buckets={edges}")
     if setting and (reason := both_ends_problem(backbone.tokenizer)):
-        yield f"no special tokens: {setting}, train.encoder={backbone.name}, {reason}; {ELSE}"
+        yield f"no special tokens: {setting}, train.encoder={backbone.name}, {reason}; {ENCODER_ADVICE}"
 
 
 def _noise(run: RunConfig, backbone: Backbone) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _noise(run: RunConfig, backbone: Backbone) -> Iterator[str]:
         if distributed.rank() == 0:
             log.warning("%s; both views of a text are equal", line)
     elif rate is None:
-        advice = "set train.dropout=0.1" if list(dropout_fields(backbone.config)) else ELSE
+        advice = "set train.dropout=0.1" if list(dropout_fields(backbone.config)) else ENCODER_ADVICE
         yield f"{line}, train.encoder={backbone.name}, whose own dropout is 0 everywhere; {advice}"
     else:
-        yield f"{line}, train.encoder={backbone.name}, which drops nothing out; {ELSE}"
+        yield f"{line}, train.encoder={backbone.name}, which drops nothing out; {ENCODER_ADVICE}"

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_kernel
 
-WIDEST = 4096
+WIDTH_LIMIT = 4096
 """Largest number of numbers in a row: one program holds all of them."""
 NUMBERS_PER_WARP = {"norm": 512, "norm_back": 1024}
-"""Kernel -> numbers of a row per warp, measured on an H200 as are MOST_PROGRAMS and LEAST_ROWS."""
-MOST_PROGRAMS = 1056
+"""Kernel -> numbers of a row per warp, measured on an H200 as are PROGRAM_LIMIT and ROWS_PER_PROGRAM."""
+PROGRAM_LIMIT = 1056
 """Largest number of programs of the backward kernel, which sums over rows: eight per multiprocessor of an H100."""
-LEAST_ROWS = 16
+ROWS_PER_PROGRAM = 16
 """Smallest number of rows per program of the backward kernel."""
 
 
@@ -36,7 +36,7 @@ class LayerStates(NamedTuple):
 def is_fused(product_TH: Tensor) -> bool:
     """Returns True if `add_and_norm` applies to a product of this device, dtype and width."""
     device, width = product_TH.device, product_TH.shape[1]
-    fits = device.type == "cuda" and product_TH.dtype in DTYPES and width <= WIDEST
+    fits = device.type == "cuda" and product_TH.dtype in DTYPES and width <= WIDTH_LIMIT
     return fits and is_right(device, product_TH.dtype, width)
 
 
@@ -96,7 +96,7 @@ class AddAndNorm(torch.autograd.Function):
         by_full, by_cast = (None if grad is None else grad.contiguous() for grad in grads)
         by_product, by_x = torch.empty_like(product_TH), torch.empty_like(x_TH)
         rows, width = x_TH.shape
-        programs = max(1, min(MOST_PROGRAMS, rows // LEAST_ROWS))
+        programs = max(1, min(PROGRAM_LIMIT, rows // ROWS_PER_PROGRAM))
         sums_P3H = x_TH.new_empty(programs, 3, width, dtype=torch.float32)
         gradients = (x_TH if by_full is None else by_full, product_TH if by_cast is None else by_cast)
         tensors = (*gradients, product_TH, bias_H, x_TH, weight_H, by_product, by_x, sums_P3H)

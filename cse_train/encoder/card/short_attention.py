@@ -16,10 +16,10 @@ from cse_train import distributed
 from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_kernel
 from cse_train.encoder.packing import Packed, pack_lists
 
-MOST_SLOTS = 64
+SLOT_LIMIT = 64
 """Largest width of a row: one program of the kernel holds all of its scores."""
 HEAD_SIZES = (16, 32, 64, 128)
-MOST_NUMBERS = 2**31
+SCORE_LIMIT = 2**31
 """Largest number of scores in one call, through which dropout's random numbers are counted."""
 
 
@@ -27,7 +27,7 @@ def find_block(packed: Packed, rows: int, size: int, dtype: torch.dtype) -> int:
     """Returns the `block` of `attend_short` for so many rows, all heads counted; 0 if the kernel does not apply."""
     device, widest = packed.ids_T.device, max(group.width for group in packed.groups)
     block = max(16, 1 << (widest - 1).bit_length())
-    fits = widest <= MOST_SLOTS and rows * block**2 < MOST_NUMBERS and size in HEAD_SIZES and dtype in DTYPES
+    fits = widest <= SLOT_LIMIT and rows * block**2 < SCORE_LIMIT and size in HEAD_SIZES and dtype in DTYPES
     return block if fits and device.type == "cuda" and is_right(device, dtype, size, block) else 0
 
 

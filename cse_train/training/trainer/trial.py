@@ -12,7 +12,7 @@ from cse_train.training.trainer.wire import TrialOrder, Wire
 
 FIT = "fit"
 """Name of the metric that numbers the fits of a run, from 1."""
-MOST_BEYOND = 0.1
+FRACTION_TOLERANCE = 0.1
 """Tolerance of a fraction beyond 0 and 1: the last step of an estimated length is a little more than all."""
 FITS_ADVICE = "`fits: mean` for folds, `fits: last` where only the last one counts"
 """Advice in messages about a program that trains several times."""
@@ -84,7 +84,7 @@ class Trial:
         if fraction is None:
             line = f"no length: report(step={step}) without fraction="
             raise ValueError(f"{line}; give it, or `length: {{steps: N}}` in the space")
-        if not -MOST_BEYOND <= fraction <= 1 + MOST_BEYOND:
+        if not -FRACTION_TOLERANCE <= fraction <= 1 + FRACTION_TOLERANCE:
             line = f"no share: report(step={step}) has fraction={fraction:g}"
             raise ValueError(f"{line}; give the share of the run that is done, from 0 to 1")
         self._require_fit(step, fit)
