@@ -349,6 +349,6 @@ def adopt_best(source: Path, folder: Path) -> None:
         replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
 
 
-def rank_path(folder: Path, step: int, of: int | None = None) -> Path:
+def rank_path(folder: Path, step: int, number: int | None = None) -> Path:
     """Returns the file of the state at a step that one rank alone has; by default this process's rank."""
-    return folder / LAST.parent / f"rank{rank() if of is None else of}-{step}.pt"
+    return folder / LAST.parent / f"rank{rank() if number is None else number}-{step}.pt"

@@ -88,13 +88,13 @@ def load_backbone(name: str, dropout: float | None = None, prompt: str | None = 
     return backbone
 
 
-def own_encoder(backbone: Backbone, why: str) -> Encoder:
-    """Returns the backbone's `Encoder`; raises ConfigError, which gives the reason `why`, for an `AutoModel`."""
+def own_encoder(backbone: Backbone, reason: str) -> Encoder:
+    """Returns the backbone's `Encoder`; raises ConfigError, which gives the `reason`, for an `AutoModel`."""
     if isinstance(backbone.encoder, Encoder):
         return backbone.encoder
     causal = " with is_decoder=True" if getattr(backbone.config, "is_decoder", False) else ""
     kind = f"{backbone.config.model_type}{causal}"
-    line = f"unsupported encoder: train.encoder={backbone.name} is a {kind}, and {why}"
+    line = f"unsupported encoder: train.encoder={backbone.name} is a {kind}, and {reason}"
     raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
 
 

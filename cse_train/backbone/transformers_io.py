@@ -56,9 +56,9 @@ def take_packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Te
     result = dict(tensors)
     encoders = ((f"{name}." if name else "", part) for name, part in model.named_modules() if isinstance(part, Encoder))
     for place, encoder in encoders:
-        before = f"{place}model."
-        if stored := {name: result.pop(name) for name in tensors if name.startswith(before)}:
-            bare = {name.removeprefix(before): tensor for name, tensor in stored.items()}
+        prefix = f"{place}model."
+        if stored := {name: result.pop(name) for name in tensors if name.startswith(prefix)}:
+            bare = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
             result |= {f"{place}{name}": tensor for name, tensor in _encoder_tensors(bare, len(encoder.layers)).items()}
     return result
 

@@ -90,8 +90,8 @@ class Packed:
     def unsort(self, per_row: Sequence[Tensor], views: int) -> Tensor:
         """Joins per-group rows [views * rows, H] into [views, N, H] in batch order."""
         blocks = [t.view(views, g.rows, -1) for g, t in zip(self.groups, per_row, strict=True)]
-        joined = torch.cat(blocks, dim=1)
-        return torch.empty_like(joined).index_copy_(1, self.order_N, joined)
+        rows = torch.cat(blocks, dim=1)
+        return torch.empty_like(rows).index_copy_(1, self.order_N, rows)
 
     def unpacked(self, values_T: Tensor) -> list[np.ndarray]:
         """Returns each sequence's values, in batch order and without the padding."""

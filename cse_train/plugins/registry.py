@@ -86,7 +86,7 @@ class Plugin:
         return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
 
 
-_given: dict[tuple[Kind, str], Plugin] = {}
+_registered: dict[tuple[Kind, str], Plugin] = {}
 """(kind, name) -> plug-in, in the order in which they were registered."""
 _loaded: dict[str, str] = {}
 """Module of a plug-in -> the digest of its code when it was imported."""
@@ -94,12 +94,12 @@ _loaded: dict[str, str] = {}
 
 def names(kind: Kind) -> tuple[str, ...]:
     """Returns the names of all plug-ins of a kind, sorted; shipped ones are not among them."""
-    return tuple(sorted({name for given, name in _given if given == kind} | set(_entry_points(kind))))
+    return tuple(sorted({name for given, name in _registered if given == kind} | set(_entry_points(kind))))
 
 
 def list_given() -> tuple[Plugin, ...]:
     """Returns the plug-ins that `use` or `adopt` registered, without entry points."""
-    return tuple(_given.values())
+    return tuple(_registered.values())
 
 
 def get(kind: Kind, name: str) -> Plugin | None:
@@ -107,7 +107,7 @@ def get(kind: Kind, name: str) -> Plugin | None:
 
     Raises ConfigError if two packages offer the name, or it is also the name of a shipped one.
     """
-    plugin = _given.get((kind, name))
+    plugin = _registered.get((kind, name))
     if plugin is not None:
         return plugin
     offered = _entry_points(kind).get(name, ())
@@ -162,15 +162,15 @@ def adopt(plugins: Sequence[Plugin]) -> None:
     """Registers plug-ins whose files were checked before."""
     folders = dict.fromkeys(str(plugin.folder) for plugin in plugins if plugin.folder is not None)
     added = [folder for folder in folders if folder not in sys.path]
-    previous = dict(_given)
+    previous = dict(_registered)
     sys.path += added
-    _given.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
+    _registered.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
     _look_again()
     problems = [line for plugin in plugins for line in _module_problems(plugin)]
     if problems:  # all or none: a plug-in that cannot be used takes the others of this call back with it
         sys.path[:] = [folder for folder in sys.path if folder not in added]
-        _given.clear()
-        _given.update(previous)
+        _registered.clear()
+        _registered.update(previous)
         raise ConfigError(list(dict.fromkeys(problems)))
     for plugin in plugins:
         if _loaded.get(plugin.module, digest(plugin)) != digest(plugin):
@@ -189,7 +189,7 @@ def forget() -> None:
         _unload(plugin)
         if str(plugin.folder) in sys.path:
             sys.path.remove(str(plugin.folder))
-    _given.clear()
+    _registered.clear()
     _look_again()
 
 
@@ -283,8 +283,8 @@ def _name_problems(plugin: Plugin, candidates: Sequence[Plugin]) -> list[str]:
     """Returns lines for a plug-in's name that a shipped one, or another plug-in, has."""
     if plugin.name in list_shipped(plugin.kind):
         return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
-    same = [other for other in (*list_given(), *candidates) if (other.kind, other.name) == (plugin.kind, plugin.name)]
-    places = {str(other) for other in same}
+    key = (plugin.kind, plugin.name)
+    places = {str(other) for other in (*list_given(), *candidates) if (other.kind, other.name) == key}
     offered = _entry_points(plugin.kind).get(plugin.name, ())
     places |= {f"entry point {module}" for module in offered if module != plugin.module}
     if len(places) > 1:

@@ -43,8 +43,8 @@ class Definitions:
 
     def missing(self, kind: Kind) -> list[str]:
         """Returns the names of a kind's contract that the file does not define."""
-        wanted = ("Config",) if self.has_method else MODULE_NAMES[kind]
-        return [] if self.open_ended else [name for name in wanted if name not in self.names]
+        required = ("Config",) if self.has_method else MODULE_NAMES[kind]
+        return [] if self.open_ended else [name for name in required if name not in self.names]
 
 
 def scan(file: Path) -> Definitions:

@@ -62,8 +62,8 @@ class Corpus:
         text_T = np.ones(len(ids_T), dtype=bool)
         for places, special in ((firsts[begins], self.cls_id), (firsts + sizes - 1, self.sep_id)):
             ids_T[places], text_T[places] = special, False
-        before = np.cumsum(counts) - counts
-        ids_T[text_T] = self.flat[np.arange(counts.sum()) + np.repeat(starts - before, counts)]
+        offsets = np.cumsum(counts) - counts
+        ids_T[text_T] = self.flat[np.arange(counts.sum()) + np.repeat(starts - offsets, counts)]
         return Rows(ids_T, np.add.reduceat(sizes, np.flatnonzero(begins)))
 
 

@@ -76,8 +76,8 @@ def train(
 
 def digest(run: RunConfig, *inputs: str) -> str:
     """Returns 24 hexadecimal digits of a run's configuration, its method's version and its inputs' content hashes."""
-    named = {"version": run.options.version(), **effective(run.flat()), "inputs": inputs}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:24]
+    identity = {"version": run.options.version(), **effective(run.flat()), "inputs": inputs}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
 
 
 @dataclass
@@ -99,9 +99,9 @@ class Window:
     def means(self) -> dict[str, float]:
         """Returns the means over steps and ranks, and empties the window."""
         names = sorted(self.sums)
-        joined = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
+        means = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
         self.steps, self.sums = 0, {}
-        return dict(zip(names, joined, strict=True))
+        return dict(zip(names, means, strict=True))
 
 
 @dataclass
@@ -286,8 +286,8 @@ class Session:
             raise Diverged(str(error)) from error
         best = max(range(len(scores)), key=lambda index: -math.inf if scores[index].unscored else scores[index].value)
         if scores[best].unscored and not self.points:
-            after = f"{self.step * self.run.train.batch_size} examples"
-            line = f"no score: train.dev={self.run.train.dev} after {after}, {scores[best].unscored}"
+            length = f"{self.step * self.run.train.batch_size} examples"
+            line = f"no score: train.dev={self.run.train.dev} after {length}, {scores[best].unscored}"
             raise Diverged(f"{line}; lower train.learning_rate, or give other dev data")
         if len(scores) > 1:
             self.model.keep(best)

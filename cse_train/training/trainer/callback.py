@@ -118,7 +118,7 @@ class _Fits:
     def note(self, model: Any, step: int) -> None:
         """Records the model at a step of this fit: it may be saved, and trained further by a later fit."""
         self._learnt |= _describe_weights(model) - self._first
-        self._end = self._trial.before + step
+        self._end = self._trial.steps_before + step
 
     def require_one_score(self) -> None:
         """Raises ValueError if this fit, of new weights, reports although an earlier fit has reported a score."""
@@ -160,7 +160,7 @@ def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
             if state.global_step == 0:
                 return
             fits.note(others["model"], state.global_step)
-            if trial.reported is not None and trial.before + state.global_step <= trial.reported:
+            if trial.reported is not None and trial.steps_before + state.global_step <= trial.reported:
                 return
             if trial.rank == 0 and trial.score_name not in values:
                 trial.say(names=[name for name, metric in values.items() if read_number(metric) is not None])

@@ -52,7 +52,7 @@ class Trial:
         """True while the scheduler has not heard of the newest report."""
         self.reported: int | None = None
         """Step of the newest report, counted from the start of the first fit; None before any."""
-        self.fits, self.fit, self.before = order.fits, 0, 0
+        self.fits, self.fit, self.steps_before = order.fits, 0, 0
         """Rule of the space for several fits; this fit's number from 0; and the steps of the fits before it."""
         self._ends = dict(order.fit_ends)
         """Number of a fit -> step of its newest report, in an earlier attempt or this one."""
@@ -99,9 +99,9 @@ class Trial:
 
         `step` and `fraction` are those of this fit alone. `decide` must follow.
         """
-        total_step = self.before + step
+        total_step = self.steps_before + step
         if self.reported is not None and total_step <= self.reported:
-            line = f"step twice: report(step={step}) after step {self.reported - self.before}"
+            line = f"step twice: report(step={step}) after step {self.reported - self.steps_before}"
             raise ValueError(f"{line}; count up, or say in the space what counts of several fits: {FITS_ADVICE}")
         self.reported, self._is_pending = total_step, True
         self._ends[self.fit] = total_step
@@ -117,7 +117,7 @@ class Trial:
 
     def begin_fit(self, before: int) -> None:
         """Records that the program trains once more from here on; `before`: the steps of all its fits until now."""
-        self.fit, self.before = self.fit + 1, before
+        self.fit, self.steps_before = self.fit + 1, before
 
     def _require_fit(self, step: int, fit: int | None) -> None:
         """Takes the fit's number, from 1, that a report names; ValueError if it is missing, unexpected or repeated."""
@@ -129,7 +129,7 @@ class Trial:
             raise ValueError(f"fit twice: report(fit={fit}) after fit {self.fit + 1}; count up")
         if fit is not None and fit - 1 > self.fit:
             self.fit = fit - 1
-            self.before = max((end for number, end in self._ends.items() if number < self.fit), default=0)
+            self.steps_before = max((end for number, end in self._ends.items() if number < self.fit), default=0)
 
     def decide(self) -> bool:
         """Returns True if the scheduler ends the run after the newest report.
