@@ -83,6 +83,7 @@ class PackedAttention(torch.autograd.Function):
             if mask is not None:
                 by_weights *= mask
             by_weights *= weights
+            # Gradient of softmax, w (g - sum(w g)), where by_weights is w g already.
             scores = torch.addcmul(by_weights, weights, by_weights.sum(-1, keepdim=True), value=-1.0)
             scores *= query.shape[-1] ** -0.5
             if prompts:

@@ -79,6 +79,7 @@ class ClsAttention(torch.autograd.Function):
             if mask is not None:
                 by_weights *= mask
             by_weights *= weights
+            # Gradient of softmax, w (g - sum(w g)), where by_weights is w g already.
             scores = torch.addcmul(by_weights, weights, by_weights.sum(-1, keepdim=True), value=-1.0)
             by_prompts[rows] = scores[..., :front]
             torch.bmm(scores[..., front:], block_RWH, out=by_asked[rows])

@@ -261,6 +261,7 @@ class Session:
         improved = score > best
         if improved:
             best, best_examples = score, examples
+        # Of the step just trained: `plateau` must not see this evaluation's score yet.
         rate = learning_rate(self.run.train, self.step - 1, self._dev_scores())
         metrics = {self.run.train.dev: score, "learning_rate": rate, **means}
         previous, self.clock = self.clock, time.perf_counter()

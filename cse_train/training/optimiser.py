@@ -57,6 +57,8 @@ def _numbers(config: TrainConfig, t: int, lr: float, decay: float) -> dict[str, 
     if config.adamw == "torch":
         return {"lr": lr, "eps": config.adam_epsilon, "weight_decay": decay}
     b1, b2 = 1 - config.adam_beta1**t, 1 - config.adam_beta2**t
+    # torch divides by b1 and by sqrt(v / b2) + eps: eps / sqrt(b2) takes b2 out of that sum, and b1 / sqrt(b2) cancels
+    # the correction that is left. A decay after the update is one before it with the step scaled by 1 - lr wd.
     scale = 1.0 if config.adamw == "transformers" else b1 / math.sqrt(b2)
     if config.adamw != "uncorrected_bert":
         scale *= (1 - lr * decay) or TINY
