@@ -163,13 +163,19 @@ def renew(flat: Settings) -> dict[str, Scalar]:
 
 
 def effective(flat: Settings) -> dict[str, Scalar]:
-    """Returns dotted keys without later settings that change nothing: equal runs of any version have equal keys."""
+    """Returns dotted keys without settings that were added later and change nothing.
+
+    Equal runs of earlier and present versions then have equal keys.
+    """
     later = _find_added(flat)
     return {key: value for key, value in flat.items() if key not in later or later[key].counts(value, flat)}
 
 
 def _find_added(flat: Settings) -> dict[str, Added]:
-    """Returns a run's later settings by dotted key, `within` dotted too; for an unknown method only the shared ones."""
+    """Returns the settings of a run that were added later, by dotted key; only shared ones for an unknown method.
+
+    `within` of each is a dotted key too.
+    """
     method = str(flat.get("method"))
     parts: list[tuple[str, str, type, Mapping[str, Added]]] = [("train.", "train", TrainConfig, ADDED)]
     if methods.is_known(method):
@@ -182,7 +188,10 @@ def _find_added(flat: Settings) -> dict[str, Added]:
 
 @functools.cache
 def _dot_keys(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added], ...]) -> Mapping[str, Added]:
-    """Returns the later fields of `train` or of one method by dotted key, `within` dotted too."""
+    """Returns the fields of `train` or of one method that were added later, by dotted key.
+
+    `within` of each is a dotted key too.
+    """
     later = find_later(part, config, dict(added))
     return {prefix + name: Added(field.before, field.within and prefix + field.within) for name, field in later.items()}
 

@@ -26,7 +26,10 @@ def find_later(part: str, config: type, added: Mapping[str, Added]) -> Mapping[s
 
 @functools.cache
 def _find_unnamed(part: str, config: Any) -> Mapping[str, Added]:
-    """Returns the later fields that `ADDED` need not list, with their defaults; none for a method without a release."""
+    """Returns the fields that were added after a release and that `ADDED` need not list, with their defaults.
+
+    None for a method without a release, such as a user's.
+    """
     first = read_first().get(part)
     if first is None:
         return {}

@@ -67,7 +67,7 @@ class ArgOption:
     words: tuple[str, ...] = ()
     """Values of the option; a single `${NAME}` of a bool is the option alone for true, and nothing for false."""
     split: bool = False
-    """True if a value is several words."""
+    """True if the option's value is split at blanks into several words of the command line."""
     when: tuple[tuple[str, Scalar], ...] = ()
     """(parameter, value): the option appears, without words, if all these parameters have these values."""
 

@@ -59,7 +59,10 @@ def is_proved(
 
 
 def _is_passing(error: BaseException) -> bool:
-    """Returns True if a repetition may succeed; a compiler that a signal ended was killed for its memory."""
+    """Returns True if the failed call may succeed when repeated.
+
+    A compiler that a signal ended counts: it was killed for its memory.
+    """
     if isinstance(error, subprocess.CalledProcessError):
         return error.returncode < 0
     return is_out_of_memory(error) or (isinstance(error, OSError) and error.errno in PASSING_ERRNOS)
