@@ -28,7 +28,7 @@ def find_later(part: str, config: type, added: Mapping[str, Added]) -> Mapping[s
 def _find_unnamed(part: str, config: Any) -> Mapping[str, Added]:
     """Returns the fields that were added after a release and that `ADDED` need not list, with their defaults.
 
-    None for a method without a release, such as a user's.
+    The mapping is empty for a method without a release, such as a user's.
     """
     first = read_first().get(part)
     if first is None:
