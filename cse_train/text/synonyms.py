@@ -15,19 +15,20 @@ from cse_train.text.corpora.files import file_hash
 from cse_train.text.words import STOP_WORDS
 
 DEBIAN = Path("/usr/share/wordnet")
-"""Where the package `wordnet-base` puts the files."""
+"""Folder in which Debian's package `wordnet-base` puts WordNet's files."""
 FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 MARKER = re.compile(r"\((a|p|ip)\)$")
-"""Where an adjective may stand, written behind the word in data.adj."""
+"""Marker behind an adjective in data.adj that says where it may be used: (a), (p) or (ip)."""
 AROUND = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+"""Divides a word into punctuation before, letters, and punctuation after."""
 
 
 class Synonyms:
-    """Other ways to write a tokenised word.
+    """Finds the synonyms of a tokenised word in WordNet, as token ids.
 
     A word is looked up as it stands, in lower case, without the punctuation around it: "cars," is not "car". Every
     other word or phrase of every synset that holds it is a synonym, whatever its part of speech, each counted once.
-    Stop words stay: WordNet knows "a" as a vitamin and "in" as a metal.
+    Stop words have none: WordNet knows "a" as a vitamin and "in" as a metal.
     """
 
     def __init__(self, folder: Path, tokenizer: Any) -> None:
@@ -36,7 +37,7 @@ class Synonyms:
         self._known: dict[bytes, list[np.ndarray]] = {}
 
     def __call__(self, pieces: np.ndarray) -> list[np.ndarray]:
-        """Ids of each synonym of a word's ids, with the word's punctuation and capital; empty for none."""
+        """Returns the ids of each synonym of a word's ids, with the word's punctuation and capital; empty for none."""
         key = pieces.tobytes()
         if key not in self._known:
             self._known[key] = self._alternatives(self.backend.decode(pieces.tolist()))
@@ -54,7 +55,7 @@ class Synonyms:
 
 
 def wordnet_folder(given: str | None) -> Path:
-    """The folder that `method.synonyms` names, or Debian's. Raises ConfigError unless WordNet's files are there."""
+    """Returns WordNet's folder: `method.synonyms`, or Debian's for None. ConfigError where its files are missing."""
     folder = DEBIAN if given is None else Path(given)
     absent = [name for name in FILES if not (folder.is_absolute() and (folder / name).is_file())]
     if absent:
@@ -64,13 +65,13 @@ def wordnet_folder(given: str | None) -> Path:
 
 
 def wordnet_hash(folder: Path) -> str:
-    """Hash of the files that are read."""
+    """Returns the hash of WordNet's four files in a folder."""
     return hashlib.sha256("".join(file_hash(folder / name) for name in FILES).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def read_wordnet(folder: Path) -> dict[str, tuple[str, ...]]:
-    """Lower-case word -> its synonyms, sorted; words without any are left out. Raises ConfigError for other files."""
+    """Reads lower-case word -> its synonyms, sorted; words without any are left out. ConfigError for other files."""
     groups: dict[str, set[str]] = defaultdict(set)
     for name in FILES:
         for synset in _synsets(folder / name):
@@ -82,7 +83,7 @@ def read_wordnet(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _synsets(path: Path) -> Iterator[list[str]]:
-    """The words of each line `offset lexfile type count (word lex_id)* ...`; the licence's lines begin with blanks."""
+    """Yields the words of each line `offset lexfile type count (word lex_id)* ...` of a file; skips the licence."""
     with path.open(encoding="utf8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if line.startswith("  "):

@@ -1,4 +1,4 @@
-"""SNLI with its labels, in the files of SentEval."""
+"""The SNLI corpus with its labels, in the files of SentEval."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +9,14 @@ from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_has
 from cse_train.text.corpora.lines import open_text
 
 SNLI_FILES = ("s1", "s2", "labels")
+"""Names, without the split, of SNLI's files of premises, hypotheses and labels."""
 
 
 def snli_source(paths: DataPaths) -> Source:
-    """SNLI as SentEval lays it out, a file each for premises, hypotheses and labels: its training split.
+    """Opens the training split of SNLI in SentEval's layout: a file each for premises, hypotheses and labels.
 
-    Where the folder has dev and test alone, these two: no suite of ours evaluates on SNLI, DeCLUTR's averages do.
+    A folder without the training split gives dev and test instead: no suite here evaluates on SNLI, although DeCLUTR's
+    published averages include it.
     """
     folder = None if paths.senteval is None else paths.senteval / "SNLI"
     there = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
@@ -29,6 +31,7 @@ def snli_source(paths: DataPaths) -> Source:
 
 
 def _snli_rows(files: list[Path]) -> Iterator[Row]:
+    """Yields (premise, hypothesis, label) from three parallel files; pairs without a label are left out."""
     columns = []
     for path in files:
         with open_text(path) as lines:
