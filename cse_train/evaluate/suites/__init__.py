@@ -1,3 +1,3 @@
-"""Evaluation suites, a module each."""
+"""Evaluation suites, one module each."""
 
 __all__ = ["registry"]

@@ -1,13 +1,14 @@
-"""Whether a sentence seems closer to a query once the words they share are doubled (ESimCSE 5.5, table 8).
+"""Suite `repetition`: does a sentence seem closer to a query once their shared words are doubled (ESimCSE 5.5)?
 
-The paper's recipe: a random sentence of Wikipedia is the query q; a random candidate s1 overlaps with it in 13-17 % of
-its tokens; s2 is s1 with the shared words repeated; mean cosines <q, s1> and <q, s2> of 100 queries are compared.
+The paper's recipe (table 8): a random sentence of Wikipedia is the query q; a random candidate s1 overlaps with it in
+13-17 % of its tokens; s2 is s1 with the shared words repeated; mean cosines <q, s1> and <q, s2> of 100 queries are
+compared.
 
-Our reading, where the recipe is silent. Tokens are words, compared without regard to case; punctuation is none. The
-overlap is the number of shared tokens over that of both sentences together, shared ones counted once ("union"): the
-paper's example doubles three words of a nine-word query and a twelve-word candidate, 3 / (9 + 12 - 3) = 16.7 %, which
-lies in the range, while it is 25 % of the candidate alone and 33 % of the query. (The example leaves "it" and "like" as
-they are although both sentences have them; we double every occurrence of every shared word.) Queries and candidates of
+Choices where the recipe is silent. Tokens are words, compared without regard to case; punctuation is none. The overlap
+is the number of shared tokens over that of both sentences together, shared ones counted once ("union"): the paper's
+example doubles three words of a nine-word query and a twelve-word candidate, 3 / (9 + 12 - 3) = 16.7 %, which lies in
+the range, while it is 25 % of the candidate alone and 33 % of the query. (The example leaves "it" and "like" as they
+are although both sentences have them; here every occurrence of every shared word is doubled.) Queries and candidates of
 fewer than five words, which are titles mostly, are passed over.
 """
 
@@ -30,9 +31,9 @@ from cse_train.text.sources import open_source
 REPETITION_QUERIES = 100
 REPETITION_SEED = 0
 LOWEST_SHARE, HIGHEST_SHARE = 0.13, 0.17
-"""The overlap, ends included."""
+"""Range of the overlap of query and candidate, ends included."""
 SHORTEST_SENTENCE = 5
-"""Words of a query and of a candidate."""
+"""Least number of words of a query and of a candidate."""
 REPETITION_TRIES = 2000
 """Candidates drawn for one query before another query takes its place."""
 NAME = "repetition"
@@ -54,12 +55,12 @@ class Triple:
 
 
 def words(text: str) -> Words:
-    """How often each word stands in a text, in lower case."""
+    """Counts each word of a text, in lower case."""
     return Counter(word.lower() for word in REPEATED_WORD.findall(text))
 
 
 def double(text: str, shared: Container[str]) -> str:
-    """Every occurrence of the shared words twice; behind a capitalised first word in lower case ("This this is")."""
+    """Doubles every occurrence of the shared words; after a capitalised first word in lower case ("This this is")."""
 
     def twice(match: re.Match[str]) -> str:
         word = match[0]
@@ -70,14 +71,14 @@ def double(text: str, shared: Container[str]) -> str:
 
 
 def overlap(query: Words, candidate: Words) -> float:
-    """Shared words over those of both."""
+    """Returns the number of shared words divided by the number of words in the union, counted with multiplicity."""
     return (query & candidate).total() / (query | candidate).total()
 
 
 def draw_triples(
     sentences: Sequence[str], count: int = REPETITION_QUERIES, seed: int = REPETITION_SEED
 ) -> list[Triple]:
-    """`count` triples with distinct queries from a generator of their own; ConfigError where the text has too few."""
+    """Draws `count` triples with distinct queries, by a generator seeded with `seed`; ConfigError where text lacks."""
     rng = np.random.default_rng([seed, 0xE6])
     triples: list[Triple] = []
     for at in rng.permutation(len(sentences)).tolist():
@@ -94,7 +95,7 @@ def draw_triples(
 
 
 def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -> str | None:
-    """A random sentence in the range of overlap; None for a query that is too short or finds none."""
+    """Returns a random sentence in the range of overlap; None for a query that is too short or finds none."""
     wanted = words(query)
     if wanted.total() < SHORTEST_SENTENCE:
         return None
@@ -107,15 +108,15 @@ def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -
 
 
 def similarities(embed: Embed, triples: Sequence[Triple]) -> np.ndarray:
-    """float64 [triples, 2]: cosines <query, once> and <query, doubled>."""
+    """Returns float64 [triples, 2]: cosines <query, once> and <query, doubled>."""
     columns = [[getattr(triple, part) for triple in triples] for part in ("query", "once", "doubled")]
     query, once, doubled = np.split(unit(embed([text for column in columns for text in column])), 3)
     return np.stack([(query * once).sum(1), (query * doubled).sum(1)], axis=1)
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
-    """Mean cosines times 100 before and after doubling (`similarity`, `similarity_doubled`) and their difference, the
-    `bias`. Raises ConfigError for missing or too little text."""
+    """Returns mean cosines times 100 before and after doubling (`similarity`, `similarity_doubled`) and their
+    difference, the `bias`. Raises ConfigError for missing or too little text."""
     require_corpus("wiki", NAME, paths)
     triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()])
     cosines = 100 * similarities(model.embed, triples)

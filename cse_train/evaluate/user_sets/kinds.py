@@ -1,4 +1,4 @@
-"""Which kind of set a file holds, and which of its columns is which."""
+"""Finds the kind of a user's evaluation set (ratings, labels or retrieval) and the meaning of its columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,29 +30,29 @@ USUAL_COLUMNS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
         "label": ("label", "class", "category", "intent", "target"),
     },
 }
-"""Kind -> what is wanted -> names under which files usually have it; the first kind that a file can be counts."""
+"""Kind -> wanted column -> names under which files usually have it; the first kind that fits a file counts."""
 SENTENCE_COLUMNS = {name for pair in USUAL_PAIRS for name in pair if len(name) > 1} | {
     *USUAL_COLUMNS["labels"]["text"],
     *USUAL_COLUMNS["retrieval"]["document"],
 }
 """Usual names of columns of text."""
 OPTIONAL = ("relevance",)
-"""What may be absent: without it every row is a query with a document that answers it."""
+"""Columns that may be absent: without `relevance`, every row is a query and a document that answers it."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A file with what its columns are for."""
+    """A user's file with its kind and the meaning of its columns."""
 
     file: UserFile
     kind: Kind
     table: TextTable
     columns: Mapping[str, str]
-    """What is wanted -> the file's name of it."""
+    """Wanted column, such as `sentence1` -> the file's name of it."""
 
 
 def open_user_file(file: UserFile) -> Opened:
-    """The file, its kind told by `kind:`, by the columns that are said, or by their usual names. ConfigError."""
+    """Opens a user's set; its kind comes from `kind:`, from the columns given, or from the usual names. ConfigError."""
     if is_three_files(file):
         return _open_three_files(file)
     table = open_table(file)
@@ -78,7 +78,7 @@ def _open_three_files(file: UserFile) -> Opened:
 
 
 def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
-    """ConfigError for one column that is taken for two things, such as both texts of a pair."""
+    """Raises ConfigError for one column that is taken for two things, such as both texts of a pair."""
     wanted = dict[str, str]()
     for name, column in columns.items():
         if column in wanted:
@@ -88,7 +88,7 @@ def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
 
 
 def _require_single(table: TextTable, columns: Mapping[str, str]) -> None:
-    """ConfigError where a class may be that of two texts, such as a question and a sentence."""
+    """Raises ConfigError where a class may be one of two texts together, such as a question and a sentence."""
     pair = [name for name in table.columns if name == columns["text"] or name.lower() in SENTENCE_COLUMNS]
     if len(pair) > 1:
         line = f"classes of pairs: {table.place} has {', '.join(pair)} beside {columns['label']}"
@@ -117,12 +117,12 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
 
 
 def set_names(kind: Kind) -> list[str]:
-    """What a set of a kind needs."""
+    """Returns the columns that a set of a kind must have."""
     return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
 
 
 def _usual(kind: Kind, table: TextTable) -> Mapping[str, tuple[str, ...]]:
-    """The usual names; of two texts the names go together."""
+    """Returns the usual column names of a kind; for pairs, only the names of one pair that the table has."""
     if kind != "ratings":
         return USUAL_COLUMNS[kind]
     have = {name.lower() for name in table.columns}
