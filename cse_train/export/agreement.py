@@ -1,7 +1,7 @@
-"""Whether an exported folder, read back, is still the checkpoint: one dev set, embedded by both, and a batch of texts
-of very unlike lengths, whose padding must reach none of them.
+"""Check that an exported folder, read back, embeds as the checkpoint: on a dev set, and on one batch of mixed lengths.
 
-Shape suffixes: U distinct texts, D embedding size.
+Texts of very unlike lengths in one batch show whether padding changes an embedding. Shape suffixes: U distinct texts, D
+embedding size.
 """
 
 import math
@@ -21,40 +21,44 @@ from cse_train.export.reload import reload_folder
 from cse_train.fields import ConfigError
 
 TOLERANCE = 1e-3
-"""Points that the two scores may differ by."""
+"""Points by which the dev scores of checkpoint and folder may differ."""
 NEARNESS = 1e-4
-"""Share of the largest coordinate that embeddings may differ by, where no dev set tells."""
+"""Share of the largest coordinate by which embeddings may differ."""
 FIXED = "generated_dev:200"
-"""Sentences that need no files."""
+"""Generated set that is used where the files of the dev set are missing."""
 MIXED_WORDS = (1, 2, 3, 5, 8, 13, 21, 34)
-"""Words of the texts of one batch: a dev set is sorted by length, so that its batches are hardly padded."""
+"""Words of each text in the batch of mixed lengths: a dev set's batches are sorted by length and so hardly padded."""
 
 
 class ExportChanged(RuntimeError):
-    """The folder does not embed as the checkpoint does."""
+    """Raised when the exported folder does not embed as the checkpoint does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """One set's score by the checkpoint and by the folder."""
+    """Scores and embeddings of one set by the checkpoint and by the exported folder, compared."""
 
     library: str
-    """What read the folder, with its version."""
+    """Name and version of the library that read the folder."""
     suite: str
+    """Name of the set that was embedded."""
     wanted: str
-    """The set that selected the checkpoint; `suite` stands in for it where its files are absent."""
+    """Name of the set that selected the checkpoint; `suite` replaces it where its files are absent."""
     ours: float
+    """Score of the checkpoint."""
     theirs: float
+    """Score of the exported folder."""
     texts: int
+    """Number of texts that both embedded."""
     largest: float
-    """Largest difference between coordinates of embeddings of the same text."""
+    """Largest difference between coordinates of the two embeddings of a text."""
     scale: float
-    """Largest coordinate."""
+    """Largest coordinate of the checkpoint's embeddings."""
     unscored: str = ""
-    """Why the checkpoint has no score; empty where it has one."""
+    """Reason why the checkpoint has no score; empty where it has one."""
 
     def lines(self) -> list[str]:
-        """Both numbers, for a person."""
+        """Returns both scores as lines for the user."""
         ours, theirs = ("no score" if math.isnan(value) else f"{value:.4f}" for value in (self.ours, self.theirs))
         scores = f"{self.suite}: checkpoint {ours}, reloaded with {self.library} {theirs}"
         lines = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
@@ -65,7 +69,7 @@ class Agreement:
         return lines
 
     def require(self) -> None:
-        """Raise ExportChanged unless the two agree."""
+        """Raises ExportChanged unless checkpoint and folder agree."""
         scored = self.suite == self.wanted and not self.unscored
         close = not scored or abs(self.ours - self.theirs) <= TOLERANCE
         if not close or self.largest > NEARNESS * self.scale:
@@ -73,7 +77,7 @@ class Agreement:
 
 
 def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
-    """Embed the dev set that selected the checkpoint with both; a generated one where its files are absent."""
+    """Embeds the dev set that selected the checkpoint with both; a generated one where its files are absent."""
     wanted = parts.run.train.dev
     try:
         pairs = load_pairs(wanted, paths)
@@ -102,6 +106,6 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
 
 
 def _mix_lengths(texts: Sequence[str]) -> list[str]:
-    """Texts of MIXED_WORDS words, out of the words of these."""
+    """Returns texts of MIXED_WORDS words, made of the words of the given texts."""
     words = " ".join(texts[: max(MIXED_WORDS)]).split() * max(MIXED_WORDS)
     return [" ".join(words[:count]) for count in MIXED_WORDS]
