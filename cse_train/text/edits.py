@@ -25,7 +25,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: Any) -> "Vocabulary":
-        """Reads the ids from a tokenizer; ConfigError where it has no [MASK]."""
+        """Reads a tokenizer's ids; ConfigError for a tokenizer without [MASK]."""
         return cls(
             require_mask(tokenizer, "an edit (method.operator)"), tuple(tokenizer.all_special_ids), len(tokenizer)
         )
@@ -92,7 +92,7 @@ def edit(ids: np.ndarray, operator: str, ratio: float, vocabulary: Vocabulary, r
 def _delete(ids: np.ndarray, ratio: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Returns the ids that stay, and for each of them whether the token before it was deleted."""
     subwords = len(ids) - 2
-    gone = np.zeros(len(ids), dtype=bool)
+    deleted = np.zeros(len(ids), dtype=bool)
     if count := int(deletions(np.array(subwords), ratio)):
-        gone[1 + rng.choice(subwords, count, replace=False)] = True
-    return ids[~gone], np.append(False, gone[:-1])[~gone]
+        deleted[1 + rng.choice(subwords, count, replace=False)] = True
+    return ids[~deleted], np.append(False, deleted[:-1])[~deleted]

@@ -54,12 +54,12 @@ class Synonyms:
         return [np.array(self.backend.encode(text, add_special_tokens=False).ids) for text in texts]
 
 
-def wordnet_folder(given: str | None) -> Path:
+def wordnet_folder(path: str | None) -> Path:
     """Returns WordNet's folder: `method.synonyms`, or Debian's for None. ConfigError where its files are missing."""
-    folder = DEBIAN if given is None else Path(given)
+    folder = DEBIAN if path is None else Path(path)
     absent = [name for name in FILES if not (folder.is_absolute() and (folder / name).is_file())]
     if absent:
-        line = f"no WordNet: method.synonyms={'null' if given is None else given}; {folder} has no {', '.join(absent)}"
+        line = f"no WordNet: method.synonyms={'null' if path is None else path}; {folder} has no {', '.join(absent)}"
         raise ConfigError([f"{line}; apt install wordnet-base, or give the folder that holds {', '.join(FILES)}"])
     return folder
 

@@ -300,8 +300,8 @@ def _word_starts(texts: Sequence[str], spans: np.ndarray, special: np.ndarray, l
 def _words_before(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Returns, for texts joined by blanks, how many words begin before each character, and where each text begins."""
     points = np.frombuffer("".join(f"{text} " for text in texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    distinct, which = np.unique(points, return_inverse=True)
-    blank = np.array([chr(point).isspace() for point in distinct])[which]
+    distinct, inverse = np.unique(points, return_inverse=True)
+    blank = np.array([chr(point).isspace() for point in distinct])[inverse]
     begins = ~blank & np.append(True, blank[:-1])
     sizes = np.array([len(text) + 1 for text in texts])
     return np.append(0, np.cumsum(begins)), np.cumsum(sizes) - sizes

@@ -62,21 +62,21 @@ def read_places(file: Path) -> tuple[int, Places]:
     number of values, fewer words than the first line says.
     """
     places: dict[bytes, tuple[int, int]] = {}
-    size, wanted, start, number = 0, None, 0, 0
+    size, declared, start, number = 0, None, 0, 0
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.split()
             if number == 1 and len(fields) == 2 and all(part.isdigit() for part in fields):
-                wanted, size = (int(part) for part in fields)
+                declared, size = (int(part) for part in fields)
             else:
                 size = size or len(fields) - 1
                 places.setdefault(_word(fields, size, f"{file}, line {number}"), (number, start))
             start += len(line)
     if not places:
         raise ConfigError([f"no word: {file} is empty; fetch the file again"])
-    count = number - (wanted is not None)
-    if wanted is not None and count != wanted:
-        raise ConfigError([f"truncated data: {file}: {wanted} words expected, {count} found; fetch it again"])
+    count = number - (declared is not None)
+    if declared is not None and count != declared:
+        raise ConfigError([f"truncated data: {file}: {declared} words expected, {count} found; fetch it again"])
     return size, places
 
 

@@ -94,13 +94,13 @@ def repeat_words(words: Words, at: np.ndarray) -> Words:
 
 def insert_after(words: Words, at: np.ndarray, inserted: Sequence[np.ndarray]) -> Words:
     """Inserts the pieces `inserted[k]` behind the word `at[k]`; `at` is sorted."""
-    behind = dict(zip(at.tolist(), inserted, strict=True))
-    return [word for i, pieces in enumerate(words) for word in ([pieces, behind[i]] if i in behind else [pieces])]
+    extras = dict(zip(at.tolist(), inserted, strict=True))
+    return [word for i, pieces in enumerate(words) for word in ([pieces, extras[i]] if i in extras else [pieces])]
 
 
 def _take_out(words: Words, out: int, rng: np.random.Generator) -> Words:
-    gone = set(rng.choice(len(words), out, replace=False).tolist()) if out else set()
-    return [word for i, word in enumerate(words) if i not in gone]
+    deleted = set(rng.choice(len(words), out, replace=False).tolist()) if out else set()
+    return [word for i, word in enumerate(words) if i not in deleted]
 
 
 STOP_WORDS = (

@@ -42,9 +42,9 @@ def read_delimited(path: Path, *, quotes: bool = True) -> Iterator[tuple[int, li
     advice = "close the quotes, or give `quotes: false` where quotes are text"
     with open_text(path) as lines, reading("wrong row", path, advice, (csv.Error,)):
         first = next(lines, "")
-        how: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
-        how |= {"skipinitialspace": True, "delimiter": _delimiter(path, first, quotes)}
-        rows = csv.reader(chain([first], lines), **how)
+        dialect: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
+        dialect |= {"skipinitialspace": True, "delimiter": _delimiter(path, first, quotes)}
+        rows = csv.reader(chain([first], lines), **dialect)
         try:
             yield from ((rows.line_num, fields) for fields in rows)
         except csv.Error as error:
@@ -100,7 +100,7 @@ def _is_value(name: str, column: set[str]) -> bool:
 
 def _delimiter(path: Path, header: str, quotes: bool) -> str:
     """Returns the first delimiter for the file's ending that divides the header; the usual one where none does."""
-    how: Any = {} if quotes else {"quoting": csv.QUOTE_NONE}
+    quoting: Any = {} if quotes else {"quoting": csv.QUOTE_NONE}
     possible = DELIMITERS[ending(path.name)]
-    parting = (d for d in possible if len(next(csv.reader([header], delimiter=d, **how), [])) > 1)
+    parting = (d for d in possible if len(next(csv.reader([header], delimiter=d, **quoting), [])) > 1)
     return next(parting, possible[0])

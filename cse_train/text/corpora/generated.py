@@ -101,10 +101,10 @@ KEEP_WORDS = 0.6
 def sentences(count: int, seed: int) -> list[str]:
     """Returns `count` distinct generated sentences, in random order of meaning, wording and form."""
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    made: dict[str, None] = {}
-    while len(made) < count:
-        made[_say(_meaning(rng), rng.integers(0, 2, SENTENCE_SLOTS), int(rng.integers(FORMS)))] = None
-    return list(made)
+    distinct: dict[str, None] = {}
+    while len(distinct) < count:
+        distinct[_say(_meaning(rng), rng.integers(0, 2, SENTENCE_SLOTS), int(rng.integers(FORMS)))] = None
+    return list(distinct)
 
 
 def make_graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[float]]:
@@ -137,23 +137,23 @@ def _meaning(rng: np.random.Generator) -> Meaning:
     return agent, domain, action, thing, place, time
 
 
-def _differ(meaning: Meaning, kept: np.ndarray, rng: np.random.Generator) -> Meaning:
-    """Returns another meaning that equals `meaning` in exactly the kept slots (agent, action, object, place, time)."""
+def _differ(meaning: Meaning, shared: np.ndarray, rng: np.random.Generator) -> Meaning:
+    """Returns another meaning that equals `meaning` only in the shared slots (agent, action, object, place, time)."""
     agent, domain, action, thing, place, time = meaning
-    if not kept[1] and not kept[2]:
+    if not shared[1] and not shared[2]:
         domain = _another(domain, len(DOMAINS), rng)
         action, thing = (int(rng.integers(len(slot))) for slot in DOMAINS[domain])
     else:
         actions, things = DOMAINS[domain]
-        action = action if kept[1] else _another(action, len(actions), rng)
-        thing = thing if kept[2] else _another(thing, len(things), rng)
+        action = action if shared[1] else _another(action, len(actions), rng)
+        thing = thing if shared[2] else _another(thing, len(things), rng)
     return (
-        agent if kept[0] else _another(agent, len(AGENTS), rng),
+        agent if shared[0] else _another(agent, len(AGENTS), rng),
         domain,
         action,
         thing,
-        place if kept[3] else _another(place, len(PLACES), rng),
-        time if kept[4] else _another(time, len(TIME_WORDS), rng),
+        place if shared[3] else _another(place, len(PLACES), rng),
+        time if shared[4] else _another(time, len(TIME_WORDS), rng),
     )
 
 

@@ -14,7 +14,7 @@ from huggingface_hub import constants
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, join_hash, texts_hash
 
-HUB_WAIT_S = 3.0
+HUB_WAIT_SECONDS = 3.0
 """Seconds for which the hub's first answer is awaited."""
 
 
@@ -68,11 +68,11 @@ def hub_is_away() -> bool:
 
 @functools.cache
 def _is_away() -> bool:
-    """Asks the hub once per process, for at most HUB_WAIT_S seconds, and returns whether it gave no answer."""
+    """Asks the hub once per process, for at most HUB_WAIT_SECONDS seconds, and returns whether it gave no answer."""
     if constants.HF_HUB_OFFLINE:
         return True
     try:
-        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_WAIT_S).close()
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_WAIT_SECONDS).close()
     except HTTPError:
         return False
     except (OSError, ValueError):

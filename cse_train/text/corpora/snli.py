@@ -19,11 +19,11 @@ def snli_source(paths: DataPaths) -> Source:
     published averages include it.
     """
     folder = None if paths.senteval is None else paths.senteval / "SNLI"
-    there = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
-    splits = [split for split in ("train", "dev", "test") if split in (there & {"train"} or there)]
+    full = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
+    splits = [split for split in ("train", "dev", "test") if split in (full & {"train"} or full)]
     if folder is None or not splits:
-        wanted = ", ".join(f"{file}.train" for file in SNLI_FILES)
-        lacks = f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval"
+        names = ", ".join(f"{file}.train" for file in SNLI_FILES)
+        lacks = f"missing data: train.corpus=snli needs SNLI/{names} of SentEval"
         raise ConfigError([f"{lacks}; give --senteval DIR, or cse data get snli"])
     files = [[folder / f"{file}.{split}" for file in SNLI_FILES] for split in splits]
     digest = join_hash("snli", *(file_hash(path) for split in files for path in split))

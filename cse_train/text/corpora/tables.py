@@ -52,8 +52,8 @@ def open_table(file: UserFile) -> TextTable:
     """Opens the table in a user's file. ConfigError, one line: absent, empty, not UTF-8, or an unknown format."""
     if file.path is None:
         name, _, split = file.file.removeprefix(HUB_PREFIX).partition(":")
-        wanted = file.split or split or "train"
-        return _open_data_set(file, lambda: load_hub_split(name, wanted, f"file={file.file}"))
+        chosen_split = file.split or split or "train"
+        return _open_data_set(file, lambda: load_hub_split(name, chosen_split, f"file={file.file}"))
     require_there(file)
     suffix = ending(file.path.name)
     if file.path.is_dir():
@@ -103,30 +103,30 @@ def table_hash(file: UserFile, columns: Sequence[str]) -> str:
 
 
 def name_columns(
-    table: TextTable, said: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
+    table: TextTable, requested: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
 ) -> dict[str, str]:
-    """Returns wanted name -> the table's column for it: the one in `said`, else the first of the `usual` that exists.
+    """Returns wanted name -> the table's column for it: the `requested` one, else the first of the `usual` that exists.
 
-    Usual names match in upper and lower case. Raises ConfigError for a column in `said` that does not exist, and for a
-    needed one that is neither in `said` nor usual.
+    Usual names match in upper and lower case. Raises ConfigError for a requested column that does not exist, and for a
+    needed one that is neither requested nor usual.
     """
     lines = [
-        f"unknown column: columns.{wanted}={name} of {table.place}; {nearest(name, table.columns)}"
-        for wanted, name in said.items()
+        f"unknown column: columns.{key}={name} of {table.place}; {nearest(name, table.columns)}"
+        for key, name in requested.items()
         if name not in table.columns
     ]
     by_lower = {name.lower(): name for name in reversed(table.columns)}
-    taken = set(said.values())
-    chosen = dict(said)
-    for wanted in (name for name in usual if name not in said):
-        here = next((by_lower[name] for name in usual[wanted] if name in by_lower and by_lower[name] not in taken), "")
-        if here:
-            chosen[wanted] = here
-            taken.add(here)
-    absent = [wanted for wanted in needed if wanted not in chosen]
+    assigned = set(requested.values())
+    chosen = dict(requested)
+    for key in (name for name in usual if name not in requested):
+        match = next((by_lower[name] for name in usual[key] if name in by_lower and by_lower[name] not in assigned), "")
+        if match:
+            chosen[key] = match
+            assigned.add(match)
+    absent = [key for key in needed if key not in chosen]
     if absent and not lines:
         table.require_names()
-        give = ", ".join(f"{wanted}: NAME" for wanted in absent)
+        give = ", ".join(f"{key}: NAME" for key in absent)
         have = ", ".join(table.columns)
         lines = [f"missing column: {table.place} has {have}; say which is which by columns: {{{give}}}"]
     if lines:
@@ -134,12 +134,12 @@ def name_columns(
     return chosen
 
 
-def list_unread(file: UserFile, table: TextTable, taken: Iterable[str]) -> list[str]:
-    """Returns the columns of a table that are not in `taken`; of JSON lines, keys of the first KEYS_SEEN objects."""
+def list_unread(file: UserFile, table: TextTable, used: Iterable[str]) -> list[str]:
+    """Returns the columns of a table that are not in `used`; of JSON lines, keys of the first KEYS_SEEN objects."""
     names = dict.fromkeys(table.columns)
     if file.path is not None and file.path.is_file() and ending(file.path.name) == ".jsonl":
         names |= {key: None for _, row in islice(_objects(file.path), KEYS_SEEN) for key in row}
-    return [name for name in names if name not in set(taken)]
+    return [name for name in names if name not in set(used)]
 
 
 def is_blank(value: Any) -> bool:

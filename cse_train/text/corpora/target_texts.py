@@ -25,9 +25,9 @@ def target_files(name: str, senteval: Path | None) -> list[Path]:
     if name not in (*YEARS, *TARGET_SPLITS):
         hint = nearest(f"target:{name}", [f"target:{each}" for each in (*YEARS, *TARGET_SPLITS)])
         raise ConfigError([f"unknown corpus: train.corpus=target:{name}; {hint}"])
-    wanted = f"missing data: train.corpus=target:{name} needs"
+    message = f"missing data: train.corpus=target:{name} needs"
     if senteval is None:
-        raise ConfigError([f"{wanted} senteval/downstream; give --data DIR or --senteval DIR, or cse data get sts"])
+        raise ConfigError([f"{message} senteval/downstream; give --data DIR or --senteval DIR, or cse data get sts"])
     if name in YEARS:
         files = _list_year(senteval / "STS" / f"{name.upper()}-en-test")
     else:
@@ -35,7 +35,7 @@ def target_files(name: str, senteval: Path | None) -> list[Path]:
         files = [senteval / folder / split for split in splits]
     absent = [file for file in files if not file.is_file()]
     if absent:
-        raise ConfigError([f"{wanted} {absent[0]}; cse data get sts, or give --senteval DIR"])
+        raise ConfigError([f"{message} {absent[0]}; cse data get sts, or give --senteval DIR"])
     return files
 
 

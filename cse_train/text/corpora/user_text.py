@@ -53,8 +53,10 @@ def user_source(file: UserFile) -> Source:
     whole = _open(file, lenient=skips)
     filled = replace(whole, rows=lambda: leave_out_empty(whole)) if skips else whole
     rows = (lambda: leave_out_duplicates(filled)) if file.deduplicate else filled.rows
-    said = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
-    return replace(whole, rows=rows, content_hash=join_hash(*said, whole.content_hash) if said else whole.content_hash)
+    flags = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
+    return replace(
+        whole, rows=rows, content_hash=join_hash(*flags, whole.content_hash) if flags else whole.content_hash
+    )
 
 
 def survey_file(file: UserFile) -> Survey:
@@ -71,9 +73,9 @@ def _survey(file: UserFile, _state: FileState) -> Survey:
     counted = survey_source(_open(file, lenient=True))
     refuses = file.on_empty == "refuse" or (file.on_empty is None and is_table(file) and not keeps_blanks(file))
     if counted.empty and refuses:
-        what = f"empty rows: {file.file} has {counted.empty} of {counted.rows} without words, the first is row"
+        message = f"empty rows: {file.file} has {counted.empty} of {counted.rows} without words, the first is row"
         leave = f"{{file: {Path(file.file).name}, on_empty: skip}}"
-        raise ConfigError([f"{what} {counted.first_empty}; leave them out by {leave}, or correct them"])
+        raise ConfigError([f"{message} {counted.first_empty}; leave them out by {leave}, or correct them"])
     if counted.rows == counted.empty:
         raise ConfigError([f"empty data: {file.file} has no row with text; give another file"])
     return counted
@@ -114,8 +116,8 @@ def reads_by_name(file: UserFile) -> bool:
         columns = corpus_columns(file, table)
     except ConfigError:
         return False
-    other = columns.get("label", "label") != "label"  # by its place it would be a hard negative
-    return other or tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
+    misplaced_label = columns.get("label", "label") != "label"  # by its place it would be a hard negative
+    return misplaced_label or tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
 
 
 def is_table(file: UserFile) -> bool:
@@ -133,13 +135,13 @@ def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
         raise ConfigError(
             [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_TEXT_COLUMNS)}" for name in unknown]
         )
-    said = file.named
-    if said:  # what is said is all that is read
-        shape = next((shape for shape in TEXT_SHAPES if set(shape) == set(said)), None)
+    requested = file.named
+    if requested:  # what is said is all that is read
+        shape = next((shape for shape in TEXT_SHAPES if set(shape) == set(requested)), None)
         if shape is None:
             valid = "text; sent0 and sent1; and hard_neg or label beside these"
-            raise ConfigError([f"no corpus: columns={', '.join(said)} of {file.name}; give {valid}"])
-        named = name_columns(table, said, {}, shape)
+            raise ConfigError([f"no corpus: columns={', '.join(requested)} of {file.name}; give {valid}"])
+        named = name_columns(table, requested, {}, shape)
         return {name: named[name] for name in shape}
     usual = name_columns(table, {}, USUAL_TEXT_COLUMNS, ())
     if len(table.columns) == 1:
@@ -160,8 +162,8 @@ def _is_plain(file: UserFile, table: TextTable, columns: dict[str, str]) -> bool
     shipped = (PAIR_COLUMNS[:2], PAIR_COLUMNS, LABELLED_COLUMNS)
     if ending(file.path.name) == ".jsonl":
         return columns == {"text": "text"}
-    alike = all(name == column for name, column in columns.items())
-    return len(table.columns) == 1 or (alike and table.columns in shipped and tuple(columns) == table.columns)
+    same_names = all(name == column for name, column in columns.items())
+    return len(table.columns) == 1 or (same_names and table.columns in shipped and tuple(columns) == table.columns)
 
 
 def _lines(path: Path) -> Iterator[Row]:
@@ -172,10 +174,10 @@ def _lines(path: Path) -> Iterator[Row]:
 
 def _rows(table: TextTable, columns: dict[str, str], lenient: bool) -> Iterator[Row]:
     """Yields the rows of a table as texts without line breaks; a pair without a label is left out."""
-    names = [name for wanted, name in columns.items() if wanted != "label"]
+    names = [name for key, name in columns.items() if key != "label"]
     for where, values in table.read(list(columns.values())):
-        said = ["-" if label is None else str(label) for label in values[len(names) :]]
-        labels = [read_label(label, Path(table.place), int(where.split()[-1])) for label in said]
+        raw_labels = ["-" if label is None else str(label) for label in values[len(names) :]]
+        labels = [read_label(label, Path(table.place), int(where.split()[-1])) for label in raw_labels]
         if None in labels:
             continue
         texts = [
