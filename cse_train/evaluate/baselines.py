@@ -100,8 +100,8 @@ def whiten(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
     Directions in which nothing varies are left out. Source: Su et al., BERT-whitening, 2021, eq. 3 to 6.
     """
     variances, axes = np.linalg.eigh(np.cov(seen_ND.T))
-    kept = variances > variances.max() * SMALLEST_VARIANCE
-    scaled: np.ndarray = (embeddings_UD - seen_ND.mean(0)) @ (axes[:, kept] / np.sqrt(variances[kept]))
+    varying = variances > variances.max() * SMALLEST_VARIANCE
+    scaled: np.ndarray = (embeddings_UD - seen_ND.mean(0)) @ (axes[:, varying] / np.sqrt(variances[varying]))
     return scaled
 
 
@@ -127,10 +127,10 @@ def _cosine(a: Vector, b: Vector) -> float:
     return sum(v * b.get(word, 0.0) for word, v in a.items()) / scale if scale else 0.0
 
 
-def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
+def _glove(vocabulary: set[str]) -> dict[str, np.ndarray] | None:
     """Returns the GloVe vectors of the wanted words; None unless the extra `glove` is installed."""
     files = find_packaged()
     if files is None:
         return None
     vectors = np.load(files[1], mmap_mode="r")
-    return {word: vectors[row] for row, word in enumerate(read_packaged(files[0])) if word in wanted}
+    return {word: vectors[row] for row, word in enumerate(read_packaged(files[0])) if word in vocabulary}

@@ -18,8 +18,8 @@ EQUAL = 1e-9
 
 def round_cosines(cosines: np.ndarray) -> np.ndarray:
     """Rounds cosines to the DECIMALS with which they are ranked and stored; -0 becomes 0."""
-    kept: np.ndarray = np.round(cosines, DECIMALS) + 0.0
-    return kept
+    rounded: np.ndarray = np.round(cosines, DECIMALS) + 0.0
+    return rounded
 
 
 def find_unranked(cosines_P: np.ndarray, gold_P: np.ndarray) -> str:

@@ -35,8 +35,8 @@ def options(
         "aggregation": (aggregation, sts.AGGREGATIONS),
     }
     wrong = [
-        f"unknown {what}: {what}={word}; {nearest(word, valid)}"
-        for what, (word, valid) in choices.items()
+        f"unknown {option}: {option}={word}; {nearest(word, valid)}"
+        for option, (word, valid) in choices.items()
         if word not in valid
     ]
     wrong += [
@@ -46,9 +46,9 @@ def options(
     ]
     if wrong:
         raise ConfigError(wrong)
-    given = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
+    lists = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
     chosen = {"protocol": protocol, "mode": mode, "aggregation": aggregation}
-    return chosen | {name: words for name, words in given.items() if words}
+    return chosen | {name: words for name, words in lists.items() if words}
 
 
 def evaluate(model: TextModel, paths: DataPaths, names: Sequence[str], options: Options) -> list[Score]:

@@ -48,7 +48,7 @@ def score_folder(folder: Path, suites: Sequence[str], paths: DataPaths, out: Pat
 def _score(model: TextModel, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
     groups = {name: set(columns(name)) for name in suites}
     # Where another suite gives all columns of one too, that one is left out: nothing is computed twice.
-    wholes = [name for name, mine in groups.items() if not any(mine < others for others in groups.values())]
+    wholes = [name for name, group in groups.items() if not any(group < other for other in groups.values())]
     scores = evaluate(model, paths, wholes, {})
     return [keep_cosines(score, out) for score in {score.column: score for score in scores}.values()]
 

@@ -78,18 +78,18 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None,
     require_safe(folder)
     require_bases(folder)
     try:
-        device, ours = str(distributed.device()), holds_our_module(folder)
+        device, trusted = str(distributed.device()), holds_our_module(folder)
         with _with_modules(folder) as place:
-            model = SentenceTransformer(str(place), device=device, trust_remote_code=ours).float().eval()
+            model = SentenceTransformer(str(place), device=device, trust_remote_code=trusted).float().eval()
     except Exception as error:  # whatever the folder's own modules raise
         first = str(error).strip().partition("\n")[0][:120] or type(error).__name__
         raise ConfigError([f"not a model: model={folder}: {first}; sentence-transformers cannot load it"]) from error
-    kept = _limit(model, max_length)
+    limit = _limit(model, max_length)
     prompts = read_prompts(folder)
     text = prompts.text(prompt, "prompt", str(folder))
     patterns = ("*.json", "*.safetensors", "pytorch_model*.bin")
     weights = files_hash(file for pattern in patterns for file in sorted(folder.rglob(pattern)))
-    facts = (str(folder), _pooler_of(model), kept, weights)
+    facts = (str(folder), _pooler_of(model), limit, weights)
     return LibraryModel(*facts, model, prompts=prompts.texts, prompt=text)
 
 
@@ -105,8 +105,8 @@ def _with_modules(folder: Path) -> Iterator[Path]:
         {"idx": at, "name": str(at), "path": f"{at or ''}", "type": f"sentence_transformers.models.{kind}"}
         for at, kind in enumerate(kinds)
     ]
-    with TemporaryDirectory() as beside:
-        place = Path(beside)
+    with TemporaryDirectory() as temporary:
+        place = Path(temporary)
         for file in folder.iterdir():
             (place / file.name).symlink_to(file.resolve())
         (place / "modules.json").write_text(json.dumps(modules), encoding="utf8")
@@ -120,9 +120,9 @@ def _limit(model: Any, max_length: int | None) -> int:
             model.max_seq_length = max_length
         return int(model.max_seq_length or MAX_LENGTH)
     tokenizer = model[0].tokenizer
-    kept = max_length or (tokenizer.truncation or {}).get("max_length", MAX_LENGTH)
-    tokenizer.enable_truncation(kept)
-    return int(kept)
+    limit = max_length or (tokenizer.truncation or {}).get("max_length", MAX_LENGTH)
+    tokenizer.enable_truncation(limit)
+    return int(limit)
 
 
 def holds_our_module(folder: Path) -> bool:

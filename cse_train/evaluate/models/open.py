@@ -48,7 +48,7 @@ class PackedModel(TextModel):
 
     tokenizer: Any
     encode: Encode
-    kept: int
+    token_limit: int
     """Tokens really kept of a text: `max_length`, or the number of positions where that is smaller."""
     device: torch.device
     skips: Any = None
@@ -60,7 +60,7 @@ class PackedModel(TextModel):
         """Embeds texts as `TextModel.embed`; every rank of a process group calls it with equal texts."""
         require_texts(texts)
         front = self.prompt if prompt is None else prompt
-        embedder = Embedder([self.text_of(text) for text in texts], self.tokenizer, self.kept, front)
+        embedder = Embedder([self.text_of(text) for text in texts], self.tokenizer, self.token_limit, front)
         if self.skips is not None:
             self.skips.skipped = prompt_tokens(self.tokenizer, front)
         with fast_fp32():
@@ -215,9 +215,9 @@ def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
     mlp = {name.rpartition("pooler.")[2]: t for name, t in tensors.items() if "pooler.dense." in name}
     missing = {"dense.weight", "dense.bias"} - mlp.keys()
     if missing or not mlp["dense.bias"].any():
-        what = "no pooler in the weights" if missing else "a randomly initialised one, its bias is all zeros"
-        others = ", ".join(name for name in POOLERS if not has_projector(name, training=False))
-        raise ConfigError([f"untrained pooler: pooler=cls of {path}: {what}; choose one of {others}"])
+        reason = "no pooler in the weights" if missing else "a randomly initialised one, its bias is all zeros"
+        poolers = ", ".join(name for name in POOLERS if not has_projector(name, training=False))
+        raise ConfigError([f"untrained pooler: pooler=cls of {path}: {reason}; choose one of {poolers}"])
     assert pooler.projector is not None
     pooler.projector.load_state_dict(mlp)
 
@@ -235,9 +235,9 @@ def _make_model(
     room = _positions(embedder)
     if strict and not 1 <= max_length <= (room or max_length):
         raise ConfigError([f"wrong length: max_length={max_length} of {name}; give 1 to {room or 'any'}"])
-    kept, device = min(max_length, room or max_length), distributed.device()
+    limit, device = min(max_length, room or max_length), distributed.device()
     model.to(device)
-    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device)
+    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, limit, device)
 
 
 def require_first_token(pooler: str, encoder: nn.Module, tokenizer: Any, name: str) -> None:

@@ -14,7 +14,7 @@ MAX_LENGTH = 512
 
 @dataclass(frozen=True)
 class TextModel(ABC):
-    """A model that embeds sentences."""
+    """Base class of models that embed sentences, whatever library or training made them."""
 
     name: str
     """Path or name by which the user gave the model."""

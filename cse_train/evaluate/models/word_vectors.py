@@ -37,8 +37,8 @@ class WordVectorAverage(TextModel):
         """Embeds texts as `TextModel.embed`. Raises ConfigError for a line with something that is no number."""
         require_texts(texts)
         keys_of = [[key for word in text.split()[: self.max_length] if (key := self._key(word))] for text in texts]
-        wanted = {key for keys in keys_of for key in keys} - self.vectors.keys()
-        self.vectors.update(read_vectors(self.file, self.size, {key: self.places[key] for key in wanted}))
+        unread = {key for keys in keys_of for key in keys} - self.vectors.keys()
+        self.vectors.update(read_vectors(self.file, self.size, {key: self.places[key] for key in unread}))
         means_ND = np.zeros((len(texts), self.size), dtype=np.float32)
         for row, keys in enumerate(keys_of):
             if keys:

@@ -57,8 +57,8 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     scores: list[Score] = []
     errors: list[LengthErrors] = []
     for pairs in loaded:
-        apart = length_differences(pairs.left, pairs.right)
-        errors.append(length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart))
+        differences = length_differences(pairs.left, pairs.right)
+        errors.append(length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, differences))
         protocol = sts_protocol(pairs, model, aggregation="mean over pairs", rule=rule)
         scores += [
             Score(suite=pairs.name, metric=metric, value=value, protocol=protocol, details={"pairs": count})
@@ -77,6 +77,6 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
 
 
 def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
-    """Returns the near and the far error, each the mean over sets whatever their sizes."""
+    """Returns the mean error of near pairs and that of far pairs over sets, each set with equal weight."""
     near, far = np.mean([[value for value, _ in parts] for parts in errors], axis=0)
     return float(near), float(far)

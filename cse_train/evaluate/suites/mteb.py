@@ -106,9 +106,9 @@ def _score(model: TextModel, name: str) -> Score:
     )
 
 
-def _plain(theirs: Any) -> Json:
+def _plain(numbers: Any) -> Json:
     """Returns the numbers and strings of mteb's scores for one language, without nested values."""
-    return {key: value for key, value in dict(theirs).items() if isinstance(value, str | int | float)}
+    return {key: value for key, value in dict(numbers).items() if isinstance(value, str | int | float)}
 
 
 def _version() -> str:
@@ -122,12 +122,12 @@ def _load_task(name: str) -> Any:
         raise ConfigError([f"missing package: suite={name} needs mteb; pip install 'cse-search[mteb]'"])
     import mteb
 
-    wanted = name.removeprefix(PREFIX)
+    task_name = name.removeprefix(PREFIX)
     try:
-        task = mteb.get_task(wanted)
+        task = mteb.get_task(task_name)
     except KeyError as error:
         tasks = [each.metadata.name for each in mteb.get_tasks(exclude_superseded=False)]
-        raise ConfigError([f"unknown task of mteb: suite={name}; {nearest(wanted, tasks)}"]) from error
+        raise ConfigError([f"unknown task of mteb: suite={name}; {nearest(task_name, tasks)}"]) from error
     if task.metadata.modalities != ["text"]:
         kinds = " and ".join(task.metadata.modalities)
         raise ConfigError([f"no text task: suite={name} has {kinds}; give one of text"])

@@ -46,9 +46,9 @@ def list_shipped() -> Mapping[str, ModuleType]:
 def suites() -> list[str]:
     """Returns all suites' names, plug-ins' too, sorted. ConfigError where a plug-in has the name of a set or task."""
     added = plugins.names("suite")
-    taken = [name for name in added if name in members()]
-    if taken:
-        raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in taken])
+    conflicts = [name for name in added if name in members()]
+    if conflicts:
+        raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in conflicts])
     return sorted({*list_shipped(), *added})
 
 
@@ -101,9 +101,9 @@ def _suite(name: str) -> ModuleType:
 
 def _require_directions(suite: ModuleType) -> ModuleType:
     """Returns the suite; ConfigError for each metric, such as a loss, whose better direction it does not state."""
-    said = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
+    declared = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
     metrics = dict.fromkeys(metric_of(column) or column for column in suite.COLUMNS)
-    if silent := [metric for metric in metrics if needs_direction(metric) and metric not in said]:
+    if silent := [metric for metric in metrics if needs_direction(metric) and metric not in declared]:
         line = "no direction: suite={} metric={}; name it in LOWER of the suite, or in HIGHER"
         raise ConfigError([line.format(suite.NAME, metric) for metric in silent])
     return suite
@@ -140,8 +140,8 @@ def span(column: str) -> float | None:
         return float(spans[0])
     if describing[0] not in list_shipped().values():
         return None
-    ours = not metric_of(column) or is_known(column) or metric in _metrics() or metric.startswith(RULED)
-    return 100.0 if ours else None
+    is_shipped = not metric_of(column) or is_known(column) or metric in _metrics() or metric.startswith(RULED)
+    return 100.0 if is_shipped else None
 
 
 def _describing(column: str) -> list[ModuleType]:

@@ -35,7 +35,7 @@ LOWEST_SHARE, HIGHEST_SHARE = 0.13, 0.17
 SHORTEST_SENTENCE = 5
 """Least number of words of a query and of a candidate."""
 REPETITION_TRIES = 2000
-"""Candidates drawn for one query before another query takes its place."""
+"""Most candidates drawn for one query; a query that finds none among them is replaced by another."""
 NAME = "repetition"
 UNRANKED = ("similarity", "similarity_doubled", "bias")
 COLUMNS = tuple(f"{NAME}:{metric}" for metric in UNRANKED)
@@ -64,8 +64,8 @@ def double(text: str, shared: Container[str]) -> str:
 
     def twice(match: re.Match[str]) -> str:
         word = match[0]
-        again = word.lower() if match.start() == 0 else word
-        return f"{word} {again}" if word.lower() in shared else word
+        copy = word.lower() if match.start() == 0 else word
+        return f"{word} {copy}" if word.lower() in shared else word
 
     return REPEATED_WORD.sub(twice, text)
 
@@ -96,13 +96,13 @@ def draw_triples(
 
 def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -> str | None:
     """Returns a random sentence in the range of overlap; None for a query that is too short or finds none."""
-    wanted = words(query)
-    if wanted.total() < SHORTEST_SENTENCE:
+    query_words = words(query)
+    if query_words.total() < SHORTEST_SENTENCE:
         return None
     drawn: list[int] = rng.integers(len(sentences), size=REPETITION_TRIES).tolist()
     for at in drawn:
-        have = words(sentences[at])
-        if have.total() >= SHORTEST_SENTENCE and LOWEST_SHARE <= overlap(wanted, have) <= HIGHEST_SHARE:
+        words_of = words(sentences[at])
+        if words_of.total() >= SHORTEST_SENTENCE and LOWEST_SHARE <= overlap(query_words, words_of) <= HIGHEST_SHARE:
             return sentences[at]
     return None
 

@@ -165,7 +165,8 @@ def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[di
 def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:
     counts = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
     if counts != RETRIEVAL_COUNTS:
-        wanted, have = (
+        expected, actual = (
             f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (RETRIEVAL_COUNTS, counts)
         )
-        raise ConfigError([f"unexpected data: suite={RETRIEVAL_SET}: {wanted} expected, {have} found; fetch it again"])
+        line = f"unexpected data: suite={RETRIEVAL_SET}: {expected} expected"
+        raise ConfigError([f"{line}, {actual} found; fetch it again"])

@@ -33,7 +33,7 @@ class Problem:
     train: np.ndarray
     dev: np.ndarray
     decays: tuple[float, ...] = WEIGHT_DECAYS
-    drawn: int = 0
+    permuted: int = 0
     """Length of a permutation drawn before training starts, which advances the random stream; 0 for none."""
 
 
@@ -51,7 +51,7 @@ def hold_out(rows: np.ndarray, decay: float) -> Problem:
     """Returns a refit on `rows`, of which the first 5% of a permutation decide when it stops."""
     order = np.random.RandomState(SENTEVAL_SEED).permutation(len(rows))
     count = int(HELD_OUT * len(rows))
-    return Problem(rows[order[count:]], rows[order[:count]], (decay,), drawn=len(rows))
+    return Problem(rows[order[count:]], rows[order[:count]], (decay,), permuted=len(rows))
 
 
 def add_constant(features: np.ndarray) -> Tensor:
@@ -72,7 +72,7 @@ def fit(
     labels_N = torch.from_numpy(labels).to(features_ND.device)
     groups: dict[tuple[int, ...], list[int]] = {}
     for at, problem in enumerate(problems):
-        groups.setdefault((len(problem.train), problem.drawn, len(problem.decays)), []).append(at)
+        groups.setdefault((len(problem.train), problem.permuted, len(problem.decays)), []).append(at)
     fits: dict[int, Fitted] = {}
     for members in groups.values():
         together = _Together(features_ND, labels_N, classes, [problems[at] for at in members], recipe)
@@ -107,13 +107,13 @@ class _Together:
         self.correct_GM = torch.full_like(self.decays_GM, -1, dtype=torch.long)
         self.failures_GM = torch.zeros_like(self.correct_GM)
         self.active = torch.arange(len(problems), device=device)
-        """int64: problems still in training; the first axis of weights, moments, rows and decays follows it."""
+        """int64: indices of the problems still in training, the first axis of weights, moments, rows and decays."""
 
     def run(self) -> list[Fitted]:
         """Trains in rounds until every model has stopped, and returns the best weights of each problem."""
         stream = np.random.RandomState(SENTEVAL_SEED)
-        if self.problems[0].drawn:
-            stream.permutation(self.problems[0].drawn)
+        if self.problems[0].permuted:
+            stream.permutation(self.problems[0].permuted)
         epoch = 0
         while len(self.active) and epoch <= CLASSIFIER_EPOCHS:
             for _ in range(self.recipe.epoch_size):

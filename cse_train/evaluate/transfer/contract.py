@@ -42,9 +42,9 @@ class Examples:
     """Features and labels of one split."""
 
     features: np.ndarray
-    """float32 [examples, width]."""
+    """float32 [examples, width]: input of the classifier, made of frozen embeddings."""
     labels: np.ndarray
-    """[examples]: int64 classes counted from 0, or float64 grades."""
+    """Labels of the examples: int64 classes counted from 0, or float64 grades."""
 
 
 Splits = Mapping[str, Examples]
@@ -82,7 +82,7 @@ def round_percent(value: float | np.floating) -> float:
 
 
 def percent(predicted: np.ndarray, labels: np.ndarray) -> float:
-    """Returns the accuracy in percent."""
+    """Returns the accuracy of predicted labels in percent."""
     return 100.0 * float((predicted == labels).mean())
 
 

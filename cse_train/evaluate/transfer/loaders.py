@@ -63,7 +63,7 @@ TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 MORE_TASKS = ("sst5", "sick_entailment", "sick_relatedness", "stsb_relatedness")
 """Tasks that DeCLUTR's tables add to TASKS."""
 GRADED = ("sick_relatedness", "stsb_relatedness")
-"""Tasks whose labels are grades."""
+"""Tasks whose labels are human grades of similarity, not classes."""
 CLASSES = {"trec": len(TREC_CLASSES), "sst5": 5, "sick_entailment": len(SICK_CLASSES), **dict.fromkeys(GRADED, 0)}
 """Number of classes of tasks that do not have two; 0 for graded tasks."""
 PROBING = {
@@ -95,7 +95,7 @@ class Split:
 
     texts: tuple[tuple[str, ...], ...]
     labels: np.ndarray
-    """[examples]: int64 classes counted from 0, or float64 grades."""
+    """Labels of the examples: int64 classes counted from 0, or float64 grades."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def _probing(name: str, path: Path) -> Task:
     for at, line in enumerate(lines, start=1):
         split, example = _parse(parse, line, f"{path}:{at}")
         examples[split].append(example)
-    for split, wanted in PROBING_COUNTS.items():
-        require_count(f"{name} {split}", len(examples[split]), wanted, path, "lines")
+    for split, expected in PROBING_COUNTS.items():
+        require_count(f"{name} {split}", len(examples[split]), expected, path, "lines")
     splits = {split: _sort(part) for split, part in examples.items()}
     return Task(name, len(classes), splits, _hash(splits))
 

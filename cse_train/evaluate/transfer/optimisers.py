@@ -16,7 +16,7 @@ class Adam:
         self.steps = 0
 
     def step(self, weights: Tensor, gradient: Tensor) -> None:
-        """Updates `weights` in place."""
+        """Updates all models' `weights` in place by one step."""
         self.steps += 1
         self.mean.lerp_(gradient, 1 - self.beta1)
         self.square.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
@@ -37,7 +37,7 @@ class RMSprop:
         self.square = torch.zeros_like(weights)
 
     def step(self, weights: Tensor, gradient: Tensor) -> None:
-        """Updates `weights` in place."""
+        """Updates all models' `weights` in place by one step."""
         self.square.mul_(self.smoothing).addcmul_(gradient, gradient, value=1 - self.smoothing)
         weights.addcdiv_(gradient, self.square.sqrt().add_(self.epsilon), value=-self.rate)
 

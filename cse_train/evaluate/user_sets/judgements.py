@@ -56,8 +56,7 @@ class Judgements:
     judged: tuple[dict[int, float], ...]
     """Judgements above 0 of each query: document -> judgement."""
     itself: tuple[int | None, ...]
-    """Document with each query's own text or ID, left out of its ranking unless it answers; None where there is
-    none."""
+    """Document with a query's own text or ID, left out of its ranking unless it answers; None where there is none."""
     metric: Metric
     """Metric that is stored under the set's own name."""
     split: str
@@ -75,7 +74,7 @@ class Judgements:
             "answers that are not among the documents, counted as not found": lost,
             "judgements below 0, counted as 0": self.negative,
         }
-        return [f"{what}: {count}" for what, count in counts.items() if count]
+        return [f"{meaning}: {count}" for meaning, count in counts.items() if count]
 
 
 def load_judgements(file: UserFile) -> Judgements:
@@ -110,12 +109,12 @@ def _load(file: UserFile, _state: FileState) -> Judgements:
             else:
                 lost.setdefault(asked, {})[key] = worth
     if not any(judged.values()) or len(documents.texts) < 2:
-        what = f"{sum(map(bool, judged.values()))} queries with an answer and {len(documents.texts)} documents"
-        what += f", and {sum(map(len, lost.values()))} answers that are not among these" if lost else ""
-        raise ConfigError([f"nothing to retrieve: {place} has {what}; give a query with an answer and two documents"])
+        counts = f"{sum(map(bool, judged.values()))} queries with an answer and {len(documents.texts)} documents"
+        counts += f", and {sum(map(len, lost.values()))} answers that are not among these" if lost else ""
+        raise ConfigError([f"nothing to retrieve: {place} has {counts}; give a query with an answer and two documents"])
     answers = tuple(judged[query] for query in range(len(judged)))
-    alike = [documents.places.get(key) for key in queries.places]
-    itself = tuple(None if place in answers[query] else place for query, place in enumerate(alike))
+    matches = [documents.places.get(key) for key in queries.places]
+    itself = tuple(None if place in answers[query] else place for query, place in enumerate(matches))
     content = _hash(file.metric, queries, documents, answers, lost)
     every = {query: tuple(worths.values()) for query, worths in lost.items()}
     texts = tuple(queries.texts), tuple(documents.texts)

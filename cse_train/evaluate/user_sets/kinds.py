@@ -71,20 +71,20 @@ def open_user_file(file: UserFile) -> Opened:
 
 def _open_three_files(file: UserFile) -> Opened:
     if file.columns or file.kind not in (None, "retrieval"):
-        given = f"columns={file.named}" if file.columns else f"kind={file.kind}"
-        line = f"not of three files: {given} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
+        setting = f"columns={file.named}" if file.columns else f"kind={file.kind}"
+        line = f"not of three files: {setting} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
         raise ConfigError([f"{line}; leave it out"])
     return Opened(file, "retrieval", open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
 
 
 def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
     """Raises ConfigError for one column that is taken for two things, such as both texts of a pair."""
-    wanted = dict[str, str]()
+    names = dict[str, str]()
     for name, column in columns.items():
-        if column in wanted:
-            both = f"columns.{wanted[column]}={column} and columns.{name}={column} of {file.name}"
+        if column in names:
+            both = f"columns.{names[column]}={column} and columns.{name}={column} of {file.name}"
             raise ConfigError([f"one column twice: {both}; name a column for each"])
-        wanted[column] = name
+        names[column] = name
 
 
 def _require_single(table: TextTable, columns: Mapping[str, str]) -> None:
@@ -99,8 +99,8 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
     fitting = [kind for kind in USUAL_COLUMNS if set(file.named) <= set(USUAL_COLUMNS[kind])]
     for kind in fitting:
         usual = _usual(kind, table)
-        there = {*name_columns(table, {}, usual, ()), *file.named}
-        if there >= set(usual) - set(OPTIONAL):
+        present = {*name_columns(table, {}, usual, ()), *file.named}
+        if present >= set(usual) - set(OPTIONAL):
             return kind
     if not fitting:
         every = dict.fromkeys(name for usual in USUAL_COLUMNS.values() for name in usual)

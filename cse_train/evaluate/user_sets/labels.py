@@ -29,6 +29,6 @@ def read_labels(file: UserFile) -> list[tuple[str, str]]:
         raise ConfigError([f"constant labels: {place} has {len(counts)} class in {names[1]}; give two at least"])
     label, least = min(counts.items(), key=lambda item: item[1])
     if least < LEAST_LABELLED:
-        what = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
-        raise ConfigError([f"{what}, and folds need {LEAST_LABELLED}; add some, or leave the class out"])
+        message = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
+        raise ConfigError([f"{message}, and folds need {LEAST_LABELLED}; add some, or leave the class out"])
     return labelled

@@ -92,8 +92,8 @@ def _read_texts(table: TextTable, usual: Mapping[str, tuple[str, ...]]) -> dict[
         row = dict(zip(named, values, strict=True))
         key = str(row["id"])
         if row["id"] is None or key in texts:
-            what = f"no ID: {table.place}, {where}" if row["id"] is None else f"ID twice: {table.place}, {where}: {key}"
-            raise ConfigError([f"{what}; give each row one of its own"])
+            line = f"no ID: {table.place}, {where}" if row["id"] is None else f"ID twice: {table.place}, {where}: {key}"
+            raise ConfigError([f"{line}; give each row one of its own"])
         title, text = row.get("title"), row["text"]
         if isinstance(title, str) and (text is None or isinstance(text, str)):
             text = f"{title} {text or ''}"
@@ -108,9 +108,9 @@ def _open(file: UserFile, path: Path) -> TextTable:
 def _list_tables(folder: Path, name: str) -> list[Path]:
     """Returns the tables called `name`, of whatever format; where there is none, those in a subfolder called `name`."""
     endings = [end + packed for end in TABLE_SUFFIXES for packed in ("", PACKED_SUFFIX)]
-    beside = [path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings]
-    inside = [path for path in folder.glob(f"{name}/*") if path.name.lower().endswith(tuple(endings))]
-    return sorted(beside or inside)
+    siblings = [path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings]
+    children = [path for path in folder.glob(f"{name}/*") if path.name.lower().endswith(tuple(endings))]
+    return sorted(siblings or children)
 
 
 def _find_table(file: UserFile, name: str) -> Path:
