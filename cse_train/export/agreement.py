@@ -42,12 +42,12 @@ class Agreement:
     """Name and version of the library that read the folder."""
     suite: str
     """Name of the set that was embedded."""
-    wanted: str
+    dev_set: str
     """Name of the set that selected the checkpoint; `suite` replaces it where its files are absent."""
-    ours: float
-    """Score of the checkpoint."""
-    theirs: float
-    """Score of the exported folder."""
+    checkpoint_score: float
+    """Dev score of the checkpoint's embeddings."""
+    folder_score: float
+    """Dev score of the exported folder's embeddings."""
     texts: int
     """Number of texts that both embedded."""
     largest: float
@@ -59,49 +59,51 @@ class Agreement:
 
     def lines(self) -> list[str]:
         """Returns both scores as lines for the user."""
-        ours, theirs = ("no score" if math.isnan(value) else f"{value:.4f}" for value in (self.ours, self.theirs))
-        scores = f"{self.suite}: checkpoint {ours}, reloaded with {self.library} {theirs}"
+        checkpoint, folder = (
+            "no score" if math.isnan(value) else f"{value:.4f}" for value in (self.checkpoint_score, self.folder_score)
+        )
+        scores = f"{self.suite}: checkpoint {checkpoint}, reloaded with {self.library} {folder}"
         lines = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
         if self.unscored:
             lines.append(f"no score: {self.suite} has none here, {self.unscored}")
-        if self.suite != self.wanted:
-            lines.append(f"{self.wanted} selected the checkpoint, but its files are not here: give --data to score it")
+        if self.suite != self.dev_set:
+            lines.append(f"{self.dev_set} selected the checkpoint, but its files are not here: give --data to score it")
         return lines
 
     def require(self) -> None:
         """Raises ExportChanged unless checkpoint and folder agree."""
-        scored = self.suite == self.wanted and not self.unscored
-        close = not scored or abs(self.ours - self.theirs) <= TOLERANCE
+        scored = self.suite == self.dev_set and not self.unscored
+        close = not scored or abs(self.checkpoint_score - self.folder_score) <= TOLERANCE
         if not close or self.largest > NEARNESS * self.scale:
             raise ExportChanged(f"export changed the model: {self.lines()[0]}; nothing is written, please report it")
 
 
 def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     """Embeds the dev set that selected the checkpoint with both; a generated one where its files are absent."""
-    wanted = parts.run.train.dev
+    dev_set = parts.run.train.dev
     try:
-        pairs = load_pairs(wanted, paths)
+        pairs = load_pairs(dev_set, paths)
     except ConfigError:
         pairs = load_pairs(FIXED, paths)
     embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     encode = cast(Encode, parts.method.encode)
-    ours_UD, theirs_UD = evaluator.embedder(encode), embed(evaluator.texts)
-    ours, theirs = evaluator.score(ours_UD), evaluator.score(theirs_UD)
+    checkpoint_UD, folder_UD = evaluator.embedder(encode), embed(evaluator.texts)
+    checkpoint, reloaded = evaluator.score(checkpoint_UD), evaluator.score(folder_UD)
     mixed = _mix_lengths(evaluator.texts)
-    # each alone: in a batch of its own no padding reaches ours, whatever the architecture
+    # Each text alone: in a batch of its own no padding reaches it, whatever the architecture.
     alone = [Embedder([text], parts.tokenizer, parts.max_length, parts.prompt)(encode) for text in mixed]
-    differences = np.abs(ours_UD - theirs_UD).max(), np.abs(np.concatenate(alone) - embed(mixed)).max()
+    differences = np.abs(checkpoint_UD - folder_UD).max(), np.abs(np.concatenate(alone) - embed(mixed)).max()
     return Agreement(
         library=library,
         suite=pairs.name,
-        wanted=wanted,
-        ours=ours.value,
-        theirs=theirs.value,
-        unscored=ours.unscored,
+        dev_set=dev_set,
+        checkpoint_score=checkpoint.value,
+        folder_score=reloaded.value,
+        unscored=checkpoint.unscored,
         texts=len(evaluator.texts) + len(mixed),
         largest=float(max(differences)),
-        scale=float(np.abs(ours_UD).max()),
+        scale=float(np.abs(checkpoint_UD).max()),
     )
 
 

@@ -54,7 +54,7 @@ class Parts:
     tokenizer: PreTrainedTokenizerBase
     whitener: Whitener | None = None
     prompts: Prompts = field(default_factory=Prompts)
-    """Prompts in the encoder's folder."""
+    """Prompts that come with the encoder's folder."""
 
     @property
     def prompt(self) -> str:
@@ -83,10 +83,10 @@ class Parts:
     @property
     def max_length(self) -> int:
         """Tokens kept of a text, special tokens included: the dev evaluation's, as far as the positions go."""
-        wanted, room = self.run.train.dev_max_length, self.encoder.positions
+        limit, room = self.run.train.dev_max_length, self.encoder.positions
         shifted = self.prompted is not None and self.prompted.prompts.shift
-        taken = self.prompted.prompts.length if self.prompted is not None and shifted else 0
-        return wanted if room is None else min(wanted, room - taken)
+        prompt_positions = self.prompted.prompts.length if self.prompted is not None and shifted else 0
+        return limit if room is None else min(limit, room - prompt_positions)
 
 
 def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:

@@ -27,7 +27,7 @@ ACTIVATIONS = {
 }
 """Name of an activation -> its class as sentence-transformers writes it."""
 Listed = list[tuple[str, str]]
-"""(folder, type) of each module."""
+"""Folder and type of each module, in order."""
 
 
 def write_modules(parts: Parts, folder: Path) -> None:
@@ -45,8 +45,8 @@ def write_modules(parts: Parts, folder: Path) -> None:
     listed = [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]
     write_json(folder / "modules.json", listed)
     named = {} if parts.prompt_name is None else {"default_prompt_name": parts.prompt_name}
-    said = {"prompts": dict(parts.prompts.texts), **named, "similarity_fn_name": "cosine"}
-    write_json(folder / "config_sentence_transformers.json", said)
+    settings = {"prompts": dict(parts.prompts.texts), **named, "similarity_fn_name": "cosine"}
+    write_json(folder / "config_sentence_transformers.json", settings)
 
 
 def _write_plain(parts: Parts, folder: Path) -> tuple[str, str]:
