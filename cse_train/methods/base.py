@@ -84,7 +84,7 @@ class EmbeddingParts:
     """Encoder behind trained prompts, which replaces `encoder`."""
     pooler: nn.Module | None
     after: nn.Module | None
-    """Module that follows the pooling."""
+    """Module that follows the pooling, such as a whitening."""
 
 
 class Method(nn.Module, Generic[C]):
@@ -140,7 +140,7 @@ class Method(nn.Module, Generic[C]):
     def corpus_alone(cls, config: C) -> bool:
         """Returns whether trained encoders read no ids but those of the corpus and special ones.
 
-        Nothing else reads their word embeddings then.
+        Where they do not, no other rows of their word embeddings can have a gradient.
         """
         return False
 
@@ -182,7 +182,7 @@ class Method(nn.Module, Generic[C]):
         return EmbeddingParts(*(getattr(self, name, None) for name in EmbeddingParts.__dataclass_fields__))
 
     def __init_subclass__(cls) -> None:
-        """Raises ConfigError for a misspelt hook."""
+        """Checks a subclass when it is defined: ConfigError for a misspelt hook."""
         super().__init_subclass__()
         if problems := misspelt(cls, METHOD_HOOKS, dir(nn.Module)):
             raise ConfigError(problems)

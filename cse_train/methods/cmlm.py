@@ -54,7 +54,7 @@ class Collate:
 
 
 class CMLM(Method[Config]):
-    """Encoder and pooler of CMLM; in training also the projection and the encoder's masked-LM head."""
+    """CMLM: an encoder and its pooler; in training also the projection and the encoder's masked-LM head."""
 
     TRAINING_ONLY = ("projection.", "head.")
     """Prefixes of the state that only training needs: the projection and the masked-LM head."""
@@ -80,7 +80,7 @@ class CMLM(Method[Config]):
         return Collate(config, Masking.of(tokenizer, config.masking_ratio))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder without masked-LM head or through `AutoModel`."""
+        """Builds the modules; ConfigError for an encoder without masked-LM head or through `AutoModel`."""
         super().__init__()
         self.config = config
         self.encoder = own_encoder(backbone, WHY)

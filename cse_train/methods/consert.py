@@ -55,7 +55,7 @@ class Collate:
 
 
 class ConSERT(Method[Config]):
-    """Encoder of ConSERT; averages token vectors of its last layers, of other ones in training than at test time."""
+    """ConSERT: an encoder whose last layers' token vectors are averaged, over other layers in training than at test."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
@@ -68,7 +68,7 @@ class ConSERT(Method[Config]):
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder whose embeddings cannot be changed, and for more layers than it has."""
+        """Builds the method; ConfigError for an encoder whose embeddings cannot be changed, and for too many layers."""
         if training and set(kinds(config)) != {"none"}:
             own_encoder(backbone, "method=consert changes what leaves its embedding layer")
         for name, layers in (("layers", config.layers), ("train_layers", config.train_layers or config.layers)):

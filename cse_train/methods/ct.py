@@ -62,7 +62,7 @@ class Collate:
 
 
 class ContrastiveTension(Method[Config]):
-    """Two encoders that start equal and are trained independently: they share no weight, only the loss."""
+    """Contrastive Tension: two encoders that start equal, share no weight, and are trained by one loss."""
 
     TRAINING_ONLY = (FIRST,)
     """Prefixes of the state that only training needs: test time uses one encoder."""
@@ -100,7 +100,7 @@ class ContrastiveTension(Method[Config]):
         return self.pooler(self.first_encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def dev_encodes(self) -> list[Encode]:
-        """Returns the second encoder, and also the first where either may be kept."""
+        """Returns the functions that embed by the second encoder and, where either may be kept, by the first."""
         return [self.encode, self._first] if self.both_scored else [self.encode]
 
     def keep(self, place: int) -> None:

@@ -62,7 +62,7 @@ class Collate:
 
 
 class D2CSE(Method[Config]):
-    """A frozen encoder behind trainable prompts, a pooler and, in training, the detector of replaced tokens."""
+    """D2CSE: a frozen encoder behind trainable prompts, a pooler and, in training, the detector of replaced tokens."""
 
     TRAINING_ONLY = ("head.", "discriminator.")
     """Prefixes of the state that only training needs: the detector's head and copy of the encoder."""

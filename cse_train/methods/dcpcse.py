@@ -50,7 +50,7 @@ class Collate:
 
 
 class DCPCSE(Method[Config]):
-    """A frozen encoder behind trainable prompts, a pooler and, when asked for, the masked-LM head."""
+    """DCPCSE: a frozen encoder behind trainable prompts, a pooler and, when asked for, the masked-LM head."""
 
     steps: Tensor
 
@@ -70,7 +70,7 @@ class DCPCSE(Method[Config]):
         return Collate(config, Masking.of(tokenizer, config.mlm_probability))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for options that do not fit."""
+        """Builds the modules; ConfigError for an energy margin without triplets."""
         if config.energy_margin is not None and config.objective != "triplets":
             line = (
                 f"no hard negatives: method.energy_margin={config.energy_margin}, method.objective={config.objective}"

@@ -91,7 +91,7 @@ def _cut(ids: np.ndarray, span: np.ndarray) -> np.ndarray:
 
 
 class DeCLUTR(Method[Config]):
-    """Encoder, pooler and, for masked-LM, the head, which reads the pass that embeds the anchors (model.py:100-178).
+    """DeCLUTR: encoder, pooler and the masked-LM head, which reads the pass that embeds the anchors (model.py:100-178).
 
     The head's decoder is the word embedding, as in the release: its AutoModelForMaskedLM ties them.
     """
@@ -101,7 +101,7 @@ class DeCLUTR(Method[Config]):
 
     @classmethod
     def lower_case(cls, config: Config) -> bool:
-        """Returns whether documents are lower-cased."""
+        """Returns whether documents are lower-cased before they are tokenised."""
         return config.lower_case
 
     @classmethod
@@ -141,7 +141,7 @@ class DeCLUTR(Method[Config]):
         return Collate(config, Masking.of(tokenizer, config.mlm_probability))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for spans beyond the encoder's positions and for a missing head."""
+        """Builds the modules; ConfigError for spans beyond the encoder's positions and for a missing head."""
         if training:
             _require_positions(config, backbone)
         super().__init__()

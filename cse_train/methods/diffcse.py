@@ -90,7 +90,7 @@ def offsets(config: Config) -> tuple[int, ...]:
 
 
 class DiffCSE(Method[Config]):
-    """Encoder and pooler of DiffCSE; in training also the task's discriminator and the frozen generator."""
+    """DiffCSE: an encoder and its pooler; in training also the task's discriminator and the frozen generator."""
 
     TRAINING_ONLY = ("generator.", "discriminator.")
 
@@ -116,7 +116,7 @@ class DiffCSE(Method[Config]):
         return Collate(config, Vocabulary.of(tokenizer), tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for options that do not go together."""
+        """Builds the modules; ConfigError for options that do not go together."""
         check(config)
         super().__init__()
         self.config = config

@@ -46,7 +46,7 @@ class Collate:
 
 
 class ESimCSE(Method[Config]):
-    """SimCSE's loss with repeated sub-words in view 2 and momentum embeddings of earlier batches as negatives.
+    """ESimCSE: SimCSE's loss with repeated sub-words in view 2, and momentum embeddings of past batches as negatives.
 
     The order of a step is the released one (trainers.compute_loss, models.py:123-163): momentum update towards the
     pre-step encoder, loss against the queue, then view 1 through the momentum encoder, without dropout and with the
@@ -77,7 +77,7 @@ class ESimCSE(Method[Config]):
         return Collate(config, extend, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for a queue smaller than the batch."""
+        """Builds the modules; ConfigError for a queue smaller than the batch."""
         _check(config)
         super().__init__()
         self.config = config

@@ -24,7 +24,7 @@ from cse_train.text.tokens import TokenStore
 
 
 class Flow(FrozenEncoder, Method[Config]):
-    """A frozen encoder and the flow that trains behind it, in fp32."""
+    """BERT-flow: a frozen encoder and the flow that trains behind it, in fp32."""
 
     after: Glow
 
@@ -39,12 +39,12 @@ class Flow(FrozenEncoder, Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Callable[[Share], Batch]:
-        """Returns a function that packs all texts of the rows, column by column."""
+        """Returns the collate function, which packs all texts of the rows, column by column."""
         pad_id = tokenizer.pad_token_id or 0
         return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for a width that cannot be halved `levels` times."""
+        """Builds the modules; ConfigError for a width that cannot be halved `levels` times."""
         after = Glow(backbone.width, config.levels, config.depth, config.width)
         super().__init__(backbone.encoder, config.pooler, after, config.encoder_dropout)
         self.config = config

@@ -26,7 +26,7 @@ from cse_train.text.corpora.files import NLI_LABELS
 
 
 class InferSent(Method[Config]):
-    """Word vectors, BiLSTM and, in training, the classifier."""
+    """InferSent: word vectors, a BiLSTM and, in training, the classifier."""
 
     TRAINING_ONLY = ("classifier.",)
 
@@ -36,7 +36,7 @@ class InferSent(Method[Config]):
         return sbert.SBERT.make_collate(sbert.Config(), tokenizer, max_seq_length)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder that is not word vectors."""
+        """Builds the modules; ConfigError for an encoder that is not word vectors."""
         super().__init__()
         self.config = config
         self.width = 2 * config.units

@@ -22,7 +22,7 @@ from cse_train.modules.view_statistics import view_statistics
 
 @dataclass(frozen=True)
 class Collate:
-    """Collates corpus rows to one pack."""
+    """Collates corpus rows to one pack of their texts."""
 
     pad_id: int
 
@@ -55,7 +55,7 @@ class NgramHeads(nn.Module):
 
 
 class ISBERT(Method[Config]):
-    """Encoder and n-gram heads; the mean of a sentence's n-gram vectors is its embedding, at test time too."""
+    """IS-BERT: an encoder and n-gram heads; an embedding is the mean of a sentence's n-gram vectors."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:

@@ -66,7 +66,7 @@ class Collate:
 
 
 class MirrorBERT(Method[Config]):
-    """Encoder and pooler, and nothing else to train; where padding counts, a mean over all slots is the pooler."""
+    """Mirror-BERT: an encoder and its pooler; where padding counts, the pooler is a mean over all slots."""
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:

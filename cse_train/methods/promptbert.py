@@ -58,7 +58,7 @@ class Collate:
 
 
 class PromptBERT(Method[Config]):
-    """An encoder, two templates and, in training, the projector."""
+    """PromptBERT: an encoder, two templates and, in training, the projector."""
 
     TRAINING_ONLY = ("projector.",)
 
@@ -83,7 +83,7 @@ class PromptBERT(Method[Config]):
         return Collate(templates(config, tokenizer), tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder through `AutoModel` or a wrong template."""
+        """Builds the modules; ConfigError for an encoder through `AutoModel` or a wrong template."""
         super().__init__()
         self.config = config
         self.encoder = own_encoder(backbone, WHY)

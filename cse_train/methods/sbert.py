@@ -25,7 +25,7 @@ class Collate:
     """Collates corpus rows to "text", column after column, and for classification "label_B", indices in NLI_LABELS."""
 
     names: tuple[str, ...]
-    """Columns that hold sentences."""
+    """Corpus columns that hold sentences."""
     places: dict[tuple[int, ...], int]
     """Ids of a label in the store -> its index in NLI_LABELS; empty for triplets."""
     pad_id: int
@@ -40,7 +40,7 @@ class Collate:
 
 
 class SBERT(Method[Config]):
-    """Encoder and pooler; in training on labels also the classifier."""
+    """SBERT: an encoder and its pooler; in training on labels also the classifier."""
 
     TRAINING_ONLY = ("classifier.",)
     """Prefixes of the state that only training needs: W_t, since test time compares embeddings by their cosine."""

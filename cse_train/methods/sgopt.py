@@ -39,7 +39,7 @@ class Collate:
 
 
 class SGOpt(Method[Config]):
-    """SG-OPT's trained encoder, the fixed one and the projection head f (section 3.1)."""
+    """SG-OPT: the trained encoder, the fixed one and the projection head f (section 3.1)."""
 
     TRAINING_ONLY = ("fixed.", "projection.")
     """Prefixes of the state that only training needs: the fixed encoder and the projection head."""

@@ -83,7 +83,7 @@ class Collate:
 
 
 class SimCSE(Method[Config]):
-    """Encoder and pooler; when asked for, a second encoder and pooler, the masked-LM head and the frozen generator."""
+    """SimCSE: encoder and pooler; as asked for, also a second pair of them, a masked-LM head and a frozen generator."""
 
     TRAINING_ONLY = ("second_", "generator.", "head.")
     """Prefixes of the state that only training needs: the encoder of view 2, the generator and the masked-LM head."""
@@ -119,7 +119,7 @@ class SimCSE(Method[Config]):
         return Collate(config, augment, masking)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for options that exclude each other."""
+        """Builds the modules; ConfigError for options that exclude each other."""
         _check(config)
         super().__init__()
         self.config = config

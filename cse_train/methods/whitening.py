@@ -20,18 +20,18 @@ from cse_train.modules.whitener import Whitener
 
 
 class Whitening(FrozenEncoder, Method[Config]):
-    """A frozen encoder and the whitening of its embeddings."""
+    """Whitening: a frozen encoder and the linear map fitted to its embeddings."""
 
     after: Whitener
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Callable[[Share], Batch]:
-        """Returns a function that packs all texts of the rows."""
+        """Returns the collate function, which packs all texts of the rows."""
         pad_id = tokenizer.pad_token_id or 0
         return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for more dimensions than the encoder has."""
+        """Builds the modules; ConfigError for more dimensions than the encoder has."""
         after = Whitener(backbone.width, config.dimensions, config.scale)
         super().__init__(backbone.encoder, config.pooler, after)
 

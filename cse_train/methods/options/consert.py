@@ -40,7 +40,7 @@ class Config(Options):
     released (main.py:189-192, its pooling); null for as many as `layers`."""
 
     def version(self) -> int:
-        """Returns 2 where training averages other layers than the test, else 1."""
+        """Returns the version of a run's numbers: 2 where training averages other layers than the test, else 1."""
         return 1 if self.train_layers in (None, self.layers) else self.VERSION
 
     def dropout_alone(self) -> str | None:

@@ -54,7 +54,7 @@ class Config(Options):
     """Reduction of the replaced-token loss: DiffCSE's mean with padding, mean without, or the paper's sum."""
 
     def version(self) -> int:
-        """Returns 3 where the detector trains, since it does not train [PAD]; else 2."""
+        """Returns the version of a run's numbers: 3 for framework b, whose detector does not train [PAD]; else 2."""
         return 3 if self.framework == "b" else self.VERSION
 
     def inputs(self) -> dict[str, str]:

@@ -39,7 +39,7 @@ class Config(Options):
     """Pooling: mean over the attended positions, special tokens included; the others as SimCSE's."""
 
     def version(self) -> int:
-        """Returns 3 with the masked-LM loss, where [PAD] does not train even if drawn as a random word; else 2."""
+        """Returns the version of a run's numbers: 3 with the masked-LM loss, which does not train [PAD]; else 2."""
         return 2 if self.objective == "contrastive" else self.VERSION
 
     def both_ends(self) -> str | None:

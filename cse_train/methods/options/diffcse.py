@@ -57,7 +57,7 @@ class Config(Options):
         return {"generator": generator_hash(self.generator)} if has_generator(self) else {}
 
     def version(self) -> int:
-        """Returns 3 with a conditional task, whose encoder does not train [PAD]; else 2."""
+        """Returns the version of a run's numbers: 3 with a conditional task, which does not train [PAD]; else 2."""
         return 2 if self.task == "none" else self.VERSION
 
     def dropout_alone(self) -> str | None:

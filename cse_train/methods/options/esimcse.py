@@ -30,7 +30,7 @@ class Config(Options):
     queue_multiple: Annotated[float, Range(low=0)] = 2.5
     """Queue size as a multiple of the batch, at least 1; 0 for no queue and no momentum encoder."""
     momentum: Annotated[float, Range(low=0, high=1)] = 0.995
-    """Decay of the momentum encoder."""
+    """Decay of the momentum encoder per step."""
     momentum_init: Literal["pretrained", "random"] = "pretrained"
     """Start of the momentum encoder: the paper means pretrained, the released code starts from random weights."""
     queue_scope: Literal["gathered", "local"] = "gathered"

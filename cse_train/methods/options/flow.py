@@ -37,7 +37,7 @@ class Config(Options):
     first tower's op alone), or all."""
 
     def version(self) -> int:
-        """Returns 1 where no option is as released: no encoder dropout, and all texts count equally; else 2."""
+        """Returns the version of a run's numbers: 1 where no option is as released, else 2."""
         return 1 if (self.encoder_dropout, self.loss, self.first_batch) == (False, "mean", "all") else self.VERSION
 
     def text_columns(self) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ class Config(Options):
     characters occur (released data_loader.py:21-23); or the tokenizer's mask at the drawn place."""
 
     def version(self) -> int:
-        """Returns 2 where the mean counts [PAD], or view 2 is masked as released; else 1."""
+        """Returns the version of a run's numbers: 2 if the mean counts [PAD] or view 2 is masked as released, else
+        1."""
         return (
             self.VERSION if (self.pooler == "mean" and self.padding == "averaged") or self.masking == "released" else 1
         )

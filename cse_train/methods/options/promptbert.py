@@ -42,8 +42,8 @@ class Config(Options):
         return "method=promptbert"
 
     def version(self) -> int:
-        """Returns 1 where the options added later are off and no blank comes before [X], which was a token in version
-        1; else 2."""
+        """Returns the version of a run's numbers: 1 where options added later are off and no blank comes before [X],
+        which was a token in version 1; else 2."""
         blank = any(text.partition("[X]")[0][-1:].isspace() for text in (self.template, self.second_template))
         plain = not (self.dev_denoising or self.end_mark) and self.bare_positions == "as_filled"
         return 1 if plain and not blank else self.VERSION

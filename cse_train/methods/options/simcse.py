@@ -53,7 +53,7 @@ class Config(Options):
     """
 
     def version(self) -> int:
-        """Returns 3 with the masked-LM loss, where [PAD] does not train even if drawn as a random word; else 2."""
+        """Returns the version of a run's numbers: 3 with the masked-LM loss, which does not train [PAD]; else 2."""
         return self.VERSION if self.mlm_weight is None else 3
 
     def inputs(self) -> dict[str, str]:
