@@ -27,9 +27,9 @@ class MomentumEncoder(nn.Module):
     @torch.no_grad()
     def update(self, online: nn.Module) -> None:
         """Moves the average one step towards the online encoder as it is now, before the optimiser's step."""
-        mine: list[Tensor] = [p for p in self.average.parameters() if p.is_floating_point()]
-        theirs: list[Tensor] = [p for p in online.parameters() if p.is_floating_point()]
-        torch._foreach_lerp_(mine, theirs, 1.0 - self.momentum)
+        averages: list[Tensor] = [p for p in self.average.parameters() if p.is_floating_point()]
+        weights: list[Tensor] = [p for p in online.parameters() if p.is_floating_point()]
+        torch._foreach_lerp_(averages, weights, 1.0 - self.momentum)
 
     @torch.no_grad()
     def forward(self, packed: Packed, tokens: bool) -> Hidden:

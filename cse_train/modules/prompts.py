@@ -56,7 +56,7 @@ class PromptedEncoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the encoder."""
         return self.encoder.width
 
     def forward(

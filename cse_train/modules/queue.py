@@ -24,8 +24,8 @@ class Queue(nn.Module):
         """Appends one batch and drops the oldest rows beyond the size."""
         most = round(self.multiple * len(embeddings_BD))
         new = embeddings_BD.detach().float()
-        held = new if self.rows_MD.numel() == 0 else torch.cat([self.rows_MD, new])
-        self.rows_MD = held[max(0, len(held) - most) :]
+        rows = new if self.rows_MD.numel() == 0 else torch.cat([self.rows_MD, new])
+        self.rows_MD = rows[max(0, len(rows) - most) :]
 
     def __len__(self) -> int:
         return len(self.rows_MD)

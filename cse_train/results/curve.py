@@ -8,7 +8,7 @@ class Point:
     """Report of a run after one dev evaluation."""
 
     examples: int
-    """Training examples seen so far."""
+    """Number of training examples seen so far."""
     step: int
     seconds: float
     """Seconds since the start of the run, dev evaluations and earlier attempts included."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Scalar = bool | int | float | str | None
-"""Value of a setting."""
+"""Types that the value of a setting may have."""
 Settings = Mapping[str, Scalar]
 """Dotted key -> value: a run's configuration, or the axes of a cell."""
 Json = Mapping[str, Any]

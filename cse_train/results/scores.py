@@ -30,7 +30,7 @@ class Protocol:
     suite: str
     """Name of the suite, set or task that is scored."""
     pooler: str
-    """Pooler at test time."""
+    """Pooler that made the embeddings at test time."""
     aggregation: str = "all"
     """Joining of subsets. `all`: one Spearman correlation over all pairs; `mean` or `wmean`: of the subsets' values."""
     split: str
@@ -56,19 +56,19 @@ class Protocol:
     @classmethod
     def read(cls, stored: Mapping[str, object]) -> "Protocol":
         """Reads the protocol of a stored score, so that `facts` equals what was stored."""
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: value if type(value := stored.get(name)) is kind else kind() for name, kind in FIELD_KINDS.items()
         }
-        others = {name: value for name, value in stored.items() if name not in given or given[name] != value}
-        return cls(**given, others=others, names=tuple(stored))
+        others = {name: value for name, value in stored.items() if name not in values or values[name] != value}
+        return cls(**values, others=others, names=tuple(stored))
 
     @cached_property
     def facts(self) -> Mapping[str, object]:
         """Fields of the protocol by name; a prompt only where there is one, since older scores have no such field."""
-        said = {name: getattr(self, name) for name in FIELD_KINDS if name != "prompt" or self.prompt} | dict(
+        values = {name: getattr(self, name) for name in FIELD_KINDS if name != "prompt" or self.prompt} | dict(
             self.others
         )
-        return said if self.names is None else {name: said.get(name, "") for name in self.names}
+        return values if self.names is None else {name: values.get(name, "") for name in self.names}
 
 
 FIELD_KINDS: Mapping[str, type[str] | type[int]] = {
