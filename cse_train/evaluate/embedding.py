@@ -57,6 +57,7 @@ class Embedder:
         with torch.inference_mode():
             mine = [encode(self._pack(at).to(device)).float() for at in self._share(distributed.rank(), size)]
             joined = distributed.all_gather_rows(torch.cat(mine)).cpu().double().numpy()
+        # A batch that a rank repeats is written twice, with equal numbers.
         rows = np.concatenate([self.batches[at] for rank in range(size) for at in self._share(rank, size)])
         embeddings_UD = np.empty((len(self.lengths), joined.shape[1]))
         embeddings_UD[rows] = joined
@@ -81,6 +82,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     Eval mode leaves BatchNorm's running statistics alone, so that training goes on as if nothing had been scored.
     """
     modes = [(module, module.training) for module in model.modules()]
+    # Without a list, fork_rng saves the state of every card of the machine.
     cards = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(cards):
         model.eval()

@@ -44,6 +44,7 @@ def export(
     require_saved(parts)
     if format == "hf":
         require_transformers(parts)
+    # Beside `to`, and so on its disk: the last step is one rename.
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
     folder = aside / to.name
     folder.mkdir(parents=True)

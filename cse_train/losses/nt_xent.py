@@ -20,6 +20,7 @@ def nt_xent(anchors_ND: Tensor, positives_ND: Tensor, temperature: float = 0.05)
     assert temperature > 0
     both = torch.cat([anchors_ND, positives_ND])
     logits = cosines(both, both) / temperature
+    # A vector is no candidate for itself.
     itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
     partner = torch.arange(len(both), device=both.device).roll(len(anchors_ND))
     return F.cross_entropy(logits.masked_fill(itself, float("-inf")), partner).float()

@@ -33,6 +33,7 @@ class ActNorm(nn.Module):
 
     def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
         """Returns [N, D]; with `first`, sets the parameters by these rows before."""
+        # Only `initialise` asks for it, under no_grad: parameters that need a gradient are changed in place.
         if first:
             self.shift.copy_(-x_ND.mean(0))
             deviation_D = (x_ND + self.shift).square().mean(0).sqrt()

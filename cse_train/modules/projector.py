@@ -55,6 +55,7 @@ class JointBatchNorm(nn.Module):
         count = len(rows) * size()
         if count < 2:
             raise ValueError(f"batch norm: rows={count}; training needs at least 2 rows over all views and ranks")
+        # Two reductions: the mean of squares minus the squared mean would cancel in fp32.
         mean = all_reduce_sum_with_grad(rows.sum(0)) / count
         var = all_reduce_sum_with_grad((rows - mean).square().sum(0)) / count
         with torch.no_grad():

@@ -17,6 +17,7 @@ class Queue(nn.Module):
     def __init__(self, multiple: float) -> None:
         super().__init__()
         self.multiple = multiple
+        # Its number of rows changes, and load_state_dict refuses another shape: it is saved as extra state.
         self.register_buffer("rows_MD", torch.empty(0, 0), persistent=False)
 
     @torch.no_grad()

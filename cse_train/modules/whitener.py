@@ -73,6 +73,7 @@ class Whitener(nn.Module):
         count = int(self.count)
         if count == 0:
             return rows_ND
+        # The map is computed anew only when rows were added, or on another device.
         if self.fitted is None or (self.fitted[0], self.fitted[1].device) != (count, rows_ND.device):
             self.fitted = (count, *self.transform())
         _, mean_D, map_DK = self.fitted

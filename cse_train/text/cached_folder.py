@@ -42,6 +42,7 @@ def open_built(folder: Path, load: Callable[[Path], T | None], write: Callable[[
 def _build_once(folder: Path, load: Callable[[Path], object], write: Callable[[Path], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _wait_for_others(folder):
+        # Another builder may have finished it while this one waited for the lock.
         if load(folder) is not None:
             return
         _sweep_dead_builders(folder)
@@ -66,6 +67,7 @@ def _wait_for_others(folder: Path) -> Iterator[None]:
 
 def _sweep_dead_builders(folder: Path) -> None:
     for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
+        # Builders of this host alone: on a shared disk, the process numbers of another host mean nothing here.
         pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
         if pid.isdigit() and not alive(int(pid)):
             shutil.rmtree(aside, ignore_errors=True)
@@ -81,5 +83,6 @@ def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
     try:
         aside.rename(folder)
     except OSError:
+        # Another builder was first, and a folder with files cannot be replaced by a rename: its copy is as good.
         if load(folder) is None:
             raise

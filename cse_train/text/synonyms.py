@@ -44,6 +44,7 @@ class Synonyms:
         return self._known[key]
 
     def _alternatives(self, text: str) -> list[np.ndarray]:
+        # Byte-level tokenizers decode a word in the middle of a sentence with the blank before it.
         blank = " " if text[:1].isspace() else ""
         around = AROUND.match("".join(text.split()))
         assert around is not None

@@ -32,6 +32,7 @@ class Template:
     def mask_at(self, lengths: Any) -> Any:
         """Returns the position of [MASK] in filled templates that are `lengths` tokens long."""
         if self.mask_id in self.before:
+            # Times 0, so that the result has the shape and the device of `lengths`.
             return lengths * 0 + self.before.index(self.mask_id)
         return lengths - len(self.after) + self.after.index(self.mask_id)
 

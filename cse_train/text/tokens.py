@@ -245,6 +245,7 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: Tok
             rows += len(chunk)
             for column, texts in enumerate(zip(*chunk, strict=True)):
                 ends[column] = _append(files[column], tokenise(texts, tokenizer, max_length), ends[column])
+        # On the disk before meta.json, whose sizes make the store count as complete.
         for file in (f for parts in files for f in parts.values()):
             file.flush()
             os.fsync(file.fileno())

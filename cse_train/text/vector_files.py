@@ -66,6 +66,7 @@ def read_places(file: Path) -> tuple[int, Places]:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.split()
+            # fastText's first line: the number of words and the number of dimensions.
             if number == 1 and len(fields) == 2 and all(part.isdigit() for part in fields):
                 declared, size = (int(part) for part in fields)
             else:
@@ -87,6 +88,7 @@ def read_vectors(file: Path, size: int, places: Places) -> Iterator[tuple[bytes,
     """
     with file.open("rb") as lines:
         for word, (number, start) in sorted(places.items(), key=lambda item: item[1]):
+            # In the order of the file, so that the reads go forward.
             lines.seek(start)
             try:
                 vector = np.array(lines.readline().split()[-size:], dtype=np.float32)

@@ -42,6 +42,7 @@ def truncate(ids: np.ndarray, length: int) -> np.ndarray:
 
 def count_taken_out(words: int, rate: float) -> int:
     """Returns the number of words that cropping or deletion takes out of a sentence of `words` words."""
+    # Half up, where round() would go to the even number.
     return max(0, min(words - 1, int(rate * words + 0.5)))
 
 

@@ -78,6 +78,7 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None,
     require_safe(folder)
     require_bases(folder)
     try:
+        # Code in a folder runs only where it is, byte for byte, the one module that `export` writes.
         device, trusted = str(distributed.device()), holds_our_module(folder)
         with _with_modules(folder) as place:
             model = SentenceTransformer(str(place), device=device, trust_remote_code=trusted).float().eval()

@@ -43,6 +43,31 @@ SPANS = dict.fromkeys((*LOWER, *UNRANKED), 1.0)
 """Metric -> width of its range for comparisons: a difference in distance counts like one in cosine."""
 
 
+def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = POSITIVE_RULES) -> list[Score]:
+    """Scores STS-B test: `alignment` for each rule of POSITIVES asked for, `uniformity` over all 2758 sentences, and
+    `mean_cosine` of the pairs, whose details hold the cosines by rating. Raises ConfigError for missing data."""
+    embedded = embed_pairs(model.embed, load_pairs(GEOMETRY_SET, paths))
+    points = embedded.sentences
+    spread = uniformity(embedded.unit_UD[points])
+    ratings = cosines_by_rating(embedded.cosines, embedded.pairs.gold)
+    edges = COSINE_EDGES.tolist()
+    measured = [
+        *(_alignment(embedded, name) for name in positives),
+        ("uniformity", "all sentences", spread, {"points": len(points)}),
+        ("mean_cosine", "all pairs", float(embedded.cosines.mean()), {"by_rating": ratings, "edges": edges}),
+    ]
+    return [
+        Score(
+            suite=GEOMETRY_SET,
+            metric=metric,
+            value=value,
+            protocol=sts_protocol(embedded.pairs, model, aggregation="whole set", rule=rule),
+            details=details,
+        )
+        for metric, rule, value, details in measured
+    ]
+
+
 def alignment(left_PD: np.ndarray, right_PD: np.ndarray) -> float:
     """Returns mean |f(x) - f(x+)|^2 over positive pairs, every row scaled to length 1; NaN where there is no pair."""
     distances = ((unit(left_PD) - unit(right_PD)) ** 2).sum(axis=1)
@@ -67,6 +92,7 @@ def _block_sum(unit_ND: np.ndarray, first: int) -> float:
     block = unit_ND[first : first + PAIRS_AT_ONCE]
     after = unit_ND[first:]
     lengths = (block**2).sum(1)[:, None] + (after**2).sum(1)
+    # Rounding can make the squared distance of equal rows a little negative.
     distances = np.maximum(lengths - 2 * (block @ after.T), 0.0)
     return float(np.triu(np.exp(-2 * distances), k=1).sum())
 
@@ -90,31 +116,6 @@ def _summary(cosines: np.ndarray) -> dict[str, object]:
         "sd": float(cosines.std()) if some else None,
         "counts": counts.tolist(),
     }
-
-
-def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = POSITIVE_RULES) -> list[Score]:
-    """Scores STS-B test: `alignment` for each rule of POSITIVES asked for, `uniformity` over all 2758 sentences, and
-    `mean_cosine` of the pairs, whose details hold the cosines by rating. Raises ConfigError for missing data."""
-    embedded = embed_pairs(model.embed, load_pairs(GEOMETRY_SET, paths))
-    points = embedded.sentences
-    spread = uniformity(embedded.unit_UD[points])
-    ratings = cosines_by_rating(embedded.cosines, embedded.pairs.gold)
-    edges = COSINE_EDGES.tolist()
-    measured = [
-        *(_alignment(embedded, name) for name in positives),
-        ("uniformity", "all sentences", spread, {"points": len(points)}),
-        ("mean_cosine", "all pairs", float(embedded.cosines.mean()), {"by_rating": ratings, "edges": edges}),
-    ]
-    return [
-        Score(
-            suite=GEOMETRY_SET,
-            metric=metric,
-            value=value,
-            protocol=sts_protocol(embedded.pairs, model, aggregation="whole set", rule=rule),
-            details=details,
-        )
-        for metric, rule, value, details in measured
-    ]
 
 
 def _alignment(embedded: EmbeddedPairs, positives: str) -> tuple[str, str, float, Mapping[str, object]]:

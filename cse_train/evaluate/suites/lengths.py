@@ -32,21 +32,6 @@ LengthErrors = list[tuple[float, int]]
 """Mean |cosine - gold / 5| times 100 of a set's near and far pairs, each with its number of pairs."""
 
 
-def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
-    """Returns int64 [P]: |length of left - length of right| in tokens between blanks, as SentEval's text has them."""
-    words = ((len(a.split()), len(b.split())) for a, b in zip(left, right, strict=True))
-    return np.array([abs(a - b) for a, b in words], dtype=np.int64)
-
-
-def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
-    """Returns the errors of pairs whose lengths differ by at most NEAR_LENGTHS, and of the others; both must exist."""
-    wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST_GRADE)
-    return [
-        (float(part.mean()), len(part))
-        for part in (wrong[differences_P <= NEAR_LENGTHS], wrong[differences_P > NEAR_LENGTHS])
-    ]
-
-
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """Returns `mean_abs_error_near` and `_far` of each set, then as `lengths` their means over the sets, and the `gap`.
 
@@ -74,6 +59,21 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     near, far = macro_means(errors)
     means = {NEAR_ERROR: near, FAR_ERROR: far, "gap": near - far}
     return [*scores, *(Score(suite=NAME, metric=m, value=value, protocol=joint) for m, value in means.items())]
+
+
+def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
+    """Returns int64 [P]: |length of left - length of right| in tokens between blanks, as SentEval's text has them."""
+    words = ((len(a.split()), len(b.split())) for a, b in zip(left, right, strict=True))
+    return np.array([abs(a - b) for a, b in words], dtype=np.int64)
+
+
+def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
+    """Returns the errors of pairs whose lengths differ by at most NEAR_LENGTHS, and of the others; both must exist."""
+    wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST_GRADE)
+    return [
+        (float(part.mean()), len(part))
+        for part in (wrong[differences_P <= NEAR_LENGTHS], wrong[differences_P > NEAR_LENGTHS])
+    ]
 
 
 def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:

@@ -29,6 +29,17 @@ COLUMNS: tuple[str, ...] = ()
 NEEDS: tuple[str, ...] = ()
 
 
+def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
+    """Returns one score per task: its main score times 100, the mean over splits and languages; details have all."""
+    return [_score(model, name) for name in members]
+
+
+def member_hash(name: str) -> str:
+    """Returns the hash of a task's data, by the package's pinned revision. ConfigError: no package, task or data."""
+    source = sorted(_load_task(name).metadata.dataset.items())
+    return texts_hash([_version(), *(f"{key} {value}" for key, value in source)])
+
+
 class MtebEncoder:
     """Adapts a TextModel to the encoder interface of mteb's evaluators."""
 
@@ -67,17 +78,6 @@ def _tensor(values: np.ndarray) -> Any:
     import torch
 
     return torch.from_numpy(values)
-
-
-def member_hash(name: str) -> str:
-    """Returns the hash of a task's data, by the package's pinned revision. ConfigError: no package, task or data."""
-    source = sorted(_load_task(name).metadata.dataset.items())
-    return texts_hash([_version(), *(f"{key} {value}" for key, value in source)])
-
-
-def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
-    """Returns one score per task: its main score times 100, the mean over splits and languages; details have all."""
-    return [_score(model, name) for name in members]
 
 
 def _score(model: TextModel, name: str) -> Score:

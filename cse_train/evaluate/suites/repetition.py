@@ -54,66 +54,6 @@ class Triple:
     doubled: str
 
 
-def words(text: str) -> Words:
-    """Counts each word of a text, in lower case."""
-    return Counter(word.lower() for word in REPEATED_WORD.findall(text))
-
-
-def double(text: str, shared: Container[str]) -> str:
-    """Doubles every occurrence of the shared words; after a capitalised first word in lower case ("This this is")."""
-
-    def twice(match: re.Match[str]) -> str:
-        word = match[0]
-        copy = word.lower() if match.start() == 0 else word
-        return f"{word} {copy}" if word.lower() in shared else word
-
-    return REPEATED_WORD.sub(twice, text)
-
-
-def overlap(query: Words, candidate: Words) -> float:
-    """Returns the number of shared words divided by the number of words in the union, counted with multiplicity."""
-    return (query & candidate).total() / (query | candidate).total()
-
-
-def draw_triples(
-    sentences: Sequence[str], count: int = REPETITION_QUERIES, seed: int = REPETITION_SEED
-) -> list[Triple]:
-    """Draws `count` triples with distinct queries, by a generator seeded with `seed`; ConfigError where text lacks."""
-    rng = np.random.default_rng([seed, 0xE6])
-    triples: list[Triple] = []
-    for at in rng.permutation(len(sentences)).tolist():
-        if len(triples) == count:
-            break
-        once = _candidate(sentences, sentences[at], rng)
-        if once is not None:
-            triples.append(Triple(sentences[at], once, double(once, words(sentences[at]) & words(once))))
-    if len(triples) < count:
-        shares = f"{LOWEST_SHARE:.0%} to {HIGHEST_SHARE:.0%}"
-        have = f"{len(triples)} of {count} queries found a sentence with {shares} of shared words"
-        raise ConfigError([f"too little text: sentences={len(sentences)}: {have}; give a larger corpus"])
-    return triples
-
-
-def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -> str | None:
-    """Returns a random sentence in the range of overlap; None for a query that is too short or finds none."""
-    query_words = words(query)
-    if query_words.total() < SHORTEST_SENTENCE:
-        return None
-    drawn: list[int] = rng.integers(len(sentences), size=REPETITION_TRIES).tolist()
-    for at in drawn:
-        words_of = words(sentences[at])
-        if words_of.total() >= SHORTEST_SENTENCE and LOWEST_SHARE <= overlap(query_words, words_of) <= HIGHEST_SHARE:
-            return sentences[at]
-    return None
-
-
-def similarities(embed: Embed, triples: Sequence[Triple]) -> np.ndarray:
-    """Returns float64 [triples, 2]: cosines <query, once> and <query, doubled>."""
-    columns = [[getattr(triple, part) for triple in triples] for part in ("query", "once", "doubled")]
-    query, once, doubled = np.split(unit(embed([text for column in columns for text in column])), 3)
-    return np.stack([(query * once).sum(1), (query * doubled).sum(1)], axis=1)
-
-
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """Returns mean cosines times 100 before and after doubling (`similarity`, `similarity_doubled`) and their
     difference, the `bias`. Raises ConfigError for missing or too little text."""
@@ -137,6 +77,66 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
         Score(suite=NAME, metric=metric, value=float(value), protocol=protocol, details=details)
         for metric, (value, details) in values.items()
     ]
+
+
+def draw_triples(
+    sentences: Sequence[str], count: int = REPETITION_QUERIES, seed: int = REPETITION_SEED
+) -> list[Triple]:
+    """Draws `count` triples with distinct queries, by a generator seeded with `seed`; ConfigError where text lacks."""
+    rng = np.random.default_rng([seed, 0xE6])
+    triples: list[Triple] = []
+    for at in rng.permutation(len(sentences)).tolist():
+        if len(triples) == count:
+            break
+        once = _candidate(sentences, sentences[at], rng)
+        if once is not None:
+            triples.append(Triple(sentences[at], once, double(once, words(sentences[at]) & words(once))))
+    if len(triples) < count:
+        shares = f"{LOWEST_SHARE:.0%} to {HIGHEST_SHARE:.0%}"
+        have = f"{len(triples)} of {count} queries found a sentence with {shares} of shared words"
+        raise ConfigError([f"too little text: sentences={len(sentences)}: {have}; give a larger corpus"])
+    return triples
+
+
+def words(text: str) -> Words:
+    """Counts each word of a text, in lower case."""
+    return Counter(word.lower() for word in REPEATED_WORD.findall(text))
+
+
+def double(text: str, shared: Container[str]) -> str:
+    """Doubles every occurrence of the shared words; after a capitalised first word in lower case ("This this is")."""
+
+    def twice(match: re.Match[str]) -> str:
+        word = match[0]
+        copy = word.lower() if match.start() == 0 else word
+        return f"{word} {copy}" if word.lower() in shared else word
+
+    return REPEATED_WORD.sub(twice, text)
+
+
+def overlap(query: Words, candidate: Words) -> float:
+    """Returns the number of shared words divided by the number of words in the union, counted with multiplicity."""
+    return (query & candidate).total() / (query | candidate).total()
+
+
+def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -> str | None:
+    """Returns a random sentence in the range of overlap; None for a query that is too short or finds none."""
+    query_words = words(query)
+    if query_words.total() < SHORTEST_SENTENCE:
+        return None
+    drawn: list[int] = rng.integers(len(sentences), size=REPETITION_TRIES).tolist()
+    for at in drawn:
+        words_of = words(sentences[at])
+        if words_of.total() >= SHORTEST_SENTENCE and LOWEST_SHARE <= overlap(query_words, words_of) <= HIGHEST_SHARE:
+            return sentences[at]
+    return None
+
+
+def similarities(embed: Embed, triples: Sequence[Triple]) -> np.ndarray:
+    """Returns float64 [triples, 2]: cosines <query, once> and <query, doubled>."""
+    columns = [[getattr(triple, part) for triple in triples] for part in ("query", "once", "doubled")]
+    query, once, doubled = np.split(unit(embed([text for column in columns for text in column])), 3)
+    return np.stack([(query * once).sum(1), (query * doubled).sum(1)], axis=1)
 
 
 def _protocol(model: TextModel, triples: Sequence[Triple], rule: str) -> Protocol:

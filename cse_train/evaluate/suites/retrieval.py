@@ -63,6 +63,19 @@ class RetrievalSearch:
     """True where a corpus sentence is no candidate for the query."""
 
 
+def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:
+    """Returns recall@1, 3, 5 and 10 under each rule and each way with ties, with the oracle's recall in `details`.
+
+    The first recall@1 on the distinct corpus also holds the nearest texts of each of `queries`. Raises ConfigError for
+    missing data.
+    """
+    pairs = load_pairs(RETRIEVAL_SET, paths)
+    embedded = embed_pairs(model.embed, pairs)
+    _check_counts(pairs, embedded)
+    lists = nearest(model.embed, embedded, queries)
+    return [score for rule in RETRIEVAL_RULES for score in _scores(model, embedded, rule, lists)]
+
+
 def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray, rule: str) -> RetrievalSearch:
     """Returns the queries of pairs rated 5, left to right and then right to left, under one of RETRIEVAL_RULES."""
     assert rule in RETRIEVAL_RULES, rule
@@ -124,19 +137,6 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
         shown = [{"text": embedded.texts[at], "cosine": float(cosines_U[at])} for at in others]
         lists.append({"query": query, "nearest": shown})
     return lists
-
-
-def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:
-    """Returns recall@1, 3, 5 and 10 under each rule and each way with ties, with the oracle's recall in `details`.
-
-    The first recall@1 on the distinct corpus also holds the nearest texts of each of `queries`. Raises ConfigError for
-    missing data.
-    """
-    pairs = load_pairs(RETRIEVAL_SET, paths)
-    embedded = embed_pairs(model.embed, pairs)
-    _check_counts(pairs, embedded)
-    lists = nearest(model.embed, embedded, queries)
-    return [score for rule in RETRIEVAL_RULES for score in _scores(model, embedded, rule, lists)]
 
 
 def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[dict[str, object]]) -> list[Score]:

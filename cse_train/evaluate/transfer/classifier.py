@@ -112,9 +112,11 @@ class _Together:
     def run(self) -> list[Fitted]:
         """Trains in rounds until every model has stopped, and returns the best weights of each problem."""
         stream = np.random.RandomState(SENTEVAL_SEED)
+        # SentEval draws its split from the stream that the epochs use, so the epochs' permutations come after it.
         if self.problems[0].permuted:
             stream.permutation(self.problems[0].permuted)
         epoch = 0
+        # `<=` as in SentEval's loop: the last round may begin at CLASSIFIER_EPOCHS.
         while len(self.active) and epoch <= CLASSIFIER_EPOCHS:
             for _ in range(self.recipe.epoch_size):
                 order = torch.from_numpy(stream.permutation(self.rows_GT.shape[1])).to(self.rows_GT.device)

@@ -179,10 +179,12 @@ def _score_query(
     """Returns the metrics of one query, in the order of RANK_METRICS."""
     gains = np.zeros(len(cosines_C))
     gains[list(answers)] = list(answers.values())
+    # lexsort sorts by its last key first: nearest first, and of equally near documents the answers last.
     order = np.lexsort((gains, -cosines_C))
     every = gains[order[order != left_out] if left_out is not None else order]
     ranked = every[:DEPTH]
     best = np.sort(np.append(gains, lost))[::-1][:DEPTH]
+    # Answers outside of the documents count here and in the best order, which no encoder can then reach.
     count = len(answers) + len(lost)
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
     ndcg = (ranked @ discounts[: len(ranked)]) / (best @ discounts[: len(best)])

@@ -85,6 +85,7 @@ def texts_hash(texts: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for text in texts:
         encoded = text.encode("utf8", "surrogatepass")
+        # With the length in front, ["ab", "c"] and ["a", "bc"] differ.
         digest.update(len(encoded).to_bytes(4, "big") + encoded)
     return digest.hexdigest()
 

@@ -44,6 +44,7 @@ def survey_source(source: Source) -> Survey:
             coded = [place for place in coded if _is_code(row[place].strip())]
             codes = {place: codes.get(place) or row[place].strip() for place in coded}
         if all(counts):
+            # Python seeds the hash of strings anew in each process: these are compared within this pass only.
             hashes.append(hash(row))
             for count in counts:
                 lengths[count] += 1
@@ -80,6 +81,7 @@ def leave_out_duplicates(source: Source) -> Iterator[Row]:
     """Yields each distinct row of a corpus once, at its first place; 16 bytes per row are kept in memory."""
     seen = set[bytes]()
     for row in source.rows():
+        # With its length before each text, two different rows never join to one string.
         joined = "\0".join(f"{len(text)} {text}" for text in row).encode("utf8", "surrogatepass")
         digest = hashlib.blake2b(joined, digest_size=16).digest()
         if digest not in seen:
