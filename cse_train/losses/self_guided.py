@@ -42,7 +42,7 @@ def self_guided(
 
 
 def _without_first(logits_BB: Tensor) -> Tensor:
-    """Returns the cross-entropy of each row's own column against all other columns but the first of these."""
+    """Returns the cross-entropy of each row's own column, without the first of the row's other columns."""
     rows = torch.arange(len(logits_BB), device=logits_BB.device)
     first_other_B = (rows == 0).long()
     assert len(rows) > 1, len(rows)

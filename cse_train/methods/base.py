@@ -57,9 +57,9 @@ class Share:
 
     store: TokenStore
     rows: np.ndarray
-    """int64 [B]: corpus rows of this rank."""
+    """int64 [B]: numbers of the corpus rows that this rank reads."""
     batch_rows: np.ndarray
-    """int64 [G]: corpus rows of all ranks, this rank's among them."""
+    """int64 [G]: numbers of the corpus rows that all ranks read, this rank's among them."""
     rng_of: RngOf
     place: Place | None = None
 

@@ -101,5 +101,5 @@ class CMLM(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), "mlm_accuracy": accuracy})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]

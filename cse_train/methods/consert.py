@@ -92,7 +92,7 @@ class ConSERT(Method[Config]):
         return StepOutput(scaled, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self._pool(self.encoder(packed, layers=True), self.config.layers)
 
     def dev_encodes(self) -> list[Encode]:

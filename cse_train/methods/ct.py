@@ -92,7 +92,7 @@ class ContrastiveTension(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **pair_statistics(*joined)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H] of the second encoder."""
+        """Embeds packed texts at test time by the second encoder: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _first(self, packed: Packed) -> Tensor:

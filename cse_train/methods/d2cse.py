@@ -113,7 +113,7 @@ class D2CSE(Method[Config]):
         return StepOutput(loss, {**parts, **metrics, **view_statistics(views[0], views[1])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H], prompts included."""
+        """Embeds packed texts at test time, with prompts: [N, H] in batch order."""
         return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _embeddings(self, packed: Packed) -> Tensor:

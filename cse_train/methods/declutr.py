@@ -174,7 +174,7 @@ class DeCLUTR(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **parts, **view_statistics(*views)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H] of unmasked text."""
+        """Embeds packed, unmasked texts: [N, H] in batch order."""
         return self.pooler(self._run_encoder(packed))[0]
 
     def _run_encoder(self, packed: Packed) -> Hidden:

@@ -105,7 +105,7 @@ class ESimCSE(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     @torch.no_grad()

@@ -61,6 +61,6 @@ class Flow(FrozenEncoder, Method[Config]):
         return StepOutput(loss, {"loss": loss.detach()})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, D]."""
+        """Embeds packed texts at test time: [N, D] in batch order, after the flow."""
         z_ND: Tensor = self.after(self.embed(packed))
         return z_ND

@@ -53,7 +53,7 @@ class InferSent(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, 2U]."""
+        """Embeds packed texts at test time: [N, 2U] in batch order."""
         words_KD, counts_N = self.encoder(packed)
         sentences = pack_sequence(words_KD.split(counts_N.tolist()), enforce_sorted=False)
         outside = -math.inf if self.config.pooling == "max" else 0.0

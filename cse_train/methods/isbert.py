@@ -86,7 +86,7 @@ class ISBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(cls_NH, sentences_NH[packed.order_N])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self._embed(packed)[1]
 
     def _embed(self, packed: Packed) -> tuple[Tensor, Tensor]:

@@ -8,9 +8,9 @@ from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
 from cse_train.plugins import registry
 
-FUNCTIONS = ("make_collate", "build")
+LEGACY_FUNCTIONS = ("make_collate", "build")
 """Functions that a method's module in the form of version 0.1 must have."""
-ASKED = (
+LEGACY_HOOKS = (
     *("make_collate", "columns", "lower_case", "tokens_kept", "usable_rows", "prepare", "corpus_alone"),
     "TRAINING_ONLY",
 )
@@ -29,7 +29,7 @@ def _class_of(module: ModuleType, name: str, where: str) -> type[Method[Any]]:
     classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Method)]
     classes = [cls for cls in classes if cls.__module__ == module.__name__]
     last = [cls for cls in classes if not any(cls in other.__mro__[1:] for other in classes)]
-    if not last and all(hasattr(module, function) for function in FUNCTIONS):
+    if not last and all(hasattr(module, function) for function in LEGACY_FUNCTIONS):
         return _wrap_functions(module)
     if len(last) != 1:
         named = ", ".join(cls.__name__ for cls in last) or "none"
@@ -47,6 +47,6 @@ def _wrap_functions(module: ModuleType) -> type[Method[Any]]:
         model.TRAINING_ONLY = getattr(module, "TRAINING_ONLY", ())
         return model
 
-    given = {name: getattr(module, name) for name in ASKED if hasattr(module, name)} | {"build": build}
+    given = {name: getattr(module, name) for name in LEGACY_HOOKS if hasattr(module, name)} | {"build": build}
     body = {name: staticmethod(hook) if callable(hook) else hook for name, hook in given.items()}
     return type(module.__name__, (Method,), {**body, "__module__": module.__name__})

@@ -91,7 +91,7 @@ class MirrorBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]; where padding counts, of texts that are cut and padded to one length."""
+        """Embeds packed texts at test time, [N, H]; where padding counts, texts are cut and padded to one length."""
         if not self.padded:
             return self._pool(packed)
         last = self.test_length - 1

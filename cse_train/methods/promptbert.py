@@ -102,7 +102,7 @@ class PromptBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(views[0], views[1])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H] by the first template; a sentence that is too long for it is cut."""
+        """Embeds packed texts at test time by the first template, [N, H]; a sentence too long for it is cut."""
         return self._embed(packed, self.config.denoising == "always")
 
     def dev_encodes(self) -> list[Encode]:

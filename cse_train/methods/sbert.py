@@ -81,5 +81,5 @@ class SBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]

@@ -82,7 +82,7 @@ class SGOpt(Method[Config]):
         return StepOutput(loss, {**metrics, **view_statistics(sentences_GP, guides_GKP.mean(1))})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, H]: [CLS] of the trained encoder."""
+        """Embeds packed texts at test time: [N, H] in batch order, by [CLS] of the trained encoder."""
         return self.pooler(self.encoder(packed))[0]
 
     @torch.no_grad()

@@ -43,6 +43,6 @@ class Whitening(FrozenEncoder, Method[Config]):
         return StepOutput(loss, {"loss": loss})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, K]. ConfigError where the texts so far vary in fewer directions than K."""
+        """Embeds packed texts, whitened, [N, K]. ConfigError where the texts so far vary in fewer directions than K."""
         whitened: Tensor = self.after(self.embed(packed))
         return whitened

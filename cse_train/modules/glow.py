@@ -32,7 +32,7 @@ class ActNorm(nn.Module):
         self.s = nn.Parameter(torch.zeros(1, size))
 
     def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
-        """Returns [N, D]; with `first`, sets the parameters by these rows before."""
+        """Returns y [N, D]; with `first`, these rows set the parameters before."""
         # Only `initialise` asks for it, under no_grad: parameters that need a gradient are changed in place.
         if first:
             self.shift.copy_(-x_ND.mean(0))
@@ -42,7 +42,7 @@ class ActNorm(nn.Module):
 
     @property
     def log_det(self) -> Tensor:
-        """log |dy/dx|, equal for every row."""
+        """log |dy/dx| of the layer, a scalar that is equal for every row."""
         return LOG_SCALE_FACTOR * self.s.sum()
 
 
@@ -118,5 +118,5 @@ class Glow(nn.Module):
 
     @property
     def log_det(self) -> Tensor:
-        """log |dz/dx|, equal for every row."""
+        """log |dz/dx| of the whole flow, a scalar that is equal for every row."""
         return torch.stack([step.norm.log_det for level in self.levels for step in level]).sum()

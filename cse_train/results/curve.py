@@ -29,7 +29,7 @@ class Outcome:
     """Final state of a run that reached its end or was stopped."""
 
     stopped: bool
-    """True where `report` asked for an early stop."""
+    """True where the caller's report of a point asked to end the run early."""
     examples: int
     best: float
     best_examples: int

@@ -86,7 +86,7 @@ class PairCosines:
     cosines: "np.ndarray"
     """float64 [pairs]: cosines in the order of the set."""
     gold: "np.ndarray"
-    """float64 [pairs]: the grades."""
+    """float64 [pairs]: human grade of each pair's similarity."""
 
 
 @dataclass(frozen=True)

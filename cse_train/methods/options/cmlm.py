@@ -19,6 +19,6 @@ class Config(Options):
     masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of the next sentence's tokens that are masked."""
     pooler: PlainPooler = "mean"
-    """Pooling: mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
     source: Literal["next", "same"] = "next"
     """Sentence that is masked and conditioned on the embedding: the next line of the file, or the sentence itself."""

@@ -24,7 +24,7 @@ class Config(Options):
     pairing: Literal["anchor", "independent"] = "anchor"
     """Sentences of a negative pair: the positive's sentence and another (paper), or any two (released code)."""
     pooler: PlainPooler = "mean"
-    """Pooling: mean over the attended positions, special tokens included; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
     kept: Literal["second", "better"] = "second"
     """Encoder that a checkpoint keeps: the second (paper, section 3), or the one whose dev score is higher, the second
     where they are equal (released Training.py:88-99)."""

@@ -31,7 +31,7 @@ class Config(Options):
     prompt_dropout: bool = True
     """True to drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with projector, in training only or without; mean; mean of embedding + last, or layer 1 + last."""
+    """Pooling: [CLS] with projector, in training only or without; mean; last position; last layer with another."""
     projector: Literal["mlp", "batchnorm"] = "batchnorm"
     """Projector after [CLS]: DiffCSE's with BatchNorm over views and ranks together, or SimCSE's tanh layer."""
     temperature: Annotated[float, Range(above=0)] = 0.05
@@ -43,7 +43,7 @@ class Config(Options):
     masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.3
     """Share of the tokens that the generator was asked to fill."""
     lambda_weight: Annotated[float, Range(low=0)] = 0.005
-    """Weight of the replaced-token loss."""
+    """Weight of the replaced-token loss in the sum of losses."""
     generator: str = "distilbert-base-uncased"
     """Masked LM that corrupts the corpus before training: a shipped encoder, a folder or a hub model."""
     corruption_seed: Annotated[int, Range(low=0)] = 0
@@ -58,7 +58,7 @@ class Config(Options):
         return 3 if self.framework == "b" else self.VERSION
 
     def inputs(self) -> dict[str, str]:
-        """Returns the generator's content hash."""
+        """Returns the content hash of the generator, an input of every run."""
         return {"generator": generator_hash(self.generator)}
 
     def dropout_alone(self) -> str | None:

@@ -23,7 +23,7 @@ class Config(Options):
     prompt_dropout: bool = True
     """True to drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with projector, in training only or without; mean; mean of embedding + last, or layer 1 + last."""
+    """Pooling: [CLS] with projector, in training only or without; mean; last position; last layer with another."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
     """Projector after [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm."""
     temperature: Annotated[float, Range(above=0)] = 0.05
@@ -47,7 +47,7 @@ class Config(Options):
     energy_margin: Annotated[float, Range(above=0)] | None = None
     """Margin of the energy-based hinge loss on triplets (PromCSE: 0.2); null for off."""
     energy_weight: Annotated[float, Range(above=0)] = 10.0
-    """Weight of the energy-based hinge loss."""
+    """Weight of the energy-based hinge loss in the sum of losses."""
 
     def dropout_alone(self) -> str | None:
         """Returns the setting under which only dropout, also of prompts, makes the views differ; None otherwise."""

@@ -36,7 +36,7 @@ class Config(Options):
     short_documents: Literal["drop", "adapt"] = "drop"
     """Treatment of documents below 2 * A * max_length tokens: drop them, or lower max_length, down to min_length."""
     pooler: PlainPooler = "mean"
-    """Pooling: mean over the attended positions, special tokens included; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
 
     def version(self) -> int:
         """Returns the version of a run's numbers: 3 with the masked-LM loss, which does not train [PAD]; else 2."""

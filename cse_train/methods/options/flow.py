@@ -19,14 +19,14 @@ class Config(Options):
     ADDED: ClassVar = {"encoder_dropout": Added(False), "loss": Added("mean"), "first_batch": Added("all")}
 
     pooler: PlainPooler = "first_last_layer1"
-    """Pooling of the embeddings that the flow maps: the released avg-last-2 adds `all_encoder_layers[-i]` for i = 0, 1,
+    """Pooling of the embeddings that the flow maps. The released avg-last-2 adds `all_encoder_layers[-i]` for i = 0, 1,
     which is layer 1 + the last."""
     levels: Annotated[int, Range(low=1)] = 3
     """Number of levels of the flow, of which each has half the dimensions of the one before."""
     depth: Annotated[int, Range(low=1)] = 3
     """Number of flow steps of a level."""
     width: Annotated[int, Range(low=1)] = 32
-    """Hidden units of a coupling network."""
+    """Hidden units of each coupling network."""
     encoder_dropout: bool = True
     """True where the frozen encoder drops out in training, as released (run_siamese.py:148-150, `is_training`)."""
     loss: Literal["sum", "mean"] = "sum"

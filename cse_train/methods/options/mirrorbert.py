@@ -16,7 +16,7 @@ class Config(Options):
     ADDED: ClassVar = {"padding": Added("left_out"), "masking": Added("intended")}
 
     pooler: PlainPooler = "mean"
-    """Pooling: mean over the attended positions (BERT), bare [CLS] (RoBERTa); the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions (BERT), [CLS] (RoBERTa), last position, or two layers."""
     temperature: Annotated[float, Range(above=0)] = 0.04
     """Temperature by which the cosines are divided."""
     span: Annotated[int, Range(low=0)] = 5
@@ -30,7 +30,7 @@ class Config(Options):
     characters occur (released data_loader.py:21-23); or the tokenizer's mask at the drawn place."""
 
     def version(self) -> int:
-        """Returns the version of a run's numbers: 2 if the mean counts [PAD] or view 2 is masked as released, else
+        """Returns the version of a run's numbers: 2 if the mean counts [PAD] or the mask is the released one, else
         1."""
         return (
             self.VERSION if (self.pooler == "mean" and self.padding == "averaged") or self.masking == "released" else 1

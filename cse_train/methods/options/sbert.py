@@ -19,7 +19,7 @@ class Config(Options):
     objective: Literal["classification", "triplets"] = "classification"
     """Objective: the label of a pair (columns sent0, sent1, label), or triplets (columns sent0, sent1, hard_neg)."""
     pooler: PlainPooler = "mean"
-    """Pooling: mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
     margin: Annotated[float, Range(low=0)] = 1.0
     """Margin of the triplet loss, as a Euclidean distance by which the positive must be nearer than the negative."""
     classifier: Literal["trained", "fixed"] = "trained"

@@ -34,8 +34,7 @@ class Config(Options):
     out (loss.py:125), or all (paper)."""
 
     def version(self) -> int:
-        """Returns the version of a run's numbers: 2 if the fixed encoder drops out or a negative is left out, else
-        1."""
+        """Returns the version of a run's numbers: 2 if the fixed encoder drops out or a negative is missing, else 1."""
         one_less = self.objective == "opt2" and self.opt2_negatives == "all_but_first"
         return self.VERSION if self.guide_dropout or one_less else 1
 

@@ -19,7 +19,8 @@ class Config(Options):
     VERSION = 1
 
     pooler: PlainPooler = "first_last_layer1"
-    """Pooling of the embeddings to whiten: [CLS]; mean; mean of embedding + last, or layer 1 + last (as released)."""
+    """Pooling of the embeddings to whiten: [CLS]; mean; last position; mean of the last layer and the embedding or
+    layer 1 (as released)."""
     dimensions: Annotated[int, Range(low=1)] | None = None
     """Number of directions of the largest variances that are kept (the paper's k); null keeps all."""
     scale: bool = True
