@@ -20,11 +20,11 @@ from cse_train.export.parts import Parts
 from cse_train.export.reload import reload_folder
 from cse_train.fields import ConfigError
 
-TOLERANCE = 1e-3
+SCORE_TOLERANCE = 1e-3
 """Points by which the dev scores of checkpoint and folder may differ."""
-NEARNESS = 1e-4
+EMBEDDING_TOLERANCE = 1e-4
 """Share of the largest coordinate by which embeddings may differ."""
-FIXED = "generated_dev:200"
+FALLBACK_SET = "generated_dev:200"
 """Generated set that is used where the files of the dev set are missing."""
 MIXED_WORDS = (1, 2, 3, 5, 8, 13, 21, 34)
 """Words of each text in the batch of mixed lengths: a dev set's batches are sorted by length and so hardly padded."""
@@ -49,7 +49,7 @@ class Agreement:
     folder_score: float
     """Dev score of the exported folder's embeddings."""
     texts: int
-    """Number of texts that both embedded."""
+    """Number of texts that checkpoint and folder both embedded."""
     largest: float
     """Largest difference between coordinates of the two embeddings of a text."""
     scale: float
@@ -73,8 +73,8 @@ class Agreement:
     def require(self) -> None:
         """Raises ExportChanged unless checkpoint and folder agree."""
         scored = self.suite == self.dev_set and not self.unscored
-        close = not scored or abs(self.checkpoint_score - self.folder_score) <= TOLERANCE
-        if not close or self.largest > NEARNESS * self.scale:
+        close = not scored or abs(self.checkpoint_score - self.folder_score) <= SCORE_TOLERANCE
+        if not close or self.largest > EMBEDDING_TOLERANCE * self.scale:
             raise ExportChanged(f"export changed the model: {self.lines()[0]}; nothing is written, please report it")
 
 
@@ -84,7 +84,7 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     try:
         pairs = load_pairs(dev_set, paths)
     except ConfigError:
-        pairs = load_pairs(FIXED, paths)
+        pairs = load_pairs(FALLBACK_SET, paths)
     embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     encode = cast(Encode, parts.method.encode)

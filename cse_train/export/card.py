@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 model = SentenceTransformer("PATH_OR_NAME"{trust})
 embeddings = model.encode(["A sentence.", "Another one."])
 ```"""
-"""Code of the card that loads a sentence-transformers folder."""
+"""Python code of the model card that loads a sentence-transformers folder."""
 LOAD_HF = """```python
 from transformers import AutoModel, AutoTokenizer
 
@@ -27,10 +27,10 @@ batch = tokenizer({texts}, padding=True, truncation=True, return_tensors="pt")
 out = model(**batch, output_hidden_states=True)
 {pooling}
 ```"""
-"""Code of the card that loads a transformers folder."""
+"""Python code of the model card that loads a transformers folder."""
 MEAN_CODE = """mask = batch["attention_mask"][:, :, None]
 embeddings = ({tokens} * mask).sum(1) / mask.sum(1)"""
-"""Code of the card that averages the attended positions of `tokens`."""
+"""Python code of the model card that averages the attended positions of `tokens`."""
 AVERAGE = "(out.hidden_states[{layer}] + out.last_hidden_state) / 2"
 POOLING_CODE = {
     "cls": "embeddings = out.pooler_output",
@@ -42,7 +42,7 @@ embeddings = out.last_hidden_state[range(len(last)), last]""",
     "first_last": MEAN_CODE.format(tokens=AVERAGE.format(layer=0)),
     "first_last_layer1": MEAN_CODE.format(tokens=AVERAGE.format(layer=1)),
 }
-"""Pooler -> code of the card that pools transformers' output."""
+"""Pooler -> Python code of the model card that pools transformers' output."""
 
 
 def write_card(parts: Parts, form: str, lineage: Lineage, folder: Path) -> None:

@@ -23,7 +23,7 @@ from cse_train.modules.projector import BatchNormProjector, JointBatchNorm, MlpP
 from cse_train.modules.prompts import PromptedEncoder
 from cse_train.modules.whitener import Whitener
 
-ELSEWHERE = "use --format sentence-transformers"
+FORMAT_ADVICE = "use --format sentence-transformers"
 """Advice of the messages for models that the format `hf` cannot hold."""
 
 
@@ -127,17 +127,17 @@ def require_transformers(parts: Parts) -> None:
     """Raises ConfigError unless a model class of transformers computes all of the model but the pooling."""
     stem = f"not exportable: format=hf, method={parts.run.method}"
     if parts.prompted is not None:
-        raise ConfigError([f"{stem}: no model of transformers reads its prompts; {ELSEWHERE}"])
+        raise ConfigError([f"{stem}: no model of transformers reads its prompts; {FORMAT_ADVICE}"])
     if isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.loads_by != "AutoModel":
         line = f"{stem}: AutoModel reads a {parts.config.model_type} as an encoder-decoder"
-        raise ConfigError([f"{line}; {ELSEWHERE}"])
+        raise ConfigError([f"{line}; {FORMAT_ADVICE}"])
     if parts.whitener is not None:
-        raise ConfigError([f"{stem}: no model of transformers has a linear map behind its pooling; {ELSEWHERE}"])
+        raise ConfigError([f"{stem}: no model of transformers has a linear map behind its pooling; {FORMAT_ADVICE}"])
     if len(parts.dense) > 1:
-        raise ConfigError([f"{stem}, method.pooler=cls: no model of transformers has its BatchNorm; {ELSEWHERE}"])
+        raise ConfigError([f"{stem}, method.pooler=cls: no model of transformers has its BatchNorm; {FORMAT_ADVICE}"])
     if parts.dense and isinstance(parts.encoder, AutoModelEncoder):
         line = f"{stem}, method.pooler=cls: a {parts.config.model_type} has no layer above [CLS]"
-        raise ConfigError([f"{line}; {ELSEWHERE}"])
+        raise ConfigError([f"{line}; {FORMAT_ADVICE}"])
 
 
 def _layers(projector: nn.Module) -> tuple[DenseLayer, ...]:

@@ -25,7 +25,7 @@ LIBRARY = "sentence_transformers"
 RELOADED_ROWS = 64
 READ_BACK_ADVICE = "use --format hf, or cse eval and cse embed"
 
-MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
+POOLING_MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
 """Setting in a folder's pooling config -> name of the pooler here; any other folder averages."""
 
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -82,7 +82,7 @@ def _load_by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
     layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
     described = next(folder / module["path"] for module in listed if module["type"].endswith(".Pooling"))
     modes = json.loads((described / "config.json").read_text(encoding="utf8"))
-    pooler = next((name for mode, name in MODES.items() if modes.get(mode)), "mean")
+    pooler = next((name for mode, name in POOLING_MODES.items() if modes.get(mode)), "mean")
     averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
     weights = [load_file(path / "model.safetensors")["layer_weights"] for path in averages]
 
