@@ -14,12 +14,12 @@ from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_hash
 from cse_train.text.words import STOP_WORDS
 
-DEBIAN = Path("/usr/share/wordnet")
+DEBIAN_FOLDER = Path("/usr/share/wordnet")
 """Folder in which Debian's package `wordnet-base` puts WordNet's files."""
 FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
-MARKER = re.compile(r"\((a|p|ip)\)$")
+ADJECTIVE_MARKER = re.compile(r"\((a|p|ip)\)$")
 """Marker behind an adjective in data.adj that says where it may be used: (a), (p) or (ip)."""
-AROUND = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+WORD_AND_PUNCTUATION = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 """Divides a word into punctuation before, letters, and punctuation after."""
 
 
@@ -46,7 +46,7 @@ class Synonyms:
     def _alternatives(self, text: str) -> list[np.ndarray]:
         # Byte-level tokenizers decode a word in the middle of a sentence with the blank before it.
         blank = " " if text[:1].isspace() else ""
-        around = AROUND.match("".join(text.split()))
+        around = WORD_AND_PUNCTUATION.match("".join(text.split()))
         assert around is not None
         before, word, after = around.groups()
         synonyms = () if word.lower() in STOP_WORDS else self.entries.get(word.lower(), ())
@@ -57,7 +57,7 @@ class Synonyms:
 
 def wordnet_folder(path: str | None) -> Path:
     """Returns WordNet's folder: `method.synonyms`, or Debian's for None. ConfigError where its files are missing."""
-    folder = DEBIAN if path is None else Path(path)
+    folder = DEBIAN_FOLDER if path is None else Path(path)
     absent = [name for name in FILES if not (folder.is_absolute() and (folder / name).is_file())]
     if absent:
         line = f"no WordNet: method.synonyms={'null' if path is None else path}; {folder} has no {', '.join(absent)}"
@@ -98,4 +98,4 @@ def _synsets(path: Path) -> Iterator[list[str]]:
             except (IndexError, ValueError) as error:
                 problem = f"not a WordNet file: {path}, line {number}; give the files of WordNet 3"
                 raise ConfigError([problem]) from error
-            yield [MARKER.sub("", word).replace("_", " ") for word in words]
+            yield [ADJECTIVE_MARKER.sub("", word).replace("_", " ") for word in words]

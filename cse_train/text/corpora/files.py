@@ -24,7 +24,7 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_LABEL = "-"
 """Label that SNLI gives to a pair on which its annotators disagree; such a pair is left out, as the NLI task does."""
 TEXTS_ALONE = "columns: {sent0: NAME, sent1: NAME}"
-"""Setting that a message suggests to users who want the two texts of labelled pairs without the labels."""
+"""Setting that messages suggest to users who want only the two texts of labelled pairs."""
 CHUNK_CHARACTERS = 1_000_000
 """Characters after which `chunks` ends a chunk, whatever its number of rows."""
 

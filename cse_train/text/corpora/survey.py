@@ -22,11 +22,11 @@ class Survey:
 
     rows: int
     empty: int
-    """Rows with at least one text that has no word."""
+    """Number of rows with at least one text that has no word."""
     first_empty: int
     """Number, from 1, of the first row with an empty text; 0 for none."""
     duplicates: int
-    """Rows that equal an earlier row; rows with an empty text do not count."""
+    """Number of rows that equal an earlier row; rows with an empty text do not count."""
     words: tuple[int, int, int]
     """Most words of a text among the shortest half, among the shortest 99 %, and of all; without empty rows."""
 
