@@ -29,7 +29,7 @@ UNTRAINED_POOLERS = {
 """Row of the table -> pooler of the untrained encoder. An untrained MLP would be noise, so [CLS] has none."""
 LAST_LAYER = "last"
 """Row and pooler that replace [CLS] for an encoder that has none, or that attends causally."""
-WHITENED = "first_last_layer1"
+WHITENED_POOLER = "first_last_layer1"
 """Pooler before whitening: released BERT-whitening averages layer 1 and the last (eng/utils.py, first-last-avg)."""
 SMALLEST_VARIANCE = 1e-10
 """Smallest variance that whitening keeps, as a share of the largest; anything below is rounding."""
@@ -91,7 +91,7 @@ def score_untrained(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[
                 **{row: pooler for row, pooler in UNTRAINED_POOLERS.items() if not reads_first(pooler)},
             }
         rows = {row: evaluator(make_pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
-        return rows | {"whitening": _whitening(evaluator, make_pooled(encoder, WHITENED))}
+        return rows | {"whitening": _whitening(evaluator, make_pooled(encoder, WHITENED_POOLER))}
 
 
 def whiten(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ import numpy as np
 
 DECIMALS = 6
 """Decimals to which cosines are rounded wherever they are ranked."""
-NOISE = 2 * 10.0**-DECIMALS
+COSINE_TOLERANCE = 2 * 10.0**-DECIMALS
 """Largest range of a column of cosines that counts as one cosine and rounding."""
-EQUAL = 1e-9
+RATING_TOLERANCE = 1e-9
 """Largest range of ratings, as a share of the largest rating, that counts as one rating and rounding."""
 
 
@@ -26,14 +26,14 @@ def find_unranked(cosines_P: np.ndarray, gold_P: np.ndarray) -> str:
     """Returns why cosines and ratings have no correlation: one side is constant or mere rounding; empty otherwise."""
     if constant(gold_P):
         return f"the ratings of its {len(gold_P)} pairs are all equal"
-    if np.ptp(cosines_P) <= NOISE:
+    if np.ptp(cosines_P) <= COSINE_TOLERANCE:
         return f"the cosines of its {len(cosines_P)} pairs are all equal, within rounding"
     return ""
 
 
 def constant(ratings: np.ndarray) -> bool:
     """Returns whether ratings are all equal, or differ by the rounding of their last digit."""
-    return bool(np.ptp(ratings) <= EQUAL * np.abs(ratings).max())
+    return bool(np.ptp(ratings) <= RATING_TOLERANCE * np.abs(ratings).max())
 
 
 def pearson(a: np.ndarray, b: np.ndarray) -> float:

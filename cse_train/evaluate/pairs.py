@@ -55,7 +55,7 @@ STS_YEARS: dict[str, dict[str, int]] = {
         "question-question": 209,
     },
 }
-"""Subsets in SentEval's order with the number of their scored pairs; STS13 lacks SMT, which is not free."""
+"""STS year -> its subsets in SentEval's order -> number of scored pairs; STS13 lacks SMT, which is not free."""
 SEVEN = (*STS_YEARS, "sts_test", "sickr_test")
 """The seven STS test sets of the papers' tables, in their order."""
 GENERATED_PAIRS = 600
@@ -75,7 +75,7 @@ class Pairs:
     left: tuple[str, ...]
     right: tuple[str, ...]
     gold: np.ndarray
-    """float64 [pairs]: the grades."""
+    """float64 [pairs]: human grade of each pair's similarity."""
     content_hash: str
     role: str | None = None
     """dev or test for a user's own set; None for a set that ships."""
@@ -122,11 +122,6 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     graded = _read_graded(name, path, (5, 6, 4) if name in STS_B else (1, 2, 3))
     require_count(name, len(graded), count, path)
     return _pairs(name, graded)
-
-
-def subset_sizes(pairs: Pairs) -> dict[str, int]:
-    """Returns the number of pairs in each subset, in the order of the set; a set without subsets is its only one."""
-    return STS_YEARS.get(pairs.name, {pairs.name: len(pairs)})
 
 
 def hub_split(name: str) -> str:

@@ -50,7 +50,7 @@ class EmbeddedPairs:
 
     @property
     def value(self) -> float:
-        """Score of a dev evaluation: `spearman`."""
+        """Score of the set as a dev set: its Spearman correlation."""
         return self.spearman
 
     @property

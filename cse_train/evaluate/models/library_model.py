@@ -21,7 +21,7 @@ from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_hash
 
-INSTALL = "pip install 'cse-search[sentence-transformers]'"
+INSTALL_COMMAND = "pip install 'cse-search[sentence-transformers]'"
 """Command that installs sentence-transformers, for messages."""
 EMBEDDED_ROWS = 128
 LIBRARY_POOLERS = {"mean": "mean", "cls": "cls_no_mlp", "lasttoken": "last"}
@@ -74,7 +74,7 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None,
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL}"]) from error
+        raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL_COMMAND}"]) from error
     require_safe(folder)
     require_bases(folder)
     try:

@@ -23,7 +23,7 @@ class TextModel(ABC):
     max_length: int
     """Tokens kept of a text, special tokens included (fewer where the position embeddings end)."""
     content_hash: str
-    """Hash of the model's weights."""
+    """Hash of the model's weights, by which equal models are recognised."""
     prompts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     """Name -> text of the prompts that come with the model."""
     prompt: str = field(default="", kw_only=True)

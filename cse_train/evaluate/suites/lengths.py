@@ -18,7 +18,7 @@ from cse_train.evaluate.vectors import embed_pairs
 from cse_train.text.corpora.files import texts_hash
 
 NEAR_LENGTHS = 3
-"""Largest difference in words between the two texts of a near pair."""
+"""Largest difference in words between two texts that counts as near."""
 HIGHEST_GRADE = 5.0
 """Divisor that scales grades to cosines, also SICK-R's grades of 1 to 5."""
 NEAR_ERROR, FAR_ERROR = "mean_abs_error_near", "mean_abs_error_far"
@@ -68,7 +68,7 @@ def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
 
 
 def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
-    """Returns the errors of pairs whose lengths differ by at most NEAR_LENGTHS, and of the others; both must exist."""
+    """Returns the mean errors of near pairs (lengths at most NEAR_LENGTHS apart) and of far ones; both must exist."""
     wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST_GRADE)
     return [
         (float(part.mean()), len(part))

@@ -11,7 +11,7 @@ NEEDS = probing.NEEDS
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
-    """Returns the mean dev accuracy over the ten tasks, and raises what `transfer.evaluate` raises.
+    """Returns the mean dev accuracy over the ten probing tasks. ConfigError for missing or short data.
 
     The classifiers are those of the test scores: SentEval chooses the weight decay by this accuracy.
     """

@@ -25,7 +25,7 @@ RETRIEVAL_RULES = ("exclude index", "exclude same text", "exclude same text, dis
 TIES = ("against", "in favour")
 """Order of candidates as near as the partner: ahead of the partner ("against") or behind it ("in favour")."""
 DEPTHS = (1, 3, 5, 10)
-"""Values of k in recall@k."""
+"""Values of k for which recall@k is scored."""
 NEAREST = 3
 """Number of nearest texts listed for each query."""
 RETRIEVAL_SET = "sts_test"
@@ -54,13 +54,13 @@ class RetrievalSearch:
     """Queries over a corpus under one rule, as positions; texts are rows of an `EmbeddedPairs`."""
 
     corpus_C: np.ndarray
-    """Row of the distinct text of every corpus sentence."""
+    """int64 [C]: row of each corpus sentence among the distinct texts."""
     queries_Q: np.ndarray
-    """Row of the distinct text of every query."""
+    """int64 [Q]: row of each query among the distinct texts."""
     answers_Q: np.ndarray
-    """Position of each query's partner in the corpus."""
+    """int64 [Q]: position of each query's partner in the corpus."""
     excluded_QC: np.ndarray
-    """True where a corpus sentence is no candidate for the query."""
+    """bool [Q, C]: True where a corpus sentence is no candidate for the query."""
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:

@@ -11,7 +11,7 @@ NEEDS = senteval.NEEDS
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
-    """Returns the mean over the tasks of `senteval` on dev data, and raises what that suite raises.
+    """Returns the mean over the tasks of `senteval` on dev data. ConfigError for missing or short data.
 
     The classifiers are those of the test scores, as in DeCLUTR's numbers: `transfer_dev` has fewer folds.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import find_unranked, spearman
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs, subset_sizes, suite_names
+from cse_train.evaluate.pairs import SEVEN, STS_YEARS, Pairs, load_pairs, suite_names
 from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
 from cse_train.text.corpora.files import texts_hash
@@ -78,7 +78,7 @@ def average_of_rounded(values: Mapping[str, float]) -> float:
 
 
 def _score(model: TextModel, pairs: Pairs, aggregation: str) -> Score:
-    sizes = subset_sizes(pairs)
+    sizes = STS_YEARS.get(pairs.name, {pairs.name: len(pairs)})  # a set without subsets is its only one
     cosines = embed_pairs(model.embed, pairs).cosines
     value, each = aggregate_subsets(cosines, pairs.gold, list(sizes.values()), aggregation)
     subsets = {

@@ -11,5 +11,5 @@ NEEDS = transfer.NEEDS
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, protocol: transfer.Classifier = "senteval") -> list[Score]:
-    """Returns the dev scores of `transfer.evaluate`."""
+    """Returns the dev accuracy of each transfer task and their average, as `transfer.evaluate` in the mode `dev`."""
     return transfer.evaluate(model, paths, protocol=protocol, mode="dev")

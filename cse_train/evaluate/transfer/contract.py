@@ -10,7 +10,7 @@ import numpy as np
 from cse_train.fields import ConfigError
 
 SENTEVAL_SEED = 1111
-"""Seed of SentEval's folds and fits."""
+"""Seed that SentEval uses for folds and fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Examples:
-    """Features and labels of one split."""
+    """Features and labels of one split of a task."""
 
     features: np.ndarray
     """float32 [examples, width]: input of the classifier, made of frozen embeddings."""

@@ -56,7 +56,7 @@ TASK_SPLITS = {
     },
 }
 """Task -> official split -> its file and its number of examples."""
-HEADED = ("mrpc", "sick_entailment", "sick_relatedness")
+TASKS_WITH_HEADER = ("mrpc", "sick_entailment", "sick_relatedness")
 """Tasks whose files begin with a header line, which is no example."""
 TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 """The seven transfer tasks of the papers' tables, in their order."""
@@ -166,7 +166,7 @@ def _probing(name: str, path: Path) -> Task:
 
 def _official(name: str, path: Path, count: int) -> Split:
     """Loads one official split of a task."""
-    header = int(name in HEADED)
+    header = int(name in TASKS_WITH_HEADER)
     lines = _lines(name, path, count + header)[header:]
     return _sort([_parse(PARSERS[name], line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
 

@@ -17,7 +17,7 @@ from cse_train.evaluate.transfer.optimisers import Adam
 
 SICK_GRADES = np.arange(1, 6)
 RELATEDNESS_BATCH = 64
-ROUND = 50
+ROUND_EPOCHS = 50
 """Epochs between two evaluations on the dev set."""
 RELATEDNESS_EPOCHS = 1000
 TENACITY = 3
@@ -53,10 +53,10 @@ def _fit(features_ND: Tensor, targets_NC: Tensor, dev_ND: Tensor, dev_gold: np.n
     optimiser, stream = Adam(weights_CD), np.random.RandomState(SENTEVAL_SEED)
     best, kept_CD, failures, epoch = math.nan, weights_CD.clone(), 0, 0
     while epoch <= RELATEDNESS_EPOCHS and failures <= TENACITY:
-        for _ in range(ROUND):
+        for _ in range(ROUND_EPOCHS):
             for rows_B in torch.from_numpy(stream.permutation(len(features_ND))).split(RELATEDNESS_BATCH):
                 optimiser.step(weights_CD, _gradient(features_ND[rows_B], targets_NC[rows_B], weights_CD))
-        epoch += ROUND
+        epoch += ROUND_EPOCHS
         correlation = pearson(_expect(dev_ND, weights_CD), dev_gold)
         if math.isnan(best) or correlation > best:
             best, kept_CD = correlation, weights_CD.clone()

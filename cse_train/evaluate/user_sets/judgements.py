@@ -38,7 +38,7 @@ RANK_METRICS: tuple[Metric, ...] = get_args(Metric)
 DEPTH, MAP_DEPTH = 10, 100
 """Ranks that count for ndcg, mrr and recall, and for map."""
 QUERIES_AT_ONCE = 256
-"""Most queries ranked at once."""
+"""Most queries whose documents are ranked in one block."""
 COSINES_AT_ONCE = 2**25
 """Most cosines of queries with all documents that are held at once."""
 TIES_RULE = "ties against"

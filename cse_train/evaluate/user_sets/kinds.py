@@ -35,8 +35,8 @@ SENTENCE_COLUMNS = {name for pair in USUAL_PAIRS for name in pair if len(name) >
     *USUAL_COLUMNS["labels"]["text"],
     *USUAL_COLUMNS["retrieval"]["document"],
 }
-"""Usual names of columns of text."""
-OPTIONAL = ("relevance",)
+"""Names under which files usually have columns of sentences."""
+OPTIONAL_COLUMNS = ("relevance",)
 """Columns that may be absent: without `relevance`, every row is a query and a document that answers it."""
 
 
@@ -100,7 +100,7 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
     for kind in fitting:
         usual = _usual(kind, table)
         present = {*name_columns(table, {}, usual, ()), *file.named}
-        if present >= set(usual) - set(OPTIONAL):
+        if present >= set(usual) - set(OPTIONAL_COLUMNS):
             return kind
     if not fitting:
         every = dict.fromkeys(name for usual in USUAL_COLUMNS.values() for name in usual)
@@ -118,7 +118,7 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
 
 def set_names(kind: Kind) -> list[str]:
     """Returns the columns that a set of a kind must have."""
-    return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
+    return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL_COLUMNS]
 
 
 def _usual(kind: Kind, table: TextTable) -> Mapping[str, tuple[str, ...]]:
