@@ -38,7 +38,7 @@ USUAL_TEXT_COLUMNS = {
     "label": ("label", "gold_label"),
     "text": ("text", "sentence", "sent", "content", "body", "document"),
 }
-"""Column that training reads -> names under which users' files usually have it."""
+"""Name of a column in training -> names under which users' files usually have that column."""
 TEXT_SHAPES = (("sent0", "sent1", "hard_neg"), ("sent0", "sent1", "label"), ("sent0", "sent1"), ("text",))
 """Sets of columns that make a corpus; the first set that a file has is the one that is read."""
 
