@@ -96,7 +96,7 @@ class ConSERT(Method[Config]):
         return self._pool(self.encoder(packed, layers=True), self.config.layers)
 
     def dev_encodes(self) -> list[Encode]:
-        """Returns the embeddings by the layers that are averaged in training."""
+        """Returns the function that embeds for the dev score, by the layers that are averaged in training."""
         return [lambda packed: self._pool(self.encoder(packed, layers=True), self.train_layers)]
 
     def _pool(self, hidden: Hidden, layers: int) -> Tensor:

@@ -31,7 +31,7 @@ class Config(Options):
     prompt_dropout: bool = True
     """True to drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with projector, in training only or without; mean; last position; last layer with another."""
+    """Pooling: [CLS] with projector, in training only or without; mean; last position; mean of two layers."""
     projector: Literal["mlp", "batchnorm"] = "batchnorm"
     """Projector after [CLS]: DiffCSE's with BatchNorm over views and ranks together, or SimCSE's tanh layer."""
     temperature: Annotated[float, Range(above=0)] = 0.05

@@ -23,7 +23,7 @@ class Config(Options):
     prompt_dropout: bool = True
     """True to drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with projector, in training only or without; mean; last position; last layer with another."""
+    """Pooling: [CLS] with projector, in training only or without; mean; last position; mean of two layers."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
     """Projector after [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm."""
     temperature: Annotated[float, Range(above=0)] = 0.05

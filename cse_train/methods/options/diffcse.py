@@ -18,7 +18,7 @@ class Config(Options):
     ADDED: ClassVar = {"edits": Added("live"), "objective": Added("unsupervised"), "hard_negative_weight": Added(1.0)}
 
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with projector, in training only or without; mean; last position; last layer with another."""
+    """Pooling: [CLS] with projector, in training only or without; mean; last position; mean of two layers."""
     projector: Literal["mlp", "batchnorm"] = "batchnorm"
     """Projector after [CLS]: two layers with BatchNorm over views and ranks (appendix A), or SimCSE's tanh layer."""
     temperature: Annotated[float, Range(above=0)] = 0.05

@@ -16,7 +16,7 @@ class Config(Options):
     VERSION = 2
 
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with MLP, in training only or without; mean; last position; mean of last and another layer."""
+    """Pooling: [CLS] with MLP, in training only or without; mean; last position; mean of two layers."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Temperature by which the cosines are divided."""
     extension: Literal["subword", "word", "stop_word", "mask", "masked_prediction"] = "subword"

@@ -16,7 +16,7 @@ class Config(Options):
     ADDED: ClassVar = {"padding": Added("left_out"), "masking": Added("intended")}
 
     pooler: PlainPooler = "mean"
-    """Pooling of token vectors: mean over attended positions (BERT), [CLS] (RoBERTa), last position, or two layers."""
+    """Pooling: mean over attended positions (BERT), [CLS] (RoBERTa), last position, or mean of two layers."""
     temperature: Annotated[float, Range(above=0)] = 0.04
     """Temperature by which the cosines are divided."""
     span: Annotated[int, Range(low=0)] = 5

@@ -32,7 +32,7 @@ class Config(Options):
     generator: str = "wiki-l1-h64"
     """Frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
     pooler: Pooler = "cls_train_only"
-    """Pooling: [CLS] with MLP, in training only or without; mean; last position; mean of last and another layer."""
+    """Pooling: [CLS] with MLP, in training only or without; mean; last position; mean of two layers."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
     """Projector after [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
     temperature: Annotated[float, Range(above=0)] = 0.05
