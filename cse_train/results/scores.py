@@ -109,7 +109,7 @@ class Score:
     """Value of the metric; correlations and accuracies times 100."""
     protocol: Protocol
     details: Json = field(default_factory=dict)
-    """Numbers behind the value, such as subsets, folds or counts."""
+    """Numbers behind the value, such as scores of subsets or folds, or counts."""
     cosines: PairCosines | None = None
     """Cosines of a graded set until they are saved to a file; None for any other score."""
     file: CosinesFile | None = None
