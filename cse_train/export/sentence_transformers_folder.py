@@ -91,7 +91,7 @@ def _write_layer_average(parts: Parts, folder: Path, first: int) -> None:
 
 
 def _write_pooling(folder: Path, width: int, pooler: str, averaged: bool) -> None:
-    """Writes the pooling's config in the words of version 2, where the mean stays on unless it is switched off."""
+    """Writes the pooling module's config, in the keys of version 2; the library's mean is on unless it is set off."""
     modes = {"pooling_mode_cls_token": reads_first(pooler), "pooling_mode_mean_tokens": False}
     if pooler == "last":
         modes["pooling_mode_lasttoken"] = True
