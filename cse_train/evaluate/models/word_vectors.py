@@ -31,7 +31,7 @@ class WordVectorAverage(TextModel):
     size: int
     places: Places
     vectors: dict[bytes, np.ndarray] = field(default_factory=dict)
-    """Vectors read so far: only needed words of a file of 5 GB are loaded."""
+    """Vectors read from the file so far: a file may have 5 GB, so only needed words are loaded."""
 
     def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
         """Embeds texts as `TextModel.embed`. Raises ConfigError for a line with something that is no number."""

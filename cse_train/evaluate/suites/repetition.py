@@ -82,7 +82,7 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
 def draw_triples(
     sentences: Sequence[str], count: int = REPETITION_QUERIES, seed: int = REPETITION_SEED
 ) -> list[Triple]:
-    """Draws `count` triples with distinct queries, by a generator seeded with `seed`; ConfigError where text lacks."""
+    """Draws `count` triples with distinct queries, by a generator seeded with `seed`; ConfigError for too few."""
     rng = np.random.default_rng([seed, 0xE6])
     triples: list[Triple] = []
     for at in rng.permutation(len(sentences)).tolist():

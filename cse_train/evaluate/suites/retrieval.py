@@ -51,7 +51,7 @@ SHOWN_QUERIES = (
 
 @dataclass(frozen=True)
 class RetrievalSearch:
-    """Queries over a corpus under one rule, as positions; texts are rows of an `EmbeddedPairs`."""
+    """Retrieval queries over a corpus under one of RETRIEVAL_RULES; texts are row numbers of an `EmbeddedPairs`."""
 
     corpus_C: np.ndarray
     """int64 [C]: row of each corpus sentence among the distinct texts."""

@@ -106,7 +106,7 @@ SPLIT_KINDS: dict[tuple[str, ...], Callable[..., TransferOutcome]] = {
     ("train", "test"): _cross_validate,
     ("train", "dev", "test"): _split,
 }
-"""Names of a task's splits -> function that scores such a task."""
+"""Names of a task's splits -> function that scores tasks with such splits."""
 
 
 def _official(

@@ -30,7 +30,7 @@ USUAL_COLUMNS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
         "label": ("label", "class", "category", "intent", "target"),
     },
 }
-"""Kind -> wanted column -> names under which files usually have it; the first kind that fits a file counts."""
+"""Kind of set -> column that is read -> names under which files usually have it; the first kind that fits counts."""
 SENTENCE_COLUMNS = {name for pair in USUAL_PAIRS for name in pair if len(name) > 1} | {
     *USUAL_COLUMNS["labels"]["text"],
     *USUAL_COLUMNS["retrieval"]["document"],
@@ -48,7 +48,7 @@ class Opened:
     kind: Kind
     table: TextTable
     columns: Mapping[str, str]
-    """Wanted column, such as `sentence1` -> the file's name of it."""
+    """Column that is read, such as `sentence1` -> name of that column in the file."""
 
 
 def open_user_file(file: UserFile) -> Opened:

@@ -25,7 +25,10 @@ TEXT_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "queries": {"id": ("_id", "id", *QUERY_NAMES), "text": ("text", "query", "question")},
 }
-"""File -> wanted column -> names under which files usually have it; a title is put in front of its text."""
+"""Name of a file (corpus, queries) -> column that is read -> names under which files usually have that column.
+
+A title is put in front of its text.
+"""
 JUDGEMENT_NAMES = {
     "query": QUERY_NAMES,
     "document": DOCUMENT_NAMES,
