@@ -1,3 +1,3 @@
-"""From the ledger to the page; imports neither torch nor Ray."""
+"""Turns the results in a ledger into tables, statistics, figures and pages; imports neither torch nor Ray."""
 
 __all__ = ()

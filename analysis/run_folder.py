@@ -1,16 +1,16 @@
-"""Where everything of a run lies: this module alone knows the names.
+"""Names and layout of a run's folders and files; no other module spells them.
 
-STORAGE/runs/SIGNATURE is a run's home. Each attempt has a folder there, of one ledger alone, whoever else uses the
-storage:
+STORAGE/runs/SIGNATURE is the home folder of a run. Each attempt has a folder there which belongs to one ledger, even
+where several ledgers share the storage:
 
-    attempt-2/          attempt 2; attempt-2-3 where attempts of other ledgers have the names before
-      attempt.json      whose it is, and with what it was trained
-      best/, last/      the model to use, and the state to go on from: `cse_train.checkpoint` writes them
-      best_sha256.json  of a program's run that has ended: the checksums of its model's files
+    attempt-2/          attempt 2; attempt-2-3 where attempts of other ledgers have taken the names before
+      attempt.json      the attempt's number, its owner and its provenance
+      best/, last/      the best model, and the state to resume from: `cse_train.checkpoint` writes both
+      best_sha256.json  checksums of the model's files, for a user's program whose run has ended
       scores/           the cosines behind the scores of suites
-      logs/rank0.log    what a rank printed
-    final-2/            the same folder once the attempt is finished; ledgers of 0.1.0 call it final
-    unbooked-2/         the same of a finished attempt whose run is trained once more
+      logs/rank0.log    the output of rank 0
+    final-2/            the folder of attempt 2 once it is finished; ledgers of 0.1.0 call it final
+    unbooked-2/         the folder of a finished attempt 2 whose run is trained once more
 """
 
 import contextlib
@@ -25,115 +25,118 @@ from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_DIGESTS
 RUNS = "runs"
 ATTEMPT, SET_ASIDE, FINAL_HOME = "attempt", "unbooked", "final"
 FOLDER_KINDS = (ATTEMPT, SET_ASIDE, FINAL_HOME)
-"""How the name of an attempt's folder begins in the course of time."""
+"""Prefixes of an attempt's folder name: while it trains, once it was set aside, and once it is finished."""
 
 Checkpoint = Literal["last", "best"]
 
 
 def runs_folder(storage: Path) -> Path:
-    """The homes of all runs of a storage."""
+    """Returns the folder that holds the home folders of all runs of a storage."""
     return storage / RUNS
 
 
 def home_of(storage: Path, signature: str) -> Path:
-    """The folder of one run's attempts."""
+    """Returns the home folder of one run, which holds the folders of its attempts."""
     return storage / RUNS / signature
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one attempt; it need not exist."""
+    """Paths of the files in the folder of one attempt of a run; the folder need not exist."""
 
     path: Path
 
     @classmethod
     def of_attempt(cls, home: Path, attempt: int, number: int = 1) -> "RunFolder":
-        """The folder of an attempt that begins, where `number` - 1 names of other ledgers' attempts are taken."""
+        """Returns the folder of an attempt that is about to begin; `number` - 1 names are taken by attempts of other
+        ledgers."""
         return cls(home / f"{ATTEMPT}-{attempt}{f'-{number}' if number > 1 else ''}")
 
     @classmethod
-    def around(cls, named: Path) -> "RunFolder":
-        """Of what a person names: the run's folder itself, or that of its best checkpoint."""
-        return cls(named.parent if named.name == BEST_FOLDER else named)
+    def around(cls, path: Path) -> "RunFolder":
+        """Returns the attempt's folder for a path that a person named: the folder itself or its best checkpoint."""
+        return cls(path.parent if path.name == BEST_FOLDER else path)
 
     @classmethod
     def in_home(cls, home: Path) -> list["RunFolder"]:
-        """All attempts' folders in a home, whichever ledger has them, by name. OSError where the home is gone."""
+        """Returns the folders of all attempts in a run's home folder, of every ledger, by name. Raises OSError."""
         return [cls(path) for path in sorted(home.iterdir()) if path.name.startswith(FOLDER_KINDS) and _is_folder(path)]
 
     @classmethod
     def finished_in(cls, home: Path) -> list["RunFolder"]:
-        """Those of finished attempts, newest first; none where the home is gone."""
+        """Returns the folders of finished attempts in a run's home folder, newest first; none where the home folder is
+        gone."""
         folders = list[RunFolder]()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             paths = [Path(entry.path) for entry in os.scandir(home) if entry.name.startswith(FINAL_HOME)]
             folders = [cls(path) for path in paths if _is_folder(path)]
+        # By number: as text, final-10 would come before final-9.
         return sorted(folders, key=lambda folder: folder._numbers, reverse=True)
 
     @property
     def best(self) -> Path:
-        """The folder of the model to use."""
+        """Folder of the attempt's best model."""
         return self.path / BEST_FOLDER
 
     @property
     def last(self) -> Path:
-        """The folder of the state to go on from."""
+        """Folder of the attempt's last checkpoint, from which training resumes."""
         return self.path / LAST_FOLDER
 
     @property
     def digests(self) -> Path:
-        """The file with the checksums of a program's model, where it saved one."""
+        """File with the checksums of the model that a user's program saved; it may be absent."""
         return self.path / PROGRAM_DIGESTS
 
     @property
     def scores(self) -> Path:
-        """The folder of the cosines behind scores."""
+        """Folder of the cosines behind the run's scores."""
         return self.path / "scores"
 
     @property
     def logs(self) -> Path:
-        """The folder of the ranks' logs."""
+        """Folder of the logs of all ranks."""
         return self.path / "logs"
 
     @property
     def mark(self) -> Path:
-        """The file that says whose attempt it is."""
+        """File with the attempt's number, its owner and its provenance (`attempt.json`)."""
         return self.path / "attempt.json"
 
     def log(self, rank: int) -> Path:
-        """What a rank printed."""
+        """Returns the log file of a rank."""
         return self.logs / f"rank{rank}.log"
 
     def written_logs(self) -> list[Path]:
-        """The logs that are there, by name."""
+        """Returns the log files of ranks that exist, by name."""
         return sorted(self.logs.glob("rank*.log"))
 
     def checkpoints(self) -> Iterator[tuple[Checkpoint, Path]]:
-        """What is kept of training and is there: the state to go on from, then the model."""
-        named: tuple[tuple[Checkpoint, Path], ...] = (("last", self.last), ("best", self.best))
-        return ((kind, path) for kind, path in named if _is_folder(path))
+        """Yields kind and folder of each checkpoint that exists: the last one, to resume from, then the best one."""
+        folders: tuple[tuple[Checkpoint, Path], ...] = (("last", self.last), ("best", self.best))
+        return ((kind, path) for kind, path in folders if _is_folder(path))
 
     @property
     def has_state(self) -> bool:
-        """Whether there is something to go on from; a file that is being written does not count."""
+        """True if a checkpoint to resume from exists; a file that is still being written does not count."""
         return self.last.is_dir() and any(not path.name.startswith(".") for path in self.last.iterdir())
 
     @property
     def end(self) -> str:
-        """The name behind its kind, `2` or `2-3`; empty for a folder of 0.1.0."""
+        """Part of the folder's name after its kind, such as `2` or `2-3`; empty for a folder of version 0.1.0."""
         return self.path.name.partition("-")[2]
 
     @property
     def published(self) -> "RunFolder":
-        """Where the folder lies once its attempt is finished."""
+        """Folder that holds the attempt's files once it is finished."""
         return RunFolder(self.path.with_name(f"{FINAL_HOME}-{self.end}"))
 
     def set_aside(self, attempt: int) -> "RunFolder":
-        """Where the folder of a finished attempt lies whose run is trained once more."""
+        """Returns the folder to which a finished attempt moves when its run is trained once more."""
         return RunFolder(self.path.with_name(f"{SET_ASIDE}-{self.end or attempt}"))
 
     def other_names(self) -> Iterator[Path]:
-        """Where the same attempt's folder lies before or after."""
+        """Yields the other paths at which the attempt's folder may lie, earlier or later in its life."""
         names = (self.path.with_name(f"{kind}-{self.end}" if self.end else kind) for kind in FOLDER_KINDS)
         return (path for path in names if path != self.path)
 

@@ -1,6 +1,6 @@
-"""How a run stands in a ledger, and what each state allows: one definition for all who ask.
+"""States of a run in a ledger, and what each state allows. All other code asks this module.
 
-A state is equal to its text, which is what databases, bundles and JSON hold.
+A state is equal to its text, which databases, bundles and JSON hold.
 """
 
 from enum import StrEnum
@@ -8,55 +8,55 @@ from typing import Literal
 
 
 class RunState(StrEnum):
-    """One state of a run."""
+    """State of a run in a ledger."""
 
     CLAIMED = "claimed"
-    """A driver holds it by a lease and has not begun."""
+    """A driver holds the run by a lease and has not begun to train it."""
     RUNNING = "running"
-    """A driver holds it by a lease, and its ranks have begun."""
+    """A driver holds the run by a lease, and its ranks have begun to train."""
     DONE = "done"
-    """Trained to its end."""
+    """The run was trained to its end."""
     STOPPED = "stopped"
-    """Ended early by a scheduler, in order: its best score counts."""
+    """A scheduler ended the run early, as planned: its best score counts."""
     FAILED = "failed"
-    """Ended by an error of its own."""
+    """The run ended by an error of its own."""
     LOST = "lost"
-    """Broken off, by no fault of its own: its driver or its machine went away."""
+    """The run was interrupted by no fault of its own: its driver or its machine went away."""
 
     @property
     def is_held(self) -> bool:
-        """Whether an owner holds it by a lease."""
+        """True if an owner holds the run by a lease."""
         return self in HELD
 
     @property
     def is_final(self) -> bool:
-        """Whether its driver saw it end: it will not change by itself."""
+        """True if the driver saw the run end, so that the state changes no more by itself."""
         return self in FINAL
 
     @property
     def has_result(self) -> bool:
-        """Whether it ended in order, so that its best score counts and nobody writes its files any more."""
+        """True if the run ended as planned: its best score counts, and nobody writes to its files any more."""
         return self in WITH_RESULT
 
 
 HELD = (RunState.CLAIMED, RunState.RUNNING)
-"""An owner holds it by a lease."""
+"""States in which an owner holds a run by a lease."""
 CLAIMABLE = (RunState.STOPPED, RunState.FAILED, RunState.LOST)
-"""Anyone may claim the next attempt."""
+"""States in which anyone may claim the next attempt of a run."""
 NOT_HELD = (RunState.DONE, *CLAIMABLE)
-"""What an attempt leaves, and what a ledger gives away: nobody holds it."""
+"""States in which nobody holds a run: an attempt ends in one of them, and only such runs are exported."""
 FINAL = (RunState.DONE, RunState.STOPPED, RunState.FAILED)
-"""Its driver saw it end."""
+"""States of runs whose driver saw them end."""
 WITH_RESULT = (RunState.DONE, RunState.STOPPED)
-"""It ended in order."""
+"""States of runs that ended as planned and have a result."""
 
 Unclaimed = Literal["unclaimed"]
 UNCLAIMED: Unclaimed = "unclaimed"
-"""How a run of a sweep or a table stands that the ledger does not have: nobody has claimed it yet."""
+"""Standing of a run that a sweep or a table asks for and the ledger does not have: nobody has claimed it yet."""
 Standing = RunState | Unclaimed
-"""How a run that somebody wants stands."""
+"""State of a run that a sweep or a table asks for, or UNCLAIMED."""
 
 
 def standing(state: RunState, live: bool) -> RunState:
-    """The state as others see it: a held run whose lease has ended is lost."""
+    """Returns the state that other processes see: a held run whose lease has ended is lost."""
     return RunState.LOST if state.is_held and not live else state

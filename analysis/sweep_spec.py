@@ -1,4 +1,4 @@
-"""What a sweep was recorded with: the description that a ledger and a bundle keep as JSON."""
+"""Description of a sweep, as a ledger and a bundle store it in JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from cse_train.results import Json, Settings
 
 FIRST_MINIATURES = {"small": "wiki_small", "tiny": "wiki_tiny"}
-"""Shipped profiles by their names of before -> today's: what says no encoder was recorded under a name of before."""
-TURNED = "-"
-"""Stands before the name of an imported metric whose sign is turned."""
+"""Former name of a shipped profile -> its name today. Only descriptions without an encoder use former names."""
+INVERTED_PREFIX = "-"
+"""Prefix of an imported metric's name that marks a metric whose sign was inverted on import."""
 
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """A sweep's description; it is written as it was read, with what newer or older versions say beside all this."""
+    """Description of a sweep. Keys that this version does not know are kept, so that it is written as it was read."""
 
     stored: Json
-    """As JSON, whose values `integrity` has looked at."""
+    """Description as JSON; `integrity` has checked its values."""
 
     def __bool__(self) -> bool:
         return bool(self.stored)
@@ -32,12 +32,12 @@ class SweepSpec:
 
     @property
     def file(self) -> str | None:
-        """The space's file, where it was read; None for imported runs."""
+        """Path of the space's file; None for imported runs."""
         return self.stored.get("file")
 
     @property
     def profile(self) -> str | None:
-        """By its name of today."""
+        """Name of the profile; a shipped profile that was renamed since has its name of today."""
         name: str | None = self.stored.get("profile")
         return self._today(name) if self.profile_yaml is None else name
 
@@ -46,7 +46,7 @@ class SweepSpec:
 
     @property
     def settings(self) -> Settings:
-        """What was given with --set."""
+        """Settings that the command line gave with --set."""
         return dict(self.stored.get("set", {}))
 
     @property
@@ -55,87 +55,87 @@ class SweepSpec:
 
     @property
     def blocked(self) -> Mapping[str, str]:
-        """Label of a cell that lacks an input -> why; older versions keep the labels alone."""
+        """Label of a cell that cannot run for want of an input -> the reason; older versions stored no reasons."""
         blocked = self.stored.get("blocked") or {}
         return blocked if isinstance(blocked, Mapping) else dict.fromkeys(blocked, "")
 
     @property
     def asked(self) -> int | None:
-        """Runs that a search makes at most; None for a grid."""
+        """Largest number of runs of a search; None for a grid."""
         return self.stored.get("asked")
 
     @property
     def spent(self) -> Sequence[str]:
-        """What was spent of each budget when a run was begun last, or at the end; a line for each."""
+        """Lines that say how much of each budget was spent when the last run began, or at the sweep's end."""
         return [str(line) for line in self.stored.get("spent") or ()]
 
     @property
     def margin(self) -> float | None:
-        """How far apart rows may be that count as equal, in points; None for the usual."""
+        """Largest difference, in points, at which two rows count as equal; None for the default."""
         return self.stored.get("margin")
 
     @property
     def looks(self) -> Sequence[int] | None:
-        """Numbers of seeds at which the table is judged; None for one look at all seeds."""
+        """Numbers of seeds at which the table is judged (interim analyses); None for one analysis with all seeds."""
         return self.stored.get("looks")
 
     @property
     def yaml(self) -> Json | None:
-        """The space's file as it was, where it is the person's own."""
+        """Content of the space's file when recorded, for a user's own space; None for a shipped space."""
         return self.stored.get("yaml")
 
     @property
     def profile_yaml(self) -> Json | None:
-        """The profile's file as it was, where it is the person's own; what it extends has its name of today."""
+        """Content of the profile's file when recorded, for a user's own profile; a renamed base has its new name."""
         written: Json | None = self.stored.get("profile_yaml")
         base = (written or {}).get("extends")
         return {**written, "extends": self._today(base)} if written and isinstance(base, str) else written
 
     @property
     def inputs(self) -> Mapping[str, Mapping[str, str | int]]:
-        """Absolute path -> what it held: content hashes, as a run's identity has them."""
+        """Absolute path of each input -> its content hashes, as in a run's identity."""
         return dict(self.stored.get("inputs", {}))
 
     @property
     def imported(self) -> str | None:
-        """The tool that the runs come from; None for runs that were trained here."""
+        """Name of the tool from which the runs were imported; None for runs that were trained here."""
         return self.stored.get("imported")
 
     @property
     def score(self) -> str:
-        """Of imported runs: the metric that is their best score, with what was done to it."""
+        """Metric that became the best score of imported runs, with the changes made on import; empty for others."""
         return str(self.stored.get("score", ""))
 
     @property
     def trainer(self) -> Mapping[str, object]:
-        """The `trainer:` of its space; empty where methods of ours are trained."""
+        """Section `trainer:` of the space, for runs of a user's program; empty for this project's own methods."""
         trainer = (self.yaml or {}).get("trainer")
         return trainer if isinstance(trainer, Mapping) else {}
 
     @property
     def metric(self) -> str:
-        """Of imported runs and of a program's: the name of the metric that is their best score; empty for ours."""
+        """Name of the metric that is the best score of imported runs or of a user's program; empty for own methods."""
         declared = self.trainer.get("score")
-        return str(declared.get("name")) if isinstance(declared, Mapping) else self.score.removeprefix(TURNED)
+        return str(declared.get("name")) if isinstance(declared, Mapping) else self.score.removeprefix(INVERTED_PREFIX)
 
     @property
     def counts_parts(self) -> bool:
-        """Whether its runs count parts of the whole in place of examples: a program reports the share that is done."""
+        """True if runs count parts of their whole in place of examples: a user's program reports the share done."""
         return bool(self.trainer) and not self.trainer.get("length")
 
     @property
     def is_turned(self) -> bool:
-        """Whether the ledger, whose higher score wins, has its runs' scores with their sign turned."""
+        """True if scores are stored with inverted sign: the lower metric is better, and the ledger maximises."""
         declared = self.trainer.get("score")
         is_least = isinstance(declared, Mapping) and declared.get("direction") == "min"
-        return is_least or self.score.startswith(TURNED)
+        return is_least or self.score.startswith(INVERTED_PREFIX)
 
     @property
     def says_better(self) -> bool:
-        """Of imported runs: whether it was declared which score is the better one."""
+        """True if the import of the runs declared which direction of the score is better."""
         return "better" in self.stored
 
     @property
     def span(self) -> float | None:
-        """Of imported runs: how wide the score's range is."""
+        """Width of the score's range, for imported runs that declare it."""
         return self.stored.get("span")

@@ -20,7 +20,7 @@ from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.results import Point
-from cse_train.training.behind import Checkpoints
+from cse_train.training.async_checkpoints import Checkpoints
 from cse_train.training.loop import train
 from cse_train.training.saver import SAVE_MINUTES
 

@@ -1,3 +1,3 @@
-"""Many runs: the only package that imports Ray and Optuna."""
+"""Many runs: sweeps on Ray, searches with Optuna, and launching on clusters; the core that imports both."""
 
 __all__ = ()

@@ -1,8 +1,8 @@
-"""The face: what a person types or imports, put together from the other four packages.
+"""The `cse` package: commands as Python functions, models, ledger frames, and the reporting of training scripts.
 
-In a notebook or a script: `cse.plan`, `run`, `table`, `compare`, `gate` and others are the commands, `cse.load_model`
-opens a model, and `cse.frames` has the ledger as pandas frames. They are imported when they are first asked for. In a
-training script of your own `cse.report` tells a sweep its score, and does nothing elsewhere.
+In a notebook or a script, `cse.plan`, `run`, `table`, `compare`, `gate` and others are the commands, `cse.load_model`
+opens a model, and `cse.frames` reads the ledger as pandas frames. Each is imported when it is first used. In a training
+script of your own, `cse.report` reports a score to the sweep that started the script, and does nothing elsewhere.
 """
 
 import contextlib
@@ -43,11 +43,11 @@ COMMANDS = {
     ),
     **dict.fromkeys(("compare", "gate"), "cse.compare.python"),
 }
-"""Function -> the module that has it. (`cse.report` is for training scripts.)"""
+"""Name of a command function -> the module that defines it. `cse.report` is no command: it is for training scripts."""
 FRAMES = ("curves", "runs", "scores")
 TRIAL = ("TrialStopped", "best_folder", "report")
 PACKAGES = ("analysis", "cluster", "cse_train", "search_spaces")
-"""Our other top-level packages; a person's own folder may have one of these names."""
+"""Top-level packages of cse-search besides `cse`; a user's own folder on the path may have one of these names."""
 
 
 def __dir__() -> list[str]:
@@ -55,7 +55,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """A command as a function, `frames`: `frames.runs(ledger, sweep)`, `curves` and `scores`, or the version."""
+    """Imports a public name of `cse` when it is first read: a command, `frames`, `report`, `__version__` and others.
+
+    `frames` has `runs(ledger, sweep)`, `curves` and `scores`.
+    """
     if name == "__version__":
         try:
             value: Any = importlib.metadata.version("cse-search")
@@ -64,7 +67,7 @@ def __getattr__(name: str) -> Any:
     elif name in COMMANDS:
         value = _guard(COMMANDS[name], name)
     elif name in TRIAL:
-        with _our_packages():
+        with _own_packages():
             value = getattr(importlib.import_module("cse_train.training.trainer.trial"), name)
     elif name == "frames":
         value = SimpleNamespace(**{part: _guard("analysis.frames", part) for part in FRAMES})
@@ -75,29 +78,30 @@ def __getattr__(name: str) -> Any:
 
 
 def _guard(module: str, name: str) -> Any:
-    """A function of ours that finds our packages also where a person's own have their names."""
-    with _our_packages():
+    """Returns a function of cse-search that imports from its own packages, even if the user's folders have the same
+    names."""
+    with _own_packages():
         function = getattr(importlib.import_module(module), name)
 
     @functools.wraps(function)
-    def called(*given: Any, **options: Any) -> Any:
-        with _our_packages():
-            return function(*given, **options)
+    def wrapper(*arguments: Any, **options: Any) -> Any:
+        with _own_packages():
+            return function(*arguments, **options)
 
-    return called
+    return wrapper
 
 
-_ours: dict[str, ModuleType] = {}
-"""Our modules of packages that a person has too, while they stand aside."""
+_own_modules: dict[str, ModuleType] = {}
+"""Name -> module of cse-search, for packages whose names the user's code also uses; kept between calls."""
 
 
 @contextlib.contextmanager
-def _our_packages() -> Iterator[None]:
-    """In here `import analysis` gives ours; behind it a person's own package is again what it was."""
+def _own_packages() -> Iterator[None]:
+    """Makes `import analysis` give cse-search's own package within the block; afterwards the user's package is back."""
     home = str(Path(__file__).resolve().parent.parent)
     foreign = [name for name in PACKAGES if _is_foreign(name, home)]
-    theirs = _take_out(foreign)
-    sys.modules.update(_ours)
+    user_modules = _remove_modules(foreign)
+    sys.modules.update(_own_modules)
     if foreign:
         sys.path.insert(0, home)
     try:
@@ -105,18 +109,18 @@ def _our_packages() -> Iterator[None]:
     finally:
         if foreign:
             sys.path.remove(home)
-            _ours.update(_take_out(foreign))
-            sys.modules.update(theirs)
+            _own_modules.update(_remove_modules(foreign))
+            sys.modules.update(user_modules)
             importlib.invalidate_caches()
 
 
-def _take_out(packages: list[str]) -> dict[str, ModuleType]:
+def _remove_modules(packages: list[str]) -> dict[str, ModuleType]:
     names = [name for name in sys.modules if name.partition(".")[0] in packages]
     return {name: sys.modules.pop(name) for name in names}
 
 
 def _is_foreign(name: str, home: str) -> bool:
-    """Whether `import name` would give, or has given, a package that is not ours."""
+    """Returns True if `import name` has given, or would give, a package from outside cse-search's `home` folder."""
     module = sys.modules.get(name)
     if module is not None:
         places = [*getattr(module, "__path__", [getattr(module, "__file__", None) or ""])]
@@ -127,7 +131,8 @@ def _is_foreign(name: str, home: str) -> bool:
 
 
 class _Package(ModuleType):
-    """`cse.compare` is the command, although a folder has its name, which an import would put there."""
+    """Type of the `cse` module: keeps `cse.compare` the command, although importing the folder `cse/compare` would
+    replace it."""
 
     @property
     def compare(self) -> Any:
@@ -135,7 +140,7 @@ class _Package(ModuleType):
 
     @compare.setter
     def compare(self, folder: ModuleType) -> None:
-        """Nothing: imports find the folder by its whole name."""
+        """Ignores the assignment that `import cse.compare` makes; imports find the folder by its full name."""
 
 
 sys.modules[__name__].__class__ = _Package

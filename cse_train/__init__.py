@@ -1,7 +1,7 @@
-"""One run: torch and transformers, without Ray.
+"""Trains and evaluates one run with torch and transformers; nothing in this package imports Ray.
 
-Its own modules are what every room stands on: fields and files, what a run gives, ranks, random streams and exact
-arithmetic.
+The top-level modules are shared by all subpackages: configuration fields, files, results, ranks, random streams and
+exact arithmetic.
 """
 
 __all__ = [

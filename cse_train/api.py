@@ -1,8 +1,8 @@
-"""What the author of a method or a suite imports: these names stay, and nothing else of `cse_train` is promised.
+"""Public names for authors of methods and suites; they stay, and nothing else of `cse_train` is promised.
 
-A method is a class of `Method` beside its settings, a `Config` that is a class of `Options`; both say in their hooks
-what may be asked of them. docs/your_method.md writes one. What needs torch is imported when it is first taken, so that
-a file with a `Config` alone is read without it.
+A method is a subclass of `Method` beside its settings, a `Config` that subclasses `Options`; docs/your_method.md shows
+how to write one. Names that need torch are imported on first access, so that a file with a `Config` alone loads without
+torch.
 """
 
 import importlib
@@ -33,8 +33,9 @@ LAZY = {
     "cse_train.modules.view_statistics": ("view_statistics",),
     "cse_train.text.tokens": ("TokenStore",),
 }
-"""Module -> what is taken from it, as the imports above say for a type checker."""
+"""Module -> names that `cse_train.api` imports from it on first access; the TYPE_CHECKING imports list the same."""
 HOMES = {name: module for module, names in LAZY.items() for name in names}
+"""Public name -> the module from which `__getattr__` imports it."""
 
 __all__ = [
     "Added",

@@ -1,8 +1,9 @@
-"""Two files per run: `last/state.pt` to go on from, `best/model.safetensors` to use. Written aside, then renamed.
+"""Reads and writes a run's two checkpoints: `last/state.pt` to resume from, `best/model.safetensors` to use.
 
-Where ranks differ, each adds `last/rankN-STEP.pt`. Both files carry the run's signature, and a state counts only with
-the best model that its points name: a new best waits beside the old one until the state that names it is written.
-Files of versions before have no signature, and are taken as their run's.
+Files are written under another name, then renamed. Where ranks differ, each adds `last/rankN-STEP.pt`. Both files carry
+the run's signature. A state is valid only with the best model that its last point names, so a new best model waits in
+`best/next.safetensors` until the state that names it is written. Files of earlier versions have no signature and are
+accepted as the run's own.
 """
 
 import contextlib
@@ -45,27 +46,27 @@ if TYPE_CHECKING:
 LAST = Path(LAST_FOLDER, "state.pt")
 BEST = Path(BEST_FOLDER, "model.safetensors")
 WAITING = BEST.with_name("next.safetensors")
-"""A new best until the state that names it is written."""
+"""File of a new best model until the state that names it is written."""
 
 State = dict[str, Any]
-"""What a file of a checkpoint holds under names: tensors, numbers, texts and lists of them."""
+"""Content of a checkpoint file by name: tensors, numbers, texts and lists of them."""
 
 log = logging.getLogger(__name__)
 
 
 def _save(value: object, path: Path) -> None:
-    """`torch.save` through Python's own file: given a path it hides the system's error."""
+    """Writes a value by `torch.save` into an open file: given a path, torch hides the operating system's error."""
     with path.open("wb") as file:
         torch.save(value, file)
 
 
 def save_last(folder: Path, state: Json) -> None:
-    """Write everything a run needs to go on but what `rank_path` holds."""
+    """Writes `last/state.pt`: everything that a run needs to resume, except what `save_rank` writes."""
     replace_file(folder / LAST, lambda path: _save(dict(state), path))
 
 
 def load_last(folder: Path) -> State | None:
-    """The state that `save_last` wrote; None when there is none."""
+    """Reads the state that `save_last` wrote; None when the folder has none. Raises CorruptCheckpoint."""
     path = folder / LAST
     if not path.exists():
         return None
@@ -82,25 +83,28 @@ def _load(path: Path) -> State:
 
 
 def save_rank(folder: Path, step: int, state: Json) -> None:
-    """Write what only this rank has, before `save_last` of the same step: a kill between leaves the older pair."""
+    """Writes the state that only this rank has, `last/rankN-STEP.pt`.
+
+    Call it before `save_last` of the same step, so that a kill in between leaves the older pair.
+    """
     replace_file(rank_path(folder, step), lambda path: _save(dict(state), path))
 
 
 def has_ranks(folder: Path, step: int) -> bool:
-    """Whether every rank has written its state of a step."""
-    return all(rank_path(folder, step, each).exists() for each in range(size()))
+    """Returns True if every rank has written its own state of a step."""
+    return all(rank_path(folder, step, number).exists() for number in range(size()))
 
 
 def forget_rank(folder: Path, step: int) -> None:
-    """Remove this rank's state of any other step."""
-    kept = rank_path(folder, step)
-    for path in kept.parent.glob(f"rank{rank()}-*.pt"):
-        if path != kept:
+    """Deletes this rank's state files of all steps but one."""
+    current = rank_path(folder, step)
+    for path in current.parent.glob(f"rank{rank()}-*.pt"):
+        if path != current:
             path.unlink(missing_ok=True)
 
 
 def forget_earlier(folder: Path, step: int) -> None:
-    """Remove every rank's state of an earlier step; another rank may have written a later one already."""
+    """Deletes every rank's state files of earlier steps; a faster rank's file of a later step stays."""
     for path in (folder / LAST.parent).glob("rank*-*.pt"):
         if int(path.stem.rpartition("-")[2]) < step:
             path.unlink(missing_ok=True)
@@ -112,14 +116,15 @@ def load_newest(
     signature: str | None = None,
     fits: Callable[[Path, State], None] = lambda path, state: None,
 ) -> tuple[State, Path] | None:
-    """The first state that every rank can read, and its folder; one that cannot is told in the log and passed over.
+    """Returns the first state that every rank can read, and its folder; None when there is none.
 
-    It is the run's of this signature, and its best model is there and the one that its last point names. `split`: each
-    rank adds what `save_rank` wrote at the same step. `fits` raises CorruptCheckpoint for a state that is not
-    one of such a run. Every rank of a process group calls this.
+    A state that some rank cannot read is logged and skipped, as is a state or best model with another signature, and a
+    state without the best model that its last point names. `split`: each rank adds what `save_rank` wrote at the same
+    step. `fits(path, state)` raises CorruptCheckpoint for a state that does not fit the run. Every rank of a process
+    group calls this.
     """
     for folder in folders:
-        if rank() == 0:
+        if rank() == 0:  # renames or deletes files: the others wait, and read them afterwards
             _settle(folder)
         barrier()
         state = _readable(folder, split, signature, fits)
@@ -136,8 +141,8 @@ def _readable(folder: Path, split: bool, signature: str | None, fits: Callable[[
         _require_own(folder / LAST, state.get("signature"), signature)
         best = _best(folder, signature)
         with reading(folder / LAST):
-            named = _names(state, best.facts)
-        if not named:
+            is_named = _names(state, best.facts)
+        if not is_named:
             raise CorruptCheckpoint(folder / BEST, f"it is not the one that {LAST} names")
         if split:
             with reading(folder / LAST):
@@ -150,63 +155,73 @@ def _readable(folder: Path, split: bool, signature: str | None, fits: Callable[[
 
 
 def _names(state: Json, facts: Json) -> bool:
-    """Whether a state's last point names the best model with these facts; versions before wrote the model first."""
+    """Returns True if a state's last point names the best model with these facts.
+
+    Earlier versions wrote the best model before the state, so that an unsigned model may be newer than its state.
+    """
     point = state["points"][-1]
+    # Before signatures the model was written first, so that a kill in between left a model newer than the state.
     if "signature" not in state and facts["examples"] > point["examples"]:
         return True
     return bool((facts["examples"], facts["best"]) == (point["best_examples"], point["best"]))
 
 
 def _settle(folder: Path) -> None:
-    """Publish a waiting best where the state names it, else remove it: a kill has come between the two files."""
+    """Publishes a waiting best model that the folder's state names, and deletes any other.
+
+    A kill between the writes of state and best model leaves one.
+    """
     if not (folder / WAITING).exists():
         return
     try:
         state, waiting = load_last(folder) or {}, _read_model(folder / WAITING)
         with reading(folder / LAST):
-            named = waiting.signature == state.get("signature") and _names(state, waiting.facts)
+            is_named = waiting.signature == state.get("signature") and _names(state, waiting.facts)
     except CorruptCheckpoint:
-        named = False
-    if named:
+        is_named = False
+    if is_named:
         publish_best(folder)
     else:
         (folder / WAITING).unlink(missing_ok=True)
 
 
 def is_of_another(folder: Path, signature: str) -> bool:
-    """Whether the state or the best model in a folder is that of a run with another signature."""
+    """Returns True if a folder's state or best model carries the signature of another run."""
     signatures: list[str | None] = []
     with contextlib.suppress(CorruptCheckpoint):
         signatures.append((load_last(folder) or {}).get("signature"))
     with contextlib.suppress(CorruptCheckpoint):
         signatures.append(_header(folder / BEST).get("signature"))
-    return any(written is not None and written != signature for written in signatures)
+    return any(stored is not None and stored != signature for stored in signatures)
 
 
-def _require_own(path: Path, written: str | None, signature: str | None) -> None:
-    if None not in (written, signature) and written != signature:
-        raise CorruptCheckpoint(path, f"it is of another run, {str(written)[:12]} and not {str(signature)[:12]}")
+def _require_own(path: Path, stored: str | None, signature: str | None) -> None:
+    if None not in (stored, signature) and stored != signature:
+        raise CorruptCheckpoint(path, f"it is of another run, {str(stored)[:12]} and not {str(signature)[:12]}")
 
 
 def require_own(folder: Path, signature: str) -> None:
-    """Raise CorruptCheckpoint where a run's best checkpoint says that it is of a run with another signature."""
+    """Raises CorruptCheckpoint if the best model in a run's folder carries the signature of another run."""
     path = best_path(folder)
     if path.exists():
         _require_own(path, _header(path).get("signature"), signature)
 
 
 def save_best(folder: Path, run: RunConfig, model: Method[Any], facts: Json, signature: str | None = None) -> None:
-    """Write what `encode` needs, with the run's configuration, `facts` and the checksum of all in the header."""
+    """Writes a run's best model: the tensors that `encode` needs.
+
+    The file's header holds the run's configuration, `facts`, the signature and a checksum of all of it.
+    """
     _write_model(folder / BEST, run, select_kept(model), facts, signature)
 
 
 def write_waiting(folder: Path, run: RunConfig, tensors: Mapping[str, Tensor], facts: Json, signature: str) -> None:
-    """The same of what `select_kept` gave, beside the best of before, until `publish_best`."""
+    """Writes a new best model beside the earlier one, until `publish_best`; `tensors` come from `select_kept`."""
     _write_model(folder / WAITING, run, tensors, facts, signature)
 
 
 def select_kept(model: Method[Any]) -> dict[str, Tensor]:
-    """What `encode` needs of a model."""
+    """Returns the tensors of a model that `encode` needs: all whose names do not begin with its `TRAINING_ONLY`."""
     skipped = model.TRAINING_ONLY
     state = model.kept_state().items()
     return {name: value for name, value in state if isinstance(value, Tensor) and not name.startswith(skipped)}
@@ -221,35 +236,35 @@ def _write_model(path: Path, run: RunConfig, tensors: Mapping[str, Tensor], fact
 
 
 def publish_best(folder: Path) -> None:
-    """Let the waiting best take its place."""
+    """Renames the waiting best model to `best/model.safetensors`, in place of the earlier best."""
     os.replace(folder / WAITING, folder / BEST)
 
 
 def best_path(folder: Path) -> Path:
-    """The best checkpoint's file; `folder` is the run's or its `best` folder."""
+    """Returns the file of a run's best model; `folder` is the run's folder or its `best` folder."""
     return folder / BEST.name if folder.name == BEST.parent.name else folder / BEST
 
 
 def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, State, dict[str, Tensor]]:
-    """Configuration, facts and tensors of a run's best checkpoint; `folder` is the run's or its `best` folder.
+    """Reads configuration, facts and tensors of a run's best model; `folder` is the run's or its `best` folder.
 
-    Raises NoCheckpoint where there is none, CorruptCheckpoint for one that is damaged or that of a run with another
-    signature, ConfigError for a method that is not here.
+    Raises NoCheckpoint if there is none, CorruptCheckpoint if it is damaged or carries the signature of another run,
+    and ConfigError if the run's method is not installed.
     """
     best = _best(folder, signature)
     return _run_of(best_path(folder), best.flat), best.facts, best.tensors
 
 
 def check_best(folder: Path, signature: str) -> None:
-    """Raise CorruptCheckpoint or NoCheckpoint unless a run's best checkpoint is what was written for this signature.
+    """Raises CorruptCheckpoint or NoCheckpoint unless a run's best model is intact and carries this signature, or none.
 
-    Its method, which a plug-in may have that is not here, is not asked.
+    The run's method is not loaded: a plug-in that is not installed may have it.
     """
     _best(folder, signature)
 
 
 class _Model(NamedTuple):
-    """What stands in a file of `save_best`."""
+    """Content of a best model's file: dotted configuration, facts, signature and tensors."""
 
     flat: State
     facts: State
@@ -293,12 +308,12 @@ def _header(path: Path) -> dict[str, str]:
 
 
 def _select_summed(header: Mapping[str, str]) -> list[str]:
-    """The texts of a header that its checksum covers."""
+    """Returns the texts of a best model's header that its checksum covers."""
     return [header["run"], header["facts"], *([header["signature"]] if "signature" in header else [])]
 
 
 class LoadedRun(NamedTuple):
-    """The best model of a run, in eval mode, ready to `encode`."""
+    """Best model of a run in eval mode, ready to `encode`, with the run's configuration and tokenizer."""
 
     run: RunConfig
     method: Method[Any]
@@ -306,9 +321,11 @@ class LoadedRun(NamedTuple):
 
 
 def load_model(folder: Path, signature: str | None = None, encoder: str | None = None) -> LoadedRun:
-    """The best checkpoint of a run.
+    """Builds a run's method and loads the run's best model into it.
 
-    Tokenizer, configuration and prompts come from where the run's encoder was, or from `encoder`, where it is now.
+    Tokenizer, configuration and prompts come from the encoder that the run names, or from `encoder` where that has
+    moved. Raises ConfigError for an encoder folder that is gone, CorruptCheckpoint for tensors that do not fit, and
+    what `read_best` raises.
     """
     run, _, tensors = read_best(folder, signature)
     if encoder is not None:
@@ -322,16 +339,16 @@ def load_model(folder: Path, signature: str | None = None, encoder: str | None =
     tensors = take_packed(model, tensors)
     require_fit(best_path(folder), model, tensors, spared)
     names = model.load_state_dict(tensors, strict=False)
-    require_names(best_path(folder), *([name for name in each if not name.startswith(spared)] for each in names))
+    require_names(best_path(folder), *([name for name in group if not name.startswith(spared)] for group in names))
     return LoadedRun(run, model.eval(), backbone.tokenizer)
 
 
 def adopt_best(source: Path, folder: Path) -> None:
-    """Bring an earlier attempt's best checkpoint into the folder of the attempt that goes on from its state."""
+    """Copies an earlier attempt's best model into the folder of the attempt that resumes from its state."""
     if (source / BEST).exists():
         replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
 
 
-def rank_path(folder: Path, step: int, of: int | None = None) -> Path:
-    """Where a rank, this one where none is named, keeps state that differs between ranks, as of a step."""
-    return folder / LAST.parent / f"rank{rank() if of is None else of}-{step}.pt"
+def rank_path(folder: Path, step: int, number: int | None = None) -> Path:
+    """Returns the file of the state at a step that one rank alone has; by default this process's rank."""
+    return folder / LAST.parent / f"rank{rank() if number is None else number}-{step}.pt"

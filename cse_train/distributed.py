@@ -1,8 +1,8 @@
-"""The only caller of `torch.distributed`. Outside a process group everything here behaves as one rank.
+"""Collectives over ranks: the only module that calls `torch.distributed`; without a process group there is one rank.
 
-The stated gradient rule: every rank computes the whole contrastive loss on the gathered batch, each passes back W times
-its own rows' gradient, and DDP's mean over ranks then gives exactly the gradient of one process on the joined batch.
-The released codes leave the factor W out and train with 1/W of the gradient (reference_spec 0.4, T4).
+The gradient rule: every rank computes the whole contrastive loss on the gathered batch, each passes back W times its
+own rows' gradient (W is the world size), and DDP's mean over ranks then gives exactly the gradient of one process on
+the joined batch. The released codes leave the factor W out and train with 1/W of the gradient (reference_spec 0.4, T4).
 """
 
 import inspect
@@ -15,27 +15,27 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def size() -> int:
-    """World size W."""
+    """Returns the world size W: the number of ranks, 1 outside a process group."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """This process's rank, 0 outside a group."""
+    """Returns this process's rank, 0 outside a process group."""
     return dist.get_rank() if size() > 1 else 0
 
 
 def has_card() -> bool:
-    """Whether this rank's device is a card; takes no memory on it."""
+    """Returns True if this rank trains on a GPU; takes no memory on it."""
     return torch.cuda.is_available()
 
 
 def device() -> torch.device:
-    """This rank's: the current CUDA device where there is one."""
+    """Returns this rank's device: the current CUDA device if there is one, else the CPU."""
     return torch.device("cuda", torch.cuda.current_device()) if has_card() else torch.device("cpu")
 
 
 def copy_to(values: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on a device; a card takes it from pinned memory, while the host goes on."""
+    """Copies a tensor to a device; a GPU reads it from pinned memory while the host goes on."""
     if torch.device(device).type == "cuda" and values.device.type == "cpu":
         values = values.pin_memory()
     return values.to(device, non_blocking=True)
@@ -52,45 +52,49 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         first = rank() * ctx.rows
+        # Only this rank's part of the gradient, times W: DDP sums these over ranks and divides by W.
         return grads[0][first : first + ctx.rows] * size()
 
 
 def gather_with_grad(rows_BD: Tensor) -> Tensor:
-    """[B, D] on each rank -> [W * B, D] in rank order, with the gradient rule above. B must agree on all ranks."""
+    """Gathers rows [B, D] of every rank into [W * B, D] in rank order, with gradient.
+
+    The gradient is W times that of this rank's rows, so that DDP's mean over ranks is exact. B must agree on all ranks.
+    """
     return rows_BD if size() == 1 else _Gather.apply(rows_BD)
 
 
 class _AllReduceSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        joined = values.detach().clone()
-        dist.all_reduce(joined)
-        return joined
+        total = values.detach().clone()
+        dist.all_reduce(total)
+        return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        joined = grads[0].clone()
-        dist.all_reduce(joined)
-        return joined
+        total = grads[0].clone()
+        dist.all_reduce(total)
+        return total
 
 
 def all_reduce_sum_with_grad(values: Tensor) -> Tensor:
-    """Sum of a tensor over ranks, on every rank, for statistics that all rows share.
+    """Returns the sum of a tensor over ranks, on every rank, with gradient; for statistics that all rows share.
 
-    Each rank's gradient of the sum is W times the part that goes through its own rows, so the plain sum of these parts
-    over ranks is W times the whole and the gradient rule above holds.
+    Each rank's gradient of the sum is W times the part that goes through its own rows, so that DDP's mean over ranks
+    gives the gradient of one process on the joined batch.
     """
     return values if size() == 1 else _AllReduceSum.apply(values)
 
 
 def all_gather_rows(rows: Tensor) -> Tensor:
-    """Join rows of all ranks in rank order, without gradient; the number of rows may differ."""
+    """Joins rows of all ranks in rank order, without gradient; the number of rows may differ between ranks."""
     if size() == 1:
         return rows.detach()
     counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(size())]
     dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-    most = max(int(count) for count in counts)
-    padded = torch.zeros((most, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
+    largest = max(int(count) for count in counts)  # all_gather wants one shape: shorter ranks send padding
+    padded = torch.zeros((largest, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
     padded[: len(rows)] = rows.detach()
     parts = [torch.empty_like(padded) for _ in range(size())]
     dist.all_gather(parts, padded)
@@ -98,25 +102,28 @@ def all_gather_rows(rows: Tensor) -> Tensor:
 
 
 def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
-    """The share of this rank in sum(total) / sum(count), times W: DDP's mean makes it the mean of the joined batch."""
+    """Returns this rank's share of sum(total) / sum(count) over ranks, times the world size.
+
+    DDP's mean over ranks then makes it the mean over the joined batch.
+    """
     if size() == 1:
         return total / count.clamp(min=1)
-    joined = count.detach().clone()
-    dist.all_reduce(joined)
-    return total * size() / joined.clamp(min=1)
+    total_count = count.detach().clone()
+    dist.all_reduce(total_count)
+    return total * size() / total_count.clamp(min=1)
 
 
 def average(values: Tensor) -> Tensor:
-    """Mean of a tensor over ranks, without gradient."""
+    """Returns the mean of a tensor over ranks, without gradient."""
     if size() == 1:
         return values.detach()
-    joined = values.detach().clone()
-    dist.all_reduce(joined)
-    return joined / size()
+    total = values.detach().clone()
+    dist.all_reduce(total)
+    return total / size()
 
 
 def share(value: int) -> int:
-    """The first rank's number, on every rank."""
+    """Returns the number that the first rank passed, on every rank."""
     if size() == 1:
         return value
     shared = torch.tensor([value], device=device())
@@ -125,34 +132,34 @@ def share(value: int) -> int:
 
 
 def is_agreed(value: int) -> bool:
-    """Whether every rank has the same number."""
+    """Returns True on every rank if all ranks passed the same number."""
     if size() == 1:
         return True
-    least = torch.tensor([value, -value], device=device())
-    dist.all_reduce(least, op=dist.ReduceOp.MIN)
-    return int(least[0]) == -int(least[1])
+    minimum = torch.tensor([value, -value], device=device())  # one reduction gives least and greatest
+    dist.all_reduce(minimum, op=dist.ReduceOp.MIN)
+    return int(minimum[0]) == -int(minimum[1])
 
 
 def wrap(module: nn.Module) -> nn.Module:
-    """DDP around a module when there are several ranks and something to train."""
+    """Wraps a module in DDP if there are several ranks and something to train, else returns it unchanged."""
     if size() == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
         return module
     return wrap_ddp(module)
 
 
 def wrap_ddp(module: nn.Module) -> nn.Module:
-    """DDP that leaves buffers alone: each rank computes the same ones. Torch 2.11 has another name for it.
+    """Wraps a module in DDP that leaves buffers alone, because each rank computes the same ones.
 
-    Gradients lie in what is sent, without a copy. No static graph: with it the gradients after a backward pass are not
-    the mean over ranks (torch 2.13, gloo).
+    Gradients lie in the buckets that DDP sends, without a copy. No static graph: with it the gradients after a backward
+    pass are not the mean over ranks (torch 2.13, gloo).
     """
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
-    alone: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
-    alone = alone or {"broadcast_buffers": False}
-    return DistributedDataParallel(module, gradient_as_bucket_view=True, **alone)
+    options: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
+    options = options or {"broadcast_buffers": False}
+    return DistributedDataParallel(module, gradient_as_bucket_view=True, **options)
 
 
 def barrier() -> None:
-    """Wait for every rank."""
+    """Waits until every rank has called this; returns at once outside a process group."""
     if size() > 1:
         dist.barrier()

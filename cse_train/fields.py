@@ -1,4 +1,4 @@
-"""Configuration fields as data: types, ranges, and every problem of a set of values at once."""
+"""Configuration fields as data: their types and ranges, and every problem of a set of values at once."""
 
 import dataclasses
 import difflib
@@ -14,11 +14,17 @@ from cse_train.results import Scalar as Scalar
 from cse_train.results import Settings as Settings
 
 LONG_NAME, LONG_LIST = 200, 10_000
-"""Characters and words among which a near one is looked for: the time grows with both."""
+"""Limits within which `nearest` compares: characters of the name, and number of valid words; time grows with both."""
+NEAREST = 3
+"""Largest number of close words that a hint names."""
+NAMES_LISTED = 24
+"""Largest number of valid words that a hint lists in full; of more it names the nearest."""
+CLOSE = 0.15
+"""Difference in similarity, of 0 to 1, within which a hint names further words beside the closest one."""
 
 
 class ConfigError(ValueError):
-    """The user's mistake: every problem found, one line each."""
+    """Mistakes of the user in a configuration: one line per problem, in `problems`."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = list(problems)
@@ -27,7 +33,7 @@ class ConfigError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Allowed values `low <= x <= high`; `above` and `below` are strict bounds."""
+    """Allowed values of a numeric field, `low <= x <= high`; `above` and `below` are strict bounds."""
 
     low: float | None = None
     high: float | None = None
@@ -47,7 +53,7 @@ class Range:
         return " and ".join(f"{sign} {bound:g}" for sign, bound in pairs if bound is not None)
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """The bounds in the words of JSON Schema, where pydantic describes a configuration; nothing here needs it."""
+        """Returns the bounds as JSON Schema keywords, for pydantic when it describes a configuration."""
         words = {
             "minimum": self.low,
             "maximum": self.high,
@@ -59,18 +65,21 @@ class Range:
 
 @dataclasses.dataclass(frozen=True, eq=False)  # by which one it is: every run of a ledger looks its settings up
 class Added:
-    """A field that came later. `before`: what every run did until then; `within`: null there makes it mean nothing."""
+    """Configuration field that was added after runs had been trained.
+
+    `before`: the value that says what every run did until then; `within`: a field whose null gives this one no meaning.
+    """
 
     before: Scalar
     within: str | None = None
 
     def counts(self, value: Scalar, others: Mapping[str, object]) -> bool:
-        """Whether a value beside the `others`, by the same names as `within`, changes what a run of before did."""
+        """Returns True if `value` changes what earlier runs did, given the other fields by name."""
         return value != self.before and (self.within is None or others.get(self.within) is not None)
 
 
 def hints(config: type) -> dict[str, Any]:
-    """Field name -> annotation, `Annotated` kept."""
+    """Returns field name -> annotation of a configuration class, with `Annotated` kept and class variables left out."""
     return _hints(config)  # mypy refuses a class of `Options` as the key of a cache
 
 
@@ -82,7 +91,7 @@ def _hints(config: type) -> dict[str, Any]:
 
 @functools.cache
 def _list_admitted(annotation: Any) -> tuple[tuple[type, ...], tuple[Scalar, ...]]:
-    """The types of which every value fits, and the words of a `Literal`."""
+    """Returns the types whose every value fits an annotation, and the words of its `Literal`."""
     if get_origin(annotation) is Annotated:
         return _list_admitted(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -94,7 +103,7 @@ def _list_admitted(annotation: Any) -> tuple[tuple[type, ...], tuple[Scalar, ...
 
 
 def fits(annotation: Any, value: object) -> bool:
-    """Whether a YAML scalar has the annotated type; an int passes for a float, a bool for neither."""
+    """Returns True if a YAML scalar has the annotated type; an int passes for a float, a bool for neither."""
     kinds, words = _list_admitted(annotation)
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return True
@@ -102,7 +111,7 @@ def fits(annotation: Any, value: object) -> bool:
 
 
 def normal(annotation: Any, value: Any) -> Any:
-    """The value as a field holds it: an int given for a float becomes a float."""
+    """Returns a value as a field of this annotation stores it: an int given for a float becomes a float."""
     return float(value) if _is_float(annotation) and isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -117,21 +126,21 @@ def _float_fields(config: type) -> frozenset[str]:
 
 
 def all_normal(config: type, values: Mapping[str, object]) -> dict[str, Scalar]:
-    """`normal` of values of a configuration's fields."""
+    """Returns a configuration's values with ints that were given for floats made floats."""
     floats = {name: normal(float, values[name]) for name in _float_fields(config) & values.keys()}
     return cast(dict[str, Scalar], {**values, **floats})
 
 
 @functools.cache
 def range_of(annotation: Any) -> Range | None:
-    """The `Range` in an annotation, also inside `X | None`."""
+    """Returns the `Range` in an annotation, also inside `X | None`; None if it has none."""
     if get_origin(annotation) is Annotated:
         return next((extra for extra in get_args(annotation)[1:] if isinstance(extra, Range)), None)
     return next(filter(None, map(range_of, get_args(annotation))), None)
 
 
 def describe(annotation: Any) -> str:
-    """A type in a user's words: `float > 0 and <= 1`, `one of cls, mean`."""
+    """Returns an annotation in a user's words, such as `float > 0 and <= 1` or `one of cls, mean`."""
     if get_origin(annotation) is Annotated:
         return f"{describe(get_args(annotation)[0])} {range_of(annotation)}"
     if get_origin(annotation) in (Union, types.UnionType):
@@ -141,18 +150,18 @@ def describe(annotation: Any) -> str:
     return "null" if annotation in (None, type(None)) else annotation.__name__
 
 
-def brief(text: str, most: int = 60) -> str:
-    """A text in a message: as many characters at most."""
-    return text if len(text) <= most else text[: most - 3] + "..."
+def brief(text: str, limit: int = 60) -> str:
+    """Returns a text cut to at most `limit` characters, for a message."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint that names the closest valid word, and up to two that are nearly as close; or a few, or all of them."""
+    """Returns a hint that names the closest valid words, three at most; else a few of them, or all."""
     name, valid = name[:LONG_NAME], sorted(valid)[:LONG_LIST]
     close = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.5)
     if close:
-        near = [brief(word) for word in close[1:] if _alike(name, word) > _alike(name, close[0]) - CLOSE]
-        return f"did you mean {brief(close[0])}?" + (f" (or {', '.join(near)})" if near else "")
+        others = [brief(word) for word in close[1:] if _similarity(name, word) > _similarity(name, close[0]) - CLOSE]
+        return f"did you mean {brief(close[0])}?" + (f" (or {', '.join(others)})" if others else "")
     if len(valid) <= NAMES_LISTED:
         return f"valid: {', '.join(map(brief, valid))}"
     some = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.0)
@@ -160,33 +169,26 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """What to sort names by so that D2 comes before D10."""
+    """Returns a sort key by which names with numbers sort naturally: D2 before D10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name) if part]
 
 
-NEAREST = 3
-NAMES_LISTED = 24
-"""Valid words that a hint lists; of more it names the nearest."""
-CLOSE = 0.15
-"""How much less alike a word may be than the closest one to be named with it."""
-
-
-def _alike(left: str, right: str) -> float:
+def _similarity(left: str, right: str) -> float:
     return difflib.SequenceMatcher(None, left, right).ratio()
 
 
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
-    """What is wrong with `name=value` for a field of `config`; None when nothing is."""
-    look = _problem if isinstance(value, Scalar) else _problem.__wrapped__
-    return look(config, name, value, prefix)
+    """Returns the problem of `name=value` as a field of `config`; None when there is none."""
+    find = _problem if isinstance(value, Scalar) else _problem.__wrapped__  # a list, say, is no key of the cache
+    return find(config, name, value, prefix)
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def _problem(config: type, name: str, value: object, prefix: str) -> str | None:
-    """The cells of a grid give the same few values thousands of times."""
+    """Implements `problem` with a cache: the cells of a grid give the same few values thousands of times."""
     if name not in hints(config):
-        near = nearest(prefix + name, [prefix + field for field in hints(config)])
-        return f"unknown key: {prefix}{brief(name)}={brief(str(value))}; {near}"
+        hint = nearest(prefix + name, [prefix + field for field in hints(config)])
+        return f"unknown key: {prefix}{brief(name)}={brief(str(value))}; {hint}"
     annotation = hints(config)[name]
     allowed = range_of(annotation)
     if not fits(annotation, value):
@@ -200,7 +202,7 @@ def _problem(config: type, name: str, value: object, prefix: str) -> str | None:
 
 
 def problems(config: type, values: Mapping[str, object], prefix: str = "") -> list[str]:
-    """Every problem of `values` as fields of `config`."""
+    """Returns every problem of `values` as fields of `config`, one line each."""
     return [line for name, value in values.items() if (line := problem(config, name, value, prefix))]
 
 
@@ -208,7 +210,7 @@ T = TypeVar("T")
 
 
 def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
-    """An instance of `config`; raises ConfigError with every problem. Ints given for floats become floats."""
+    """Builds an instance of `config`, ints given for floats made floats; raises ConfigError with every problem."""
     lines = problems(config, values, prefix)
     if lines:
         raise ConfigError(lines)
@@ -216,5 +218,5 @@ def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
 
 
 def make_checked(config: type[T], values: Mapping[str, object]) -> T:
-    """`make` of values that were looked at before."""
+    """Builds an instance of `config` from values that were checked before."""
     return config(**all_normal(config, values))

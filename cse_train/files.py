@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes files whole or not at all, and knows the names of the files in a run's folder."""
 
 import errno
 import glob
@@ -15,29 +15,29 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 BEST_FOLDER, LAST_FOLDER = "best", "last"
-"""Of a run's folder: where the model to use lies, and the state to go on from; `checkpoint` writes both."""
+"""Subfolders of a run's folder: the best model to use, and the state to resume from; `checkpoint` writes both."""
 PROGRAM_MARK = "cse_run.json"
-"""Beside the best model of a program of the user's own: which run it is of, the step and the score."""
+"""File beside the best model of a user's program that names the model's run, step and score."""
 PROGRAM_POINTS = Path(LAST_FOLDER, "points.jsonl")
-"""Of the folder of a program's run: what it reported."""
+"""Path, in the folder of a program's run, of the points that the program reported."""
 PROGRAM_DIGESTS = "best_sha256.json"
-"""In the folder of a program's run that has ended: the checksums of the files of its best model, if it saved one."""
+"""File in the folder of a program's run that has ended: checksums of its best model's files, if it saved a model."""
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
-"""This machine, in the names of files that are being written: other machines may share the folder."""
+"""Name of this machine in the names of temporary files: other machines may share the folder."""
 
 
 def cache_folder() -> Path:
-    """CSE_CACHE, else the user's cache folder."""
+    """Returns the folder CSE_CACHE, else cse-search's folder in the user's cache."""
     return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search")
 
 
 def holds_program_model(folder: Path) -> bool:
-    """Whether a folder is the best model of a program's run, as its own library saved it."""
+    """Returns True if a folder holds the best model of a program's run, as the program's own library saved it."""
     return (folder / PROGRAM_MARK).is_file()
 
 
 def lacks_program_model(run_folder: Path) -> str | None:
-    """The line for a program's run that has no model, or none any more; None for any other folder."""
+    """Returns the message for a program's run that has no model, or no longer has one; None for any other folder."""
     digests = run_folder / PROGRAM_DIGESTS
     of_program = digests.is_file() or (run_folder / PROGRAM_POINTS).is_file()
     if not of_program or holds_program_model(run_folder / BEST_FOLDER):
@@ -45,13 +45,13 @@ def lacks_program_model(run_folder: Path) -> str | None:
     files = read_digests(run_folder)
     if files:
         return f"no model: run={run_folder}, its program's model was deleted; cse doctor --repair has it trained again"
-    why = "its program saved none" if files is not None else "its program saved none, or cse clean freed it"
+    reason = "its program saved none" if files is not None else "its program saved none, or cse clean freed it"
     advice = "save one into `best_dir`, `trial.best_folder` or `cse.best_folder()` after a report that was the best"
-    return f"no model: run={run_folder}, {why}; {advice}"
+    return f"no model: run={run_folder}, {reason}; {advice}"
 
 
 def write_digests(run_folder: Path) -> None:
-    """Note what the files of a program's best model hash to; of a run that saved none, that it has none."""
+    """Writes the checksums of a program's best model into its run's folder; an empty list if it saved none."""
     best = run_folder / BEST_FOLDER
     paths = sorted(path for path in best.rglob("*") if path.is_file())
     files = {path.relative_to(best).as_posix(): hash_file(path) for path in paths}
@@ -60,30 +60,33 @@ def write_digests(run_folder: Path) -> None:
 
 
 def read_digests(run_folder: Path) -> dict[str, str] | None:
-    """SHA-256 by name of a program's best model; None where nobody noted it, or the note is damaged."""
+    """Returns file name -> SHA-256 of a program's best model; None if they were never written or are damaged."""
     try:
-        noted = json.loads((run_folder / PROGRAM_DIGESTS).read_bytes())
-        files: dict[str, str] = noted["files"]
-        return files if noted["sha256"] == _sum_digests(files) else None
+        content = json.loads((run_folder / PROGRAM_DIGESTS).read_bytes())
+        files: dict[str, str] = content["files"]
+        return files if content["sha256"] == _sum_digests(files) else None
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """Returns the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _NotCopied(Exception):
-    """Ends a copy at its first error."""
+    """Ends a `shutil.copytree` at its first error, which it carries."""
 
     def __init__(self, error: OSError) -> None:
         self.error = error
 
 
-def copy_tree(source: Path, to: Path, copy: Callable[[str, str], object] = shutil.copy2) -> None:
-    """`shutil.copytree` that ends with the system's error and the file: its own has neither the one nor the other."""
+def copy_tree(source: Path, destination: Path, copy: Callable[[str, str], object] = shutil.copy2) -> None:
+    """Copies a folder as `shutil.copytree` does, but raises the operating system's first error with the file's name.
+
+    `shutil.copytree` itself collects all errors as texts, without error number or file.
+    """
 
     def copy_file(file: str, target: str) -> None:
         try:
@@ -93,21 +96,26 @@ def copy_tree(source: Path, to: Path, copy: Callable[[str, str], object] = shuti
             raise _NotCopied(error) from error
 
     try:
-        shutil.copytree(source, to, copy_function=copy_file)
+        shutil.copytree(source, destination, copy_function=copy_file)
     except _NotCopied as ended:
         raise ended.error from None
 
 
 def _sum_digests(files: Mapping[str, str]) -> str:
-    """Of the note itself: a flipped bit in it must not pass for one in the model."""
+    """Returns a checksum of the list of checksums: a flipped bit in the list must not pass for one in the model."""
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
+    """Lets `write` fill a temporary file beside `path`, flushes it to disk and renames it to `path`.
+
+    Nothing half-written is ever at `path`. Raises OSError with the file's name.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in find_abandoned(path):
-        left.unlink(missing_ok=True)
+    # The temporary file lies in the same folder: a rename is atomic only within one file system.
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.{HOST}.*"):  # of killed processes
+        if leftover.suffix[1:].isdigit() and not alive(int(leftover.suffix[1:])):
+            leftover.unlink(missing_ok=True)
     aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")  # `writer_of` reads it
     try:
         _call_writer(write, aside)
@@ -123,18 +131,18 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """`replace_file` with a text, in UTF-8, as it is."""
+    """Writes a text to `path` in UTF-8, whole or not at all, with line ends as they are."""
     replace_file(path, lambda aside: aside.write_bytes(text.encode()))
 
 
 def writer_of(path: Path) -> int | None:
-    """The process of this machine that writes, or wrote, a file under this name; None for other names."""
-    named = re.fullmatch(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)", path.name)
-    return int(named[1]) if named else None
+    """Returns the number of this machine's process that writes a temporary file of this name; None for other names."""
+    match = re.fullmatch(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)", path.name)
+    return int(match[1]) if match else None
 
 
 def alive(process: int) -> bool:
-    """Whether this machine has a process of that number."""
+    """Returns True if a process of this number runs on this machine."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -144,14 +152,8 @@ def alive(process: int) -> bool:
     return True
 
 
-def find_abandoned(path: Path) -> list[Path]:
-    """What killed processes of this machine have half written for a file at `path`."""
-    asides = path.parent.glob(f".{glob.escape(path.name)}.{HOST}.*")
-    return [aside for aside in asides if aside.suffix[1:].isdigit() and not alive(int(aside.suffix[1:]))]
-
-
 def _call_writer(write: Callable[[Path], object], path: Path) -> None:
-    """Call `write`; a disk that is full is an OSError, where torch and safetensors have errors of their own."""
+    """Calls `write`, and raises OSError for a full disk, for which torch and safetensors have errors of their own."""
     try:
         write(path)
     except (RuntimeError, SafetensorError) as error:

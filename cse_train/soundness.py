@@ -1,4 +1,4 @@
-"""Whether a checkpoint's file is what was written, and of such a run: damage alone is CorruptCheckpoint."""
+"""Checks that a checkpoint's file is what was written and fits its run; CorruptCheckpoint means damage alone."""
 
 import contextlib
 import zipfile
@@ -12,29 +12,29 @@ from torch import Tensor, nn
 from cse_train.reading import is_of_content
 
 EXTRA = "_extra_state"
-"""How the name ends under which a module keeps state of its own kind, which may have another shape at each step."""
+"""Ending of the name of a module's extra state, which may have another shape at each step."""
 RUN_REMEDY = "train the run again, one that a ledger has as done after cse doctor --repair"
-"""Neither goes on from a damaged file."""
+"""Advice for a run with a damaged checkpoint, which can neither be resumed nor used."""
 
 
 class CorruptCheckpoint(ValueError):
-    """A checkpoint that cannot be read."""
+    """A checkpoint cannot be read, or is not what was written."""
 
     def __init__(self, path: Path, reason: object) -> None:
-        first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
-        super().__init__(f"corrupt checkpoint: {path}: {first}; {RUN_REMEDY}")
+        line = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
+        super().__init__(f"corrupt checkpoint: {path}: {line}; {RUN_REMEDY}")
 
 
 class NoCheckpoint(ValueError):
-    """There is no checkpoint where one is wanted."""
+    """A folder has no checkpoint where one is needed."""
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Within it a file is read and nothing else is done: whatever its content raises becomes CorruptCheckpoint.
+    """Turns whatever the content of a checkpoint's file raises inside the block into CorruptCheckpoint.
 
-    What the system says of disk, rights and memory is let through. An error of our own code must never be raised here:
-    it would pass for damage, and a run would start again without a word.
+    The block must only read the file: an error of the caller's own code would pass for damage, and a run would start
+    again without a word. Errors of the operating system about disk, rights and memory pass through.
     """
     try:
         yield
@@ -47,11 +47,10 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def check_archive(path: Path) -> None:
-    """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
+    """Raises an error if a file of `torch.save` has changed: torch writes checksums into it, but reads without them.
 
-    Raises:
-        zipfile.BadZipFile: no archive, a part of it whose bytes have changed, or one that is packed: torch packs none,
-            and a small file that would fill the memory must be.
+    Raises zipfile.BadZipFile for no archive, for a part of it whose bytes have changed, and for one that is packed:
+    torch packs none, and a small file that would fill the memory must be.
     """
     with zipfile.ZipFile(path) as archive:
         if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
@@ -62,7 +61,7 @@ def check_archive(path: Path) -> None:
 
 
 def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
-    """CRC-32, as eight hexadecimal digits, of texts and of named tensors of any shape, type and device."""
+    """Returns a CRC-32, eight hexadecimal digits, of texts and of named tensors of any shape, dtype and device."""
     total = 0
     for text in texts:
         total = zlib.crc32(text.encode(), total)
@@ -73,22 +72,22 @@ def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
 
 
 def require_fit(path: Path, model: nn.Module, tensors: Mapping[str, Tensor], spared: tuple[str, ...] = ()) -> None:
-    """Raise CorruptCheckpoint where a file's tensors are not those of a model, by name and shape; nothing is loaded.
+    """Raises CorruptCheckpoint if a file's tensors are not those of a model, by name and shape; loads nothing.
 
-    Not looked at: names that begin as `spared`, and what a module loads by a hook or a method of its own, whose errors
-    are that code's.
+    Two kinds of tensors are not checked: names that begin with one of `spared`, and tensors that a module loads by a
+    hook or a method of its own, whose errors are that code's.
     """
     spared = (*spared, *(prefix for prefix, module in model.named_modules() if _loads_itself(module)))
-    named = {name: value for name, value in model.state_dict().items() if not name.startswith(spared)}
-    given = {name: value for name, value in tensors.items() if not name.startswith(spared)}
-    require_names(path, named.keys() - given.keys(), given.keys() - named.keys())
-    shapes = {name: value.shape for name, value in named.items() if not name.endswith(EXTRA)}
-    if others := [name for name, shape in shapes.items() if getattr(given[name], "shape", None) != shape]:
-        raise CorruptCheckpoint(path, f"its tensors do not fit its encoder and method: {others[0]} has another shape")
+    expected = {name: value for name, value in model.state_dict().items() if not name.startswith(spared)}
+    stored = {name: value for name, value in tensors.items() if not name.startswith(spared)}
+    require_names(path, expected.keys() - stored.keys(), stored.keys() - expected.keys())
+    shapes = {name: value.shape for name, value in expected.items() if not name.endswith(EXTRA)}
+    if wrong := [name for name, shape in shapes.items() if getattr(stored[name], "shape", None) != shape]:
+        raise CorruptCheckpoint(path, f"its tensors do not fit its encoder and method: {wrong[0]} has another shape")
 
 
 def require_names(path: Path, absent: Collection[str], unknown: Collection[str]) -> None:
-    """Raise CorruptCheckpoint where a file lacks tensors of a model, or has others."""
+    """Raises CorruptCheckpoint if a file lacks tensors of a model, or has others."""
     if absent or unknown:
         raise CorruptCheckpoint(path, f"{len(absent)} tensors absent, {len(unknown)} unknown")
 

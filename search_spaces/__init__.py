@@ -1,4 +1,4 @@
-"""What may vary: the YAML files of tables, searches and profiles, and the code that reads them."""
+"""Search spaces: the YAML files of tables, searches and profiles, and the code that reads them."""
 
 __all__ = [
     "catalog",

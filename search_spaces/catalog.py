@@ -1,4 +1,4 @@
-"""Where the shipped YAML files lie, and which file an ID or a path means."""
+"""Finds and loads spaces and profiles, shipped ones by ID or name and a user's own by path."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,19 +10,22 @@ from search_spaces.space import Space
 
 
 def find_folder() -> Path:
-    """The folder of this package, which holds the YAML files, in a checkout and in an installed wheel alike."""
+    """Returns the folder of this package, which holds the YAML files, in a checkout or an installed wheel."""
     return Path(__file__).resolve().parent
 
 
 def catalog() -> dict[str, Path]:
-    """ID -> file of every shipped space: `E7` for papers/E7_esimcse_dup_rate.yaml, `simcse` for methods/simcse.yaml."""
+    """Returns ID -> file of every shipped space.
+
+    `E7` for papers/E7_esimcse_dup_rate.yaml, `simcse` for methods/simcse.yaml.
+    """
     papers = {path.stem.split("_")[0]: path for path in sorted((find_folder() / "papers").glob("*.yaml"))}
     others = {path.stem: path for path in files_in(find_folder()) if path.parent.name != "papers"}
     return papers | dict(sorted(others.items()))
 
 
 def find_space(name: str) -> Path:
-    """The file that a path or an ID (any case) means; ConfigError with the nearest ID."""
+    """Returns the file of a space's path or ID (in any case); raises ConfigError with the nearest ID."""
     path = Path(name)
     if path.is_file():
         return path
@@ -35,18 +38,18 @@ def find_space(name: str) -> Path:
 
 
 def space_name(file: Path) -> str:
-    """A space as a command takes it: the ID of a shipped file, else the path."""
+    """Returns a space's name for commands: the ID of a shipped file, else the path."""
     shipped = {path.resolve(): name for name, path in catalog().items()}
     return shipped.get(file.resolve(), str(file))
 
 
 def profiles() -> dict[str, Path]:
-    """Name -> file of every shipped profile."""
+    """Returns name -> file of every shipped profile."""
     return {file.stem: file for file in (find_folder() / "profiles").glob("*.yaml")}
 
 
 def find_profile(name: str) -> Path:
-    """The file of a shipped profile's name or of a path."""
+    """Returns the file of a profile's name or path; raises ConfigError with the nearest name."""
     path = Path(name)
     if path.is_file():
         return path
@@ -56,7 +59,7 @@ def find_profile(name: str) -> Path:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Every space file under a folder, profiles excepted; ConfigError when there is none."""
+    """Returns every space file below a folder, leaving out profiles; raises ConfigError when there is none."""
     files = sorted(
         (p for p in folder.rglob("*.yaml") if p.parent.name != "profiles"), key=lambda p: fields.natural(str(p))
     )
@@ -69,7 +72,7 @@ ALL = "all"
 
 
 def load_all(names: Sequence[str | Path]) -> list[Space]:
-    """Every space named, each file once, in order; ConfigError with the problems of all of them."""
+    """Loads all named spaces, each file once, in order; raises ConfigError with the problems of all of them."""
     spaces: dict[Path, Space] = {}
     problems: list[str] = []
     for name in names:
@@ -85,10 +88,10 @@ def load_all(names: Sequence[str | Path]) -> list[Space]:
 
 
 def load_space(name: str | Path) -> Space:
-    """The space that a file or a shipped ID holds; ConfigError lists every problem, one line each."""
+    """Loads the space of a file or a shipped ID; raises ConfigError with every problem, one line each."""
     return parse_file(find_space(str(name)))
 
 
 def load_spaces(name: str | Path) -> list[Space]:
-    """One space, or every space of a folder; the problems of all files at once."""
+    """Loads one space, or every space of a folder; raises ConfigError with the problems of all files."""
     return load_all(files_in(Path(name))) if Path(name).is_dir() else [load_space(name)]

@@ -1,4 +1,4 @@
-"""Which cell of a space a person means by its label or by some of its axis values."""
+"""Names cells of a space for users, and finds a cell by its label or by some of its axis values."""
 
 import itertools
 import json
@@ -12,17 +12,17 @@ from search_spaces.cells import PART, Cell, ResolvedSpace
 from search_spaces.strict_yaml import parse_yaml
 
 VALUES_SHOWN = 8
-"""Cells or values that an error line lists at most."""
+"""Maximum number of cells or values that an error line lists."""
 
 
 def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell], before: str = "--cell ") -> Cell:
-    """That one of `cells` that `wanted` names: a label, or `axis=value` pairs, also several in one word with commas.
+    """Returns the one of `cells` that `wanted` names by its label or by `axis=value` pairs, also joined by commas.
 
-    An axis may be given by its last part where that is not ambiguous. `before` is what a person writes before a cell.
-    Raises ConfigError for an unknown axis, for no cell, and for several.
+    An axis may be given by its last part where that is not ambiguous. `before` is what a user writes before a cell.
+    Raises ConfigError for an unknown axis, for no matching cell, and for several.
     """
-    given = ", ".join(wanted)
-    labelled = [cell for cell in cells if cell.label == given]
+    text = ", ".join(wanted)
+    labelled = [cell for cell in cells if cell.label == text]
     if labelled or (not wanted and len(cells) == 1):
         return (labelled or list(cells))[0]
     if not wanted:
@@ -34,31 +34,34 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
     exact = [cell for cell in fitting if cell.key.keys() == pairs.keys()]
     if len(exact or fitting) != 1:
         raise ConfigError(
-            [_none(given, pairs, cells, before) if not fitting else _several(given, pairs, fitting, before)]
+            [_none(text, pairs, cells, before) if not fitting else _several(text, pairs, fitting, before)]
         )
     return (exact or fitting)[0]
 
 
 def cell_name(key: Mapping[str, Scalar], seed: int | None = None) -> str:
-    """A cell in short, or one of its runs: `dup_rate=0.32 seed 1`."""
+    """Returns a short name of a cell, or of its run with a seed: `dup_rate=0.32 seed 1`."""
     values = (f"{value:.6g}" if isinstance(value, float) else str(value) for value in key.values())
     settings = [f"{axis.rpartition('.')[2]}={value}" for axis, value in zip(key, values, strict=True)]
     return " ".join(settings if seed is None else [*settings, f"seed {seed}"])
 
 
 def cell_argument(cell: Cell) -> str:
-    """A cell as `--cell` takes it: its label, or its axis values."""
+    """Returns a cell as an argument of `--cell`: its label, or its axis values."""
     return cell.label or ",".join(itertools.starmap(setting, cell.key.items()))
 
 
 def shell_words(arguments: Iterable[str], before: str) -> list[str]:
-    """Each as a shell takes it behind `before`: of `S3:` `S3:0.1` and `'S3:Fixed 0.1'`, of `--cell ` `--cell 0.1`."""
+    """Returns arguments quoted for a shell behind `before`.
+
+    Before `S3:` this gives `S3:0.1` and `'S3:Fixed 0.1'`, before `--cell ` it gives `--cell 0.1`.
+    """
     option, space, start = before.rpartition(" ")
     return [option + space + shlex.quote(start + argument) for argument in arguments]
 
 
 def setting(key: str, value: Scalar) -> str:
-    """`key=value` as `--set` and `--cell` read it back."""
+    """Returns `key=value` in the form that `--set` and `--cell` read back as the same value."""
     return f"{key}={_write(value)}"
 
 
@@ -103,18 +106,18 @@ def _same(value: Scalar, wanted: Scalar) -> bool:
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell], before: str) -> str:
+def _none(text: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell], before: str) -> str:
     if len(pairs) == 1:
         (axis,) = pairs
         values = dict.fromkeys(_write(cell.key.get(axis)) for cell in cells)
-        return f"no such cell: cell={given}; {axis} is one of {_list_first(list(values))}"
-    return f"no such cell: cell={given}; give one such as {_some(cells, before)}"
+        return f"no such cell: cell={text}; {axis} is one of {_list_first(list(values))}"
+    return f"no such cell: cell={text}; give one such as {_some(cells, before)}"
 
 
-def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
+def _several(text: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
     more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
-    what = f"add {' and '.join(more)}" if more else "give a label"
-    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in {_some(fitting, before)}"
+    advice = f"add {' and '.join(more)}" if more else "give a label"
+    return f"ambiguous cell: cell={text} is {len(fitting)} cells; {advice}, as in {_some(fitting, before)}"
 
 
 def _some(cells: Sequence[Cell], before: str) -> str:

@@ -1,4 +1,4 @@
-"""A space under a profile: the cells it holds, each with all its settings but the seed."""
+"""Applies a profile and command-line settings to a space, and lists its cells with all settings but the seed."""
 
 import dataclasses
 import functools
@@ -23,28 +23,28 @@ from search_spaces.user_data.references import ROLES, read_settings
 
 ENCODER = "train.encoder"
 PART = "set_for"
-"""The entry of a key that names the one suite that a cell's runs are for."""
+"""Entry of a cell's key with the only suite for which the cell's runs are trained."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a space: what varies (`key`), and every setting of its runs except the seed."""
+    """One point of a space: its axis values (`key`), and every setting of its runs except the seed."""
 
     key: Key
     """Axis -> value, in the space's order; an axis whose condition fails is absent."""
     settings: Mapping[str, Scalar]
-    """Dotted keys without `train.seed`, as given: defaults are not spelled out."""
+    """Dotted keys and values without `train.seed`; settings at their defaults may be absent."""
     label: str | None = None
 
     @property
     def part(self) -> str | None:
-        """The one suite that its runs are for (`set_for:`); None for the run of a whole row."""
+        """The only suite for which the cell's runs are trained (`set_for:`); None for the runs of a whole row."""
         part = self.key.get(PART)
         return None if part is None else str(part)
 
     @functools.cached_property
     def id(self) -> str:
-        """The key as canonical JSON: equal for equal cells."""
+        """Key of the cell as canonical JSON, equal for equal cells."""
         return json.dumps(dict(self.key), sort_keys=True)
 
     @functools.cached_property
@@ -53,11 +53,11 @@ class Cell:
 
     @functools.cached_property
     def flat(self) -> dict[str, Scalar]:
-        """`run(0).flat()`: the settings with every default spelled out."""
+        """Settings of the cell's run with seed 0, defaults included."""
         return self._run.flat() | {"train.seed": 0}
 
     def run(self, seed: int) -> RunConfig:
-        """The run of this cell with a seed; ConfigError lists every problem of its settings."""
+        """Returns the cell's run with a seed; raises ConfigError with every problem of its settings."""
         if seed == self._run.train.seed:
             return self._run
         return dataclasses.replace(self._run, train=dataclasses.replace(self._run.train, seed=seed))
@@ -68,64 +68,75 @@ class ResolvedSpace:
     """A space with a profile and command-line settings applied.
 
     Precedence, weakest first: profile `train`, profile `methods`, profile `recipes`, the file's `set`, axis values,
-    `overrides`. An override of an axis narrows that axis to the one value. A profile may let another value run where
-    an axis value has no place at its scale; the cell's key, and so its row, keeps the table's.
+    `overrides`. An override of an axis narrows that axis to the one value. A profile may let another value run where an
+    axis value has no place at its scale; the cell's key, and so its row, keeps the table's.
     """
 
     space: Space
     profile: Profile
     overrides: Mapping[str, Scalar]
     axes: Mapping[str, Domain]
-    """Axes after the overrides, without values that have no counterpart at this scale, parents first."""
+    """Axes after the overrides, parents of conditions first.
+
+    Values without a counterpart at this scale are left out.
+    """
     given_files: tuple[UserFile, ...] = ()
-    """The user's own files that the overrides name."""
+    """Files of the user's own that the overrides name."""
     held: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
-    """Absolute path -> what it held when the sweep was recorded: content hashes, as a run's identity has them."""
+    """Absolute path -> {input: content hash} as of when the sweep was recorded."""
 
     @property
     def files(self) -> tuple[UserFile, ...]:
-        """Every file of the user's own; those of the overrides go before the space's of their name."""
+        """Files of the user's own; a file of the overrides replaces the space's file of the same name."""
         return tuple(map_files([*self.space.files, *self.given_files]).values())
 
     def given(self) -> dict[str, Scalar]:
-        """The overrides as `--set` takes them: files by their paths."""
+        """Returns the overrides as `--set` takes them, with files by their paths."""
         files = map_files(self.given_files)
         texts = {key: files.get((role == "corpus", str(self.overrides.get(key)))) for key, role in ROLES.items()}
         return {**self.overrides, **{key: file.text() for key, file in texts.items() if file}}
 
     @property
     def own_loop(self) -> type[Options] | None:
-        """The settings of its method where that has a loop of its own, which reads nothing of ours."""
+        """Options class of the space's method where that has a training loop of its own, without shared settings.
+
+        Else None.
+        """
         method = self.space.method
         config = methods.config_class(method) if method and methods.is_known(method) else None
         return config if config and config.SHARED is not None else None
 
     @property
     def fixed(self) -> dict[str, Scalar]:
-        """What conditions may name besides axes."""
+        """Values besides axes that conditions may name: the space's method, if it has one."""
         return {"method": self.space.method} if self.space.method else {}
 
     def size(self) -> int | None:
-        """Number of rows; None where an axis is continuous (or the product is beyond listing)."""
+        """Returns the number of rows; None where an axis is continuous or the product is too large to list."""
         return domains.size(self.axes, self.fixed) if self.axes else len(list(self._explicit()))
 
     def cells(self) -> list[Cell]:
-        """Every cell in the file's order, each row's before those for one of its columns; ConfigError for a space that
-        only a search can walk."""
+        """Returns every cell in the file's order, each row's own before those for one of its columns.
+
+        Raises ConfigError for a space that only a search can walk.
+        """
         return list(self._cells)
 
     def rows(self) -> list[Cell]:
-        """The cells that are rows of the table: all but those for a single column."""
+        """Returns the cells that are rows of the table, leaving out those for a single column."""
         return [cell for cell in self._cells if cell.part is None]
 
     def suites_of(self, key: Key) -> tuple[str, ...]:
-        """The suites that score the runs of a cell of this space: its own, or what no other cell of its row is for."""
+        """Returns the suites that score the runs of a cell.
+
+        A cell for one column has that suite; a row has all suites without such a cell.
+        """
         if PART in key:
             return (str(key[PART]),)
-        apart = (
+        separate_suites = (
             [cell.part for cell in self._cells if {**key, PART: cell.part} == cell.key] if self.space.set_for else []
         )
-        return tuple(suite for suite in self.space.evaluate if suite not in apart)
+        return tuple(suite for suite in self.space.evaluate if suite not in separate_suites)
 
     @functools.cached_property
     def _cells(self) -> tuple[Cell, ...]:
@@ -137,34 +148,34 @@ class ResolvedSpace:
         return tuple(cell for row in rows for cell in (row, *self._parts(row)))
 
     def _parts(self, row: Cell) -> Iterator[Cell]:
-        """The row's cells for single columns; none where the method lacks a key, or they would train the row's run."""
+        """Yields a row's cells for single columns, unless their settings equal the row's or its method lacks a key."""
         for suite, settings in self.space.set_for.items():
             part = self.cell(row.key, row.label and f"{row.label}, {suite}", suite)
             if keys.have(settings, str(row.settings["method"])) and part.settings != row.settings:
                 yield part
 
     def cell(self, key: Mapping[str, Scalar], label: str | None = None, part: str | None = None) -> Cell:
-        """The cell with these axis values; `part`: the suite alone that its runs are for."""
+        """Returns the cell with these axis values; `part` is the only suite for which its runs are trained, if any."""
         method = str(self.overrides.get("method", key.get("method", self.space.method)))
         ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
         fixed = {**self.space.settings, **(self.space.set_for[part] if part else {})}
-        given = {"method": method, **self.profile.settings(method), **fixed, **ordered}
-        counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
-        recipe = self.profile.recipe({**given, **counted})
+        settings = {"method": method, **self.profile.settings(method), **fixed, **ordered}
+        counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(settings)}
+        recipe = self.profile.recipe({**settings, **counted})
         run = {axis: self.profile.substitution(axis, value, method) for axis, value in ordered.items()}
-        named = {**ordered, PART: part} if part else ordered
-        return Cell(named, {**given, **recipe, **fixed, **run, **counted}, label)
+        cell_key = {**ordered, PART: part} if part else ordered
+        return Cell(cell_key, {**settings, **recipe, **fixed, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
-        """Whether these axis values name a cell of this space."""
+        """Tells whether these axis values name a cell of this space."""
         return domains.contains(self.axes, self.fixed, key)
 
     def sample(self, rng: np.random.Generator) -> Cell:
-        """A random cell."""
+        """Draws a random cell of the space."""
         return self.cell(domains.sample(self.axes, self.fixed, rng))
 
     def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """The axis values of a run's flat configuration, active axes only."""
+        """Returns the axis values of a run's flat configuration, for active axes only."""
         key: dict[str, Scalar] = {}
         for axis, domain in self.axes.items():
             if axis not in flat or not domain.active({**flat, **key}):
@@ -176,23 +187,26 @@ class ResolvedSpace:
         return key
 
     def substitutions(self) -> dict[str, Scalar]:
-        """`axis=value` of the table -> what runs in its place under this profile; None for a value left out."""
+        """Returns `axis=value` of the table -> value that runs in its place under this profile.
+
+        None for one left out.
+        """
         names = self.space.methods()
-        named = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
-        named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
-        runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in named if a not in self.overrides]
+        triples = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
+        triples += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
+        runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in triples if a not in self.overrides]
         return {f"{axis}={value}": run for axis, value, run in runs if run != value}
 
     def evaluated(self) -> dict[str, Evaluated | None]:
-        """Label of a row of the paper -> the model that is scored as it is; None for one without a counterpart here.
+        """Returns row label of the paper -> model that is scored without training; None without a counterpart.
 
-        The profile replaces an encoder as it does that of the table's own setting; `--set` is for cells.
+        The profile replaces an encoder as it does that of the table's own setting; `--set` applies to cells only.
         """
         rows = self.space.paper.references if self.space.paper else ()
         return {row.label: self._counterpart(row.evaluated) for row in rows if row.evaluated}
 
     def suites(self) -> tuple[str, ...]:
-        """The suites that score its runs and its models without training."""
+        """Returns the suites that score the space's runs and its models without training."""
         paper, named = self.space.paper, self.space.evaluate
         rows = [row for row in paper.references if row.evaluated] if paper else []
         of_rows = [suite for row in rows if paper for suite in paper.suites_of(row, named).values()]
@@ -210,18 +224,23 @@ class ResolvedSpace:
         return str(cell.settings.get("method", self.space.method))
 
     def _explicit(self) -> Iterator[Cell]:
-        """Listed cells under the overrides; where cells name their methods, `method` keeps those that name it."""
-        methods = {given.settings.get("method") for given in self.space.cells}
-        wanted = self.overrides.get("method")
-        for given in self.space.cells:
-            if wanted is not None and wanted in methods and given.settings.get("method") != wanted:
+        """Yields the space's listed cells under the overrides.
+
+        Where cells name their methods, an override of `method` keeps the cells that name it.
+        """
+        methods = {row.settings.get("method") for row in self.space.cells}
+        override = self.overrides.get("method")
+        for row in self.space.cells:
+            if override is not None and override in methods and row.settings.get("method") != override:
                 continue
-            shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
-            changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
-            method, free = self._method_of(given), {axis: v for axis, v in shown.items() if axis not in changed}
+            axis_values = {
+                axis: row.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names
+            }
+            changed = {axis: value for axis, value in self.overrides.items() if axis in axis_values}
+            method, free = self._method_of(row), {axis: v for axis, v in axis_values.items() if axis not in changed}
             if any(self.profile.leaves_out(axis, v, method) for axis, v in free.items()):
                 continue
-            yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
+            yield self.cell({axis: v for axis, v in {**axis_values, **changed}.items() if v is not None}, row.label)
 
 
 def resolve(
@@ -231,9 +250,9 @@ def resolve(
     *,
     absolute: bool = False,
 ) -> ResolvedSpace:
-    """A space under a profile (default: the file's) and command-line settings; ConfigError where it is not valid.
+    """Applies a profile (default: the file's own) and command-line settings; raises ConfigError where they do not fit.
 
-    Paths of the settings count from the shell's folder unless they are `absolute`.
+    Relative paths of settings count from the shell's folder unless `absolute` is set.
     """
     overrides, files = read_settings(overrides or {}, None if absolute else Path.cwd())
     if not isinstance(profile, Profile):
@@ -262,7 +281,7 @@ def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates
 
 
 def _methods_with(space: Space, key: str, candidates: list[str]) -> list[str]:
-    """The methods among the candidates for which a key counts; all where it is no axis, or counts for none."""
+    """Returns the candidate methods for which a key counts; all of them where it is no axis or counts for none."""
     return (space.axes[key].methods(candidates) if key in space.axes else candidates) or candidates
 
 
@@ -278,25 +297,25 @@ def _narrow(
 
 
 def full_key(resolved: ResolvedSpace, key: Key) -> dict[str, Scalar]:
-    """A row's key with every axis; one that does not count there is None. A cell for one column keeps its suite."""
+    """Returns a row's key with every axis, None for axes that are inactive; a cell for one column keeps its suite."""
     part = {PART: key[PART]} if PART in key else {}
     return {axis: key.get(axis) for axis in resolved.space.axis_names} | part
 
 
 def sweep_name(resolved: ResolvedSpace) -> str:
-    """The space's ID, with what differs from its file: `E7`, `E7@paper`, `E7 train.examples=640`."""
+    """Returns the space's ID with what differs from its file: `E7`, `E7@paper`, `E7 train.examples=640`."""
     space, profile = resolved.space, resolved.profile
-    where = space.id if profile.name == space.profile else f"{space.id}@{profile.name}"
-    return " ".join([where, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
+    name = space.id if profile.name == space.profile else f"{space.id}@{profile.name}"
+    return " ".join([name, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
 
 
 def setups(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:
-    """Every cell's settings, defaults spelled out; of an endless space those of one cell."""
+    """Returns every cell's settings with defaults included; for an endless space those of one random cell."""
     return [cell.flat for cell in some_cells(resolved)]
 
 
 def some_cells(resolved: ResolvedSpace) -> list[Cell]:
-    """Every cell; of an endless space one."""
+    """Returns every cell; for an endless space one random cell."""
     return [resolved.sample(np.random.default_rng(0))] if resolved.size() is None else resolved.cells()
 
 

@@ -1,4 +1,4 @@
-"""What one key of a space may be: five domain words, and `when:` for keys that count only under a condition."""
+"""Domains of a space's keys: five kinds of domain, and conditions (`when:`) under which a key counts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,17 @@ from cse_train.fields import Scalar
 
 CONTINUOUS = ("loguniform", "uniform")
 DOMAIN_WORDS = (*CONTINUOUS, "randint", "choice", "grid")
-"""`randint: [a, b]` includes both ends; `grid` runs every value, `choice` lets a sampler pick among them."""
+"""Words that name a kind of domain in YAML.
+
+`randint: [a, b]` includes both ends; `grid` runs every value, `choice` lets a sampler pick among them.
+"""
 
 DOMAIN_KEYS = (*DOMAIN_WORDS, "when")
 
 
 @dataclass(frozen=True)
 class Domain:
-    """One axis: its word, the word's arguments (two ends or the values), and the condition under which it counts."""
+    """One axis: its domain word, its two ends or its values, and the condition under which it counts."""
 
     word: str
     arguments: tuple[Scalar, ...]
@@ -30,7 +33,7 @@ class Domain:
         return self.word not in CONTINUOUS
 
     def values(self) -> Sequence[Scalar]:
-        """Every value of a finite domain, in the file's order."""
+        """Returns every value of a finite domain, in the file's order."""
         assert self.finite, self.word
         if self.word == "randint":
             low, high = self.ends()
@@ -38,17 +41,17 @@ class Domain:
         return self.arguments
 
     def ends(self) -> tuple[float, float]:
-        """Smallest and largest value of an interval."""
+        """Returns the smallest and the largest value of an interval."""
         low, high = self.arguments
         assert isinstance(low, int | float) and isinstance(high, int | float)
         return low, high
 
     def active(self, settings: Mapping[str, Scalar]) -> bool:
-        """Whether the axis counts, given the values of the axes before it."""
+        """Tells whether the axis counts, given the values of the axes before it."""
         return all(settings.get(key) in allowed for key, allowed in self.when.items())
 
     def methods(self, names: Sequence[str]) -> list[str]:
-        """Those of the methods under which the axis can count."""
+        """Returns those methods of `names` under which the axis can count."""
         return [name for name in names if name in self.when.get("method", names)]
 
     def contains(self, value: Scalar) -> bool:
@@ -57,13 +60,14 @@ class Domain:
         return isinstance(value, int | float) and self.ends()[0] <= value <= self.ends()[1]
 
     def draw(self, rng: np.random.Generator) -> Scalar:
-        """A random value."""
+        """Draws a random value of the domain."""
         if self.finite:
             values = self.values()
             return values[int(rng.integers(len(values)))]
         low, high = self.ends()
         if self.word == "uniform":
             return float(rng.uniform(low, high))
+        # exp(log(x)) may leave the interval by a rounding error.
         return float(np.clip(math.exp(rng.uniform(math.log(low), math.log(high))), low, high))
 
 
@@ -71,7 +75,7 @@ Axes = Mapping[str, Domain]
 
 
 def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
-    """A domain from YAML, or every reason why it is none."""
+    """Parses a domain from YAML; returns None and every problem where it is not valid."""
     if not isinstance(raw, Mapping):
         example = ", ".join(map(str, raw)) if isinstance(raw, list) else raw
         return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{example}]}}"]
@@ -82,11 +86,11 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     if len(words) != 1:
         return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(DOMAIN_WORDS)}"]
     when: dict[str, tuple[Scalar, ...]] = {}
-    given = raw.get("when", {})
-    if isinstance(given, Mapping):
-        when = {key: tuple(v) if isinstance(v, list) else (v,) for key, v in given.items()}
+    conditions = raw.get("when", {})
+    if isinstance(conditions, Mapping):
+        when = {key: tuple(v) if isinstance(v, list) else (v,) for key, v in conditions.items()}
     else:
-        problems.append(f"wrong type: {name}.when={given!r}; give a mapping such as {{method: esimcse}}")
+        problems.append(f"wrong type: {name}.when={conditions!r}; give a mapping such as {{method: esimcse}}")
     problems += _argument_problems(name, words[0], raw[words[0]])
     return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])
 
@@ -117,7 +121,7 @@ def _value_problems(name: str, word: str, raw: list[Any]) -> list[str]:
 
 
 def parents_first(axes: Axes) -> tuple[dict[str, Domain], list[str]]:
-    """The axes with every `when:` parent before its child, else in the file's order; a circle is a problem."""
+    """Orders axes so that parents of `when:` come first, else as in the file; reports circular conditions."""
     ordered: dict[str, Domain] = {}
     waiting = dict(axes)
     while waiting:
@@ -130,7 +134,7 @@ def parents_first(axes: Axes) -> tuple[dict[str, Domain], list[str]]:
 
 
 def assignments(axes: Axes, fixed: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
-    """Every combination of finite axes, first axis slowest; an axis whose condition fails is absent."""
+    """Returns every combination of finite axes, first axis slowest; an axis whose condition fails is absent."""
     partial: list[dict[str, Scalar]] = [{}]
     for name, domain in axes.items():
         values = [{name: value} for value in domain.values()]
@@ -139,23 +143,24 @@ def assignments(axes: Axes, fixed: Mapping[str, Scalar]) -> list[dict[str, Scala
 
 
 def sample(axes: Axes, fixed: Mapping[str, Scalar], rng: np.random.Generator) -> dict[str, Scalar]:
-    """One random assignment; an axis whose condition fails is absent."""
-    drawn: dict[str, Scalar] = {}
+    """Draws one random assignment; an axis whose condition fails is absent."""
+    assignment: dict[str, Scalar] = {}
     for name, domain in axes.items():
-        if domain.active({**fixed, **drawn}):
-            drawn[name] = domain.draw(rng)
-    return drawn
+        if domain.active({**fixed, **assignment}):
+            assignment[name] = domain.draw(rng)
+    return assignment
 
 
 def contains(axes: Axes, fixed: Mapping[str, Scalar], values: Mapping[str, Scalar]) -> bool:
-    """Whether `values` is an assignment of these axes: each active axis inside its domain, no other key."""
+    """Tells whether `values` assigns exactly the active axes, each a value of its domain."""
     active = [name for name, domain in axes.items() if domain.active({**fixed, **values})]
     return set(active) == set(values) and all(axes[name].contains(values[name]) for name in active)
 
 
 def size(axes: Axes, fixed: Mapping[str, Scalar], limit: int = 100_000) -> int | None:
-    """How many assignments there are; None for a continuous axis or more than `limit`."""
+    """Returns the number of assignments; None for a continuous axis or more than `limit` combinations."""
     if not all(domain.finite for domain in axes.values()):
         return None
+    # An upper bound: conditions only take axes away. Listing the combinations just to count them may be endless.
     bound = math.prod(len(domain.values()) for domain in axes.values())
     return len(assignments(axes, fixed)) if bound <= limit else None

@@ -1,4 +1,4 @@
-"""YAML values read by pydantic into the dataclasses that declare a file; each mistake becomes one line for a person."""
+"""Reads YAML values by pydantic into dataclasses that declare a file, with one line for the user per mistake."""
 
 import dataclasses
 import functools
@@ -13,21 +13,21 @@ from cse_train.fields import Json
 
 T = TypeVar("T")
 CLOSED = ConfigDict(extra="forbid")
-"""`__pydantic_config__` of a dataclass that takes no other keys."""
+"""`__pydantic_config__` of a dataclass that accepts no other keys."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Give:
-    """Beside a field's type: what a person should do where a value is not of it, and what the mistake is called."""
+    """Annotation of a field with the rule and the advice of the error line for a value of the wrong type."""
 
     advice: str = "give text"
     rule: str = "wrong type"
 
     def line(self, name: str, value: object, number: int | None = None) -> str:
-        """The line for a field's value, or for the item of it at a position."""
-        shown = brief(repr(value)) if self.rule == "wrong type" else brief(value)
+        """Returns the error line for a field's value, or for its item at position `number`."""
+        value_text = brief(repr(value)) if self.rule == "wrong type" else brief(value)
         item = "" if number is None else f" (item {number + 1})"
-        return f"{self.rule}: {name}={shown}{item}; {self.advice}"
+        return f"{self.rule}: {name}={value_text}{item}; {self.advice}"
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         return {**handler(core_schema), "description": self.advice}
@@ -41,17 +41,17 @@ VERSION_ADVICE = Give("write `version: 1`", "wrong version")
 
 
 def brief(value: object) -> str:
-    """A value in an error line: at most 40 characters."""
+    """Returns a value as text of at most 40 characters, for an error line."""
     return fields.brief(str(value), 40)
 
 
 def read(
     shape: type[T], raw: Json, prefix: str = "", renamed: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[T, list[str]]:
-    """The dataclass `shape` filled from `raw`, and every problem.
+    """Fills the dataclass `shape` from `raw`; returns it with every problem.
 
-    A field with a problem holds its default, or else None; a list holds the items without one. `renamed` gives the new
-    name of a key that files had before.
+    A field with a problem holds its default, or else None; a list holds the items without one. `renamed`: former key of
+    files -> its new name.
     """
     declared = {field.name: field for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
     annotations: dict[str, Any] = fields.hints(shape)
@@ -79,12 +79,12 @@ def read(
 
 @functools.cache
 def adapter(annotation: Any) -> TypeAdapter[Any]:
-    """What reads an annotated type; it is costly to make."""
+    """Returns pydantic's reader of an annotated type, cached because it is costly to make."""
     return TypeAdapter(annotation)
 
 
 def _wrong_items(value: object, error: ValidationError) -> list[int]:
-    """Positions of the wrong items of a list; none where it is wrong as a whole."""
+    """Returns the positions of a list's wrong items; empty where the value is wrong as a whole."""
     places = [problem["loc"] for problem in error.errors(include_url=False, include_context=False)]
     numbers = dict.fromkeys(place[0] for place in places if place)
     return [number for number in numbers if isinstance(number, int)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""Dotted keys against the Configs they name: type, range, and the method that a key belongs to."""
+"""Checks dotted keys against the option classes that they name: type, range, and the method that has the key."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,13 +13,13 @@ DEV = "train.dev"
 
 
 def annotation(key: str, method: str) -> Any | None:
-    """The annotated type of a dotted key for a method; None for a key that it does not have."""
+    """Returns the annotated type of a method's dotted key; None where the method lacks the key."""
     home = _find_home(key, method)
     return None if home is None else fields.hints(home[0]).get(home[1])
 
 
 def _find_home(key: str, method: str) -> tuple[type, str] | None:
-    """The class that has the setting, and its field."""
+    """Returns the options class and the field name of a dotted key; None where the method lacks it."""
     config = methods.config_class(method) if method in methods.names() else None
     if key.startswith("train."):
         return (TrainConfig, key.removeprefix("train.")) if config is None or config.SHARED is None else None
@@ -27,12 +27,12 @@ def _find_home(key: str, method: str) -> tuple[type, str] | None:
 
 
 def have(settings: Iterable[str], method: str) -> bool:
-    """Whether a run of the method has every one of these keys."""
+    """Tells whether the method has every one of these keys."""
     return all(annotation(key, method) is not None for key in settings)
 
 
 def problem(key: str, value: object, method: str) -> str | None:
-    """What is wrong with `key=value` in a run of `method`; None when nothing is."""
+    """Returns what is wrong with `key=value` in a run of `method`; None when nothing is."""
     if key == "method":
         return methods.unknown(value)
     if key == SEED:
@@ -46,7 +46,7 @@ def problem(key: str, value: object, method: str) -> str | None:
 
 
 def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
-    """Every problem of settings that must suit all the methods named, each said once."""
+    """Returns every problem of settings that must suit all the named methods, without repetition."""
     lines = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
     return list(dict.fromkeys(lines))
 
@@ -62,6 +62,6 @@ def _unknown(key: str, value: object, method: str) -> str:
 
 
 def normal(key: str, value: Scalar, method: str) -> Scalar:
-    """The value as the Config will hold it: an int given for a float becomes a float."""
-    held: Scalar = fields.normal(annotation(key, method), value)
-    return held
+    """Returns the value as the options class will hold it: an int given for a float becomes a float."""
+    result: Scalar = fields.normal(annotation(key, method), value)
+    return result

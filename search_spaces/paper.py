@@ -1,4 +1,4 @@
-"""A published table as data: its rows, those of models that are not trained here, and what its averages are over."""
+"""A published table as data: rows of cells, rows of models that are not trained here, and columns of averages."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,34 +15,34 @@ from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, r
 
 Key = Mapping[str, Scalar]
 ROUNDING = 1e-9
-"""What binary fractions may add to half a unit of the last decimal."""
+"""Tolerance for binary fractions, added to half a unit of the last printed decimal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedRow:
-    """One printed row, a cell's or that of a model that no cell trains."""
+    """Printed row of a table, for a cell or for a model that no cell trains."""
 
     __pydantic_config__ = CLOSED
     cells: Mapping[str, Number]
-    """Column -> the number as printed; empty for a setting that is published without one."""
+    """Column -> number as printed; empty for a setting that is published without one."""
     as_printed: Annotated[bool, Strict()] = False
-    """Whether a printed number is kept though it cannot be right."""
+    """True if the row keeps a misprint, a printed number that cannot be right."""
     recomputed: Mapping[str, Number] = field(default_factory=dict)
-    """Column -> what the row's other numbers give in its place."""
+    """Column of a misprint -> value that the row's other numbers give."""
 
     @property
     def name(self) -> str:
         raise NotImplementedError
 
     def as_dict(self) -> dict[str, object]:
-        """The row in the shape of the file, without what it is called by."""
+        """Returns the row in the shape of the file, without its key or label."""
         misprint = {"as_printed": True, "recomputed": dict(self.recomputed)} if self.recomputed else {}
         return {"cells": dict(self.cells), **misprint}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRow(PrintedRow):
-    """The row of a cell."""
+    """Printed row of a cell."""
 
     key: Key
 
@@ -59,16 +59,16 @@ EVALUATED_ADVICE = "give {encoder: bert-base-uncased, pooler: mean}, or {vectors
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """A model that is scored as it is: an encoder under a pooler, or the average of a text's word vectors."""
+    """A model that is scored without training: an encoder with a pooler, or the average of a text's word vectors."""
 
     __pydantic_config__ = CLOSED
     encoder: Annotated[str, Strict(), Give(EVALUATED_ADVICE)] = ""
-    """A name as `train.encoder` takes it."""
+    """Name of an encoder, as for `train.encoder`."""
     pooler: Annotated[PlainPooler | None, Give(f"give one of {', '.join(get_args(PlainPooler))}", "unknown pooler")] = (
         None
     )
     vectors: Annotated[str, Strict(), Give(EVALUATED_ADVICE)] = ""
-    """A file of the data folder's `vectors`, without its suffix."""
+    """Name of a file in the data folder's `vectors`, without its suffix."""
 
     @property
     def name(self) -> str:
@@ -76,19 +76,19 @@ class Evaluated:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Name and pooler, by which the ledger keeps its scores."""
+        """Name and pooler, under which the ledger keeps the model's scores."""
         return self.name, self.pooler or "mean"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference(PrintedRow):
-    """The row of a model that is not trained here."""
+    """Printed row of a model that is not trained here."""
 
     label: Text
     evaluated: Annotated[Evaluated | None, Give(EVALUATED_ADVICE)] = None
-    """The same model of ours, which is scored without any training; None for one that we do not have."""
+    """The model to be scored without training for comparison; None where it is not available."""
     reason: Text = ""
-    """Why none of our methods trains it, where that does not go without saying."""
+    """Reason why no method here trains the model; empty where it is obvious."""
 
     @property
     def name(self) -> str:
@@ -100,22 +100,22 @@ class Reference(PrintedRow):
 
 @dataclass(frozen=True, kw_only=True)
 class Average:
-    """A column that is the mean of others."""
+    """A column that is the mean of other columns."""
 
     __pydantic_config__ = CLOSED
     column: Text
     of: tuple[Text, ...]
     decimals: Count = 2
-    """Decimals that the paper prints of it."""
+    """Number of decimals that the paper prints of the average."""
 
     def readded(self, row: PrintedRow) -> float | None:
-        """The mean of a row's printed values; None for a row without one of them."""
+        """Returns the mean of a row's printed values; None for a row that lacks the average or one of its columns."""
         values = [row.cells.get(name) for name in (self.column, *self.of)]
         numbers = [value for value in values if value is not None]
         return None if len(numbers) < len(values) else sum(numbers[1:]) / len(self.of)
 
     def agrees(self, printed: float, readded: float) -> bool:
-        """Whether the printed value is the mean, rounded either way."""
+        """Tells whether the printed value equals the mean to its last decimal, rounded up or down."""
         return abs(printed - readded) <= 0.5 * 10.0**-self.decimals + ROUNDING
 
 
@@ -130,53 +130,54 @@ Averages = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """A published table: rows have the shape of our own tables in JSON."""
+    """A published table, whose rows have the shape of this project's own tables in JSON."""
 
     __pydantic_config__ = CLOSED
     citation: Text
     table: Text
     source: Text
-    """Where the paper is to be had: its number in the ACL Anthology, on arXiv."""
+    """Place of publication of the paper: its number in the ACL Anthology or on arXiv."""
     metric: Text
     notes: Text = ""
     finding: Text = ""
-    """What a figure without numbers is said to show."""
+    """Finding of a figure without numbers, as the paper states it."""
     columns: Annotated[tuple[Text, ...], Give("give a list such as [sts_dev]")] = ()
-    """Names of the results; one that no suite gives stands beside ours as the paper's alone."""
+    """Names of the results; a column that no suite gives shows the paper's numbers alone."""
     best: Annotated[Literal["max", "min", "none"], Give("give one of max, min, none", "unknown value")] = "max"
-    """Which value of a column is the best; none where the columns differ in that."""
+    """Best value of a column, the highest or the lowest; `none` where the columns differ in that."""
     scores: Annotated[Mapping[str, Text], Give("give a mapping such as {avg: sts_average}")] = field(
         default_factory=dict
     )
-    """Column -> the name under which the ledger keeps its scores; a column left out is its own."""
+    """Column -> name under which the ledger keeps its scores; other columns are named as in the ledger."""
     unscored: Annotated[Mapping[str, Text], Give("give a mapping such as {COCO: why no suite scores it}")] = field(
         default_factory=dict
     )
-    """Column that no suite of ours scores -> why."""
+    """Column of the table that no suite scores -> reason."""
     rows: Annotated[tuple[PublishedRow, ...], Give("give a list of {key: {...}, cells: {...}}")] = ()
-    """The cells' rows; empty for a figure without printed numbers."""
+    """Printed rows of the table's cells; empty for a figure without printed numbers."""
     references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()
-    """Rows of models that are not trained here."""
+    """Printed rows of models that are not trained here."""
     average: Annotated[Averages, Give("give {column: avg, of: [mr, cr], decimals: 2}")] = ()
-    """One, or a list."""
+    """Columns of averages: one, or a list of them."""
     default: Annotated[Key | None, Give("give a key such as {method.dup_rate: 0.32}")] = None
-    """The row of the paper's own setting: of an ablation what the others are compared with, of a search its winner."""
+    """Key of the paper's own setting: the baseline of an ablation, or the winner of a search."""
 
     def stored(self, column: str) -> str:
-        """The name under which the ledger keeps a column's scores."""
+        """Returns the name under which the ledger keeps a column's scores."""
         return self.scores.get(column, column)
 
     def suites_of(self, row: Reference, evaluate: Sequence[str]) -> dict[str, str]:
-        """Column of the row -> the suite that scores it: of those that the table names, else the one that gives least.
+        """Returns column of a row -> suite that scores it.
 
-        A column that no suite gives is left out.
+        Prefers suites that the table evaluates, else takes the one with the fewest columns. Columns that no suite gives
+        are left out.
         """
         suites = (*evaluate, *_sort_by_size())
         fitting = {c: [name for name in suites if self.stored(c) in registry.columns(name)] for c in row.cells}
         return {column: names[0] for column, names in fitting.items() if names}
 
     def misadded(self) -> Iterator[tuple[PrintedRow, str, float]]:
-        """Every row with an average that its values do not give and that no `recomputed` explains: row, column, mean.
+        """Yields (row, column, mean) of averages that neither the row's values nor a `recomputed` entry explain.
 
         A `recomputed` average must itself be the mean of the row.
         """
@@ -196,7 +197,7 @@ def _sort_by_size() -> tuple[str, ...]:
 
 
 def read_paper(raw: Json) -> tuple[Paper | None, list[str]]:
-    """The block, and every problem of it."""
+    """Reads the `paper:` block of a space; returns it, or None, and every problem."""
     rows = raw.get("references")
     listed = rows if isinstance(rows, list) else []
     wrong = [line for row in listed if isinstance(row, dict) for line in _check_evaluated(row)]
@@ -219,7 +220,7 @@ def _check_evaluated(row: Json) -> list[str]:
     if not isinstance(value, dict):
         return [Give(EVALUATED_ADVICE).line(name, value)]
     lines = read(Evaluated, value, "paper.references.evaluated.")[1]
-    given = {field.name for field in fields(Evaluated) if value.get(field.name)}
-    if lines or given in ({"encoder", "pooler"}, {"vectors"}):
+    names = {field.name for field in fields(Evaluated) if value.get(field.name)}
+    if lines or names in ({"encoder", "pooler"}, {"vectors"}):
         return [line.replace("=", f" of {brief(row.get('label'))}=", 1) for line in lines]
     return [f"no single model: {name}={brief(value)}; {EVALUATED_ADVICE}"]

@@ -1,4 +1,4 @@
-"""A space's YAML file into a `Space`, or every problem of it."""
+"""Parses a space's YAML file into a `Space`, or into every problem of the file."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -15,7 +15,7 @@ from search_spaces import keys
 from search_spaces.domains import Domain, contains, parents_first, parse_domain
 from search_spaces.file_shape import brief, read
 from search_spaces.paper import Key, Paper, read_paper
-from search_spaces.space import OFF, Component, ExplicitCell, SearchConfig, Space, SpaceFile
+from search_spaces.space import OFF_ADVICE, Component, ExplicitCell, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.in_space import collect
 from search_spaces.user_data.trainer import adopt_trainer
@@ -23,12 +23,12 @@ from search_spaces.user_data.written import absolute_models, absolute_paths, fin
 
 
 def parse_file(path: Path) -> Space:
-    """The space in one file; ConfigError holds `FILE: rule: name=value; what to do` for each problem."""
+    """Parses the space of a file; raises ConfigError with `FILE: rule: name=value; what to do` for each problem."""
     return _require_space(*parse(read_yaml(path), path), path)
 
 
 def parse_written(written: Json, path: Path) -> Space:
-    """The space of `Space.written`, wherever its file is by now; ConfigError as `parse_file`."""
+    """Parses the content of `Space.written`, whose file may be gone; raises ConfigError as `parse_file` does."""
     return _require_space(*parse(written, path, absolute=True), path)
 
 
@@ -39,7 +39,10 @@ def _require_space(space: Space | None, problems: Sequence[str], path: Path) -> 
 
 
 def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | None, list[str]]:
-    """The space, or None and every problem. Paths count from the file's folder unless they are `absolute` already."""
+    """Parses a space; returns None and every problem where it is not valid.
+
+    Relative paths count from the file's folder unless `absolute` is set.
+    """
     folder = path.resolve().parent
     unknown = _use_plugins(raw.get("plugins"), path.absolute().parent)
     written = raw
@@ -51,8 +54,8 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
         return None, problems + unknown + of_trainer
     problems += collected.problems + _cell_list_problems(raw)
     suites = tuple(str(suite) for suite in file.evaluate)
-    mine = {user_file.name for user_file in collected.files}
-    problems += _suite_problems(suites, mine) + _forgotten_problems(file.forgotten, suites, mine)
+    user_names = {user_file.name for user_file in collected.files}
+    problems += _suite_problems(suites, user_names) + _forgotten_problems(file.forgotten, suites, user_names)
     axes, lines = _parse_axes(file.space or {})
     problems += lines
     methods, lines = _parse_methods(file, axes)
@@ -88,7 +91,7 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
 
 
 def _use_plugins(sources: object, folder: Path) -> list[str]:
-    """Let the space name these plug-ins; the problems of those that cannot be had."""
+    """Loads plug-ins that a space names; returns the problems of those that cannot be loaded."""
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in sources):
         return []
     try:
@@ -104,21 +107,22 @@ def _cell_list_problems(raw: Json) -> list[str]:
     rows_alone = not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
     if bool(raw.get("space")) != bool(raw.get("cells")) or rows_alone:
         return []
-    what = "both" if raw.get("space") else "neither"
-    return [f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both"]
+    count = "both" if raw.get("space") else "neither"
+    return [f"no single list of cells: space,cells={count}; give `space:` or `cells:`, not both"]
 
 
-def _suite_problems(suites: Sequence[str], mine: Set[str]) -> list[str]:
-    unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in mine]
+def _suite_problems(suites: Sequence[str], user_names: Set[str]) -> list[str]:
+    unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in user_names]
     return [
-        f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *mine])}" for suite in unknown
+        f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *user_names])}"
+        for suite in unknown
     ]
 
 
-def _forgotten_problems(names: Sequence[str], suites: Sequence[str], mine: Set[str]) -> list[str]:
-    """Of columns that are scored before training too: each is one of `evaluate:`, and holds rated pairs."""
+def _forgotten_problems(names: Sequence[str], suites: Sequence[str], user_names: Set[str]) -> list[str]:
+    """Returns problems of `forgotten:`, whose columns must belong to suites of `evaluate:` and hold rated pairs."""
     columns = [column for suite in suites for column in registry.columns(suite)]
-    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in mine)
+    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in user_names)
     advice = "list a set of rated pairs under `evaluate:`"
     return [
         f"no such column: forgotten={name}; {fields.nearest(name, rated) if rated else advice}"
@@ -128,7 +132,7 @@ def _forgotten_problems(names: Sequence[str], suites: Sequence[str], mine: Set[s
 
 
 def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
-    """Of settings for one suite's column: each key is one of some method here, and the suite scores its own name."""
+    """Returns problems of `set_for:`: each key must fit some method, and each suite must score its own name."""
     problems = [f"nothing to set for: set_for={file.set_for}; a search proposes cells, give `evaluate:` alone"] * bool(
         file.set_for and file.search
     )
@@ -143,7 +147,7 @@ def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
 
 
 def _parse_axes(block: Json) -> tuple[dict[str, Domain], list[str]]:
-    """The axes, `when:` parents first, and every problem of the `space:` block."""
+    """Parses the `space:` block; returns the axes, `when:` parents first, and every problem."""
     axes, problems = {}, []
     for name, value in block.items():
         domain, lines = parse_domain(name, value)
@@ -155,13 +159,13 @@ def _parse_axes(block: Json) -> tuple[dict[str, Domain], list[str]]:
 
 
 def _parse_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> tuple[list[str], list[str]]:
-    """Every method the space may run; none, with the problems, where that is not clear."""
+    """Returns every method that the space may run, and problems; no methods where they are not clear."""
     problems = []
     if "method" in axes and file.method is not None:
         problems.append(f"key set twice: method={file.method} stands at top level and in `space`; keep one")
-    given = _list_methods(file, axes)
-    wrong = [line for value in given if (line := keys.problem("method", value, ""))]
-    return [] if wrong else [str(name) for name in dict.fromkeys(given)], problems + wrong
+    names = _list_methods(file, axes)
+    wrong = [line for value in names if (line := keys.problem("method", value, ""))]
+    return [] if wrong else [str(name) for name in dict.fromkeys(names)], problems + wrong
 
 
 def _list_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> list[Any]:
@@ -226,7 +230,7 @@ def _parse_search(block: Json | None) -> tuple[SearchConfig | None, list[str]]:
 
 
 def _find_removed(search: Json) -> dict[str, str]:
-    """Settings of `search:` that older files have and that are gone -> what to write instead."""
+    """Returns settings of `search:` in older files that no longer exist -> what to write instead."""
     lines = {
         name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
         for name in ("race", "max_seeds")
@@ -237,22 +241,22 @@ def _find_removed(search: Json) -> dict[str, str]:
     return lines
 
 
-def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], given: bool) -> list[str]:
+def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], has_block: bool) -> list[str]:
     problems = []
     if search and not axes:
         problems.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
-    if sampled and not given:
+    if sampled and not has_block:
         problems.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")
     endless = [name for name, domain in axes.items() if not domain.finite]
     if search and endless and (search.num_samples is None or search.sampler == "grid"):
-        how = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
-        problems.append(f"endless search: {how} over {endless[0]}; give num_samples and a sampler other than grid")
+        settings = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
+        problems.append(f"endless search: {settings} over {endless[0]}; give num_samples and a sampler other than grid")
     return problems
 
 
 def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Component], list[str]]:
-    """Name -> the settings that take this part out of a configuration, and every problem of the block."""
+    """Parses `components:`; returns name -> the settings that take this part out of a configuration, and problems."""
     problems = [line for name, value in block.items() for line in _component_problems(name, value, methods)]
     if problems:
         return {}, problems
@@ -265,11 +269,11 @@ def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Compon
 
 def _component_problems(name: str, value: object, methods: Sequence[str]) -> list[str]:
     if not isinstance(value, dict) or not value:
-        return [f"wrong component: components.{name}={value}; {OFF}"]
+        return [f"wrong component: components.{name}={value}; {OFF_ADVICE}"]
     problems = []
     for key, off in value.items():
         if key == "method" or isinstance(off, list) or off == {}:
-            problems.append(f"wrong component: components.{name}.{key}={off}; {OFF}")
+            problems.append(f"wrong component: components.{name}.{key}={off}; {OFF_ADVICE}")
             continue
         settings = [{key: each} for each in ([*off, *off.values()] if isinstance(off, dict) else [off])]
         lines = [line for setting in settings for line in keys.problems(setting, methods)]
@@ -288,7 +292,7 @@ def _misprint_problems(paper: Paper) -> list[str]:
 
 
 def row_problems(space: Space) -> list[str]:
-    """Published rows that are no cell, columns that are not declared, and averages that do not re-add."""
+    """Returns problems of the published table: rows without a cell, undeclared columns, averages that do not add up."""
     if space.paper is None:
         return []
     is_cell = _membership(space)
@@ -326,5 +330,5 @@ def _membership(space: Space) -> Callable[[Key], bool]:
     if not space.cells:
         fixed = {"method": space.method} if space.method else {}
         return lambda key: contains(space.axes, fixed, key)
-    shown = [{a: c.settings.get(a, space.settings.get(a)) for a in space.axis_names} for c in space.cells]
-    return lambda key: {**dict.fromkeys(space.axis_names), **key} in shown
+    cell_keys = [{a: c.settings.get(a, space.settings.get(a)) for a in space.axis_names} for c in space.cells]
+    return lambda key: {**dict.fromkeys(space.axis_names), **key} in cell_keys

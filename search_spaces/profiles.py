@@ -23,7 +23,10 @@ SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncas
 
 
 RATE = "train.learning_rate"
-"""Taken from the method that another one is `LIKE`: at another rate it would win or lose by its rate alone."""
+"""Key that a method without an entry takes from the method that it is `LIKE`.
+
+At another learning rate the method would win or lose by its rate alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,39 +35,47 @@ class Recipe:
 
     __pydantic_config__ = CLOSED
     when: Annotated[Mapping[str, Any], Predicate(lambda when: "method" in when)]
-    """Dotted keys, `method` among them, with the values that a cell must have."""
+    """Conditions on a cell: dotted keys, `method` among them, with the values that they must have."""
     settings: Annotated[Mapping[str, Any], Field(alias="set")]
 
-    def fits(self, given: Mapping[str, Scalar]) -> bool:
-        return all(given.get(key) == value for key, value in self.when.items())
+    def fits(self, settings: Mapping[str, Scalar]) -> bool:
+        return all(settings.get(key) == value for key, value in self.when.items())
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Settings under which any space can run; a method's own settings win over the shared ones."""
+    """Settings under which any space can run; a method's own settings override the shared ones."""
 
     name: str
     train: Mapping[str, Scalar] = field(default_factory=dict)
-    """Dotted keys shared by all methods."""
+    """Dotted keys and values shared by all methods."""
     methods: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
-    """Method -> dotted keys."""
+    """Method -> dotted keys that override the shared ones."""
     substitutions: Mapping[str, Json] = field(default_factory=dict)
-    """Axis -> {value of a table, as text: what runs in its place at this scale, or None for no counterpart}; under a
-    method's name the same, which goes before."""
+    """Axis -> {value of a table, as text: value that runs at this scale, or None for no counterpart}.
+
+    A method's name -> a mapping of the same form, which takes precedence for that method.
+    """
     recipes: tuple[Recipe, ...] = ()
-    """Over the method's settings and under a space's own; a later one over an earlier one."""
+    """Recipes, which override the method's settings and are overridden by a space's own.
+
+    Later ones override earlier.
+    """
     written: Json | None = field(default=None, compare=False)
-    """What the YAML of a person's own says, with absolute paths; None for a shipped one."""
+    """Content of a user's own YAML file, with absolute paths; None for a shipped profile."""
 
     def over(self, base: "Profile") -> "Profile":
-        """This profile where both say something, and the base elsewhere; recipes of the base come first."""
+        """Returns this profile laid over `base`, key by key; the base's recipes come first."""
         parts = (self.train, base.train), (self.methods, base.methods), (self.substitutions, base.substitutions)
         train, by_method, substitutions = (_merge(*part) for part in parts)
         return Profile(self.name, train, by_method, substitutions, (*base.recipes, *self.recipes))
 
     def settings(self, method: str) -> dict[str, Scalar]:
-        """Those of a method; one that the profile does not name has the learning rate of the method that it is LIKE,
-        and one with a loop of its own has nothing of ours."""
+        """Returns the settings of a method.
+
+        A method that the profile does not name takes the learning rate of the method that it is LIKE. A method with a
+        training loop of its own takes no shared settings.
+        """
         by_method = self.methods.get(method)
         if methods.is_known(method) and methods.config_class(method).SHARED is not None:
             return dict(by_method or {})
@@ -73,16 +84,18 @@ class Profile:
             by_method = {key: value for key, value in like.items() if key == RATE}
         return {**self.train, **(by_method or {})}
 
-    def recipe(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """What the recipes say of a cell with these settings."""
-        return {key: value for recipe in self.recipes if recipe.fits(given) for key, value in recipe.settings.items()}
+    def recipe(self, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Returns the settings that the recipes give a cell with these settings."""
+        return {
+            key: value for recipe in self.recipes if recipe.fits(settings) for key, value in recipe.settings.items()
+        }
 
     def leaves_out(self, axis: str, value: Scalar, method: str) -> bool:
-        """Whether a table's value has no counterpart at this scale."""
+        """Tells whether a table's value has no counterpart at this scale."""
         return value is not None and self.substitution(axis, value, method) is None
 
     def substitution(self, axis: str, value: Scalar, method: str) -> Scalar:
-        """What runs where a table says `value`; mostly the value itself."""
+        """Returns the value that runs where a table says `value`; mostly the value itself."""
         by_method = self.substitutions.get(method, {}).get(axis, {})
         run: Scalar = by_method.get(str(value), self.substitutions.get(axis, {}).get(str(value), value))
         return run
@@ -90,27 +103,27 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileFile:
-    """The YAML file of a profile."""
+    """Keys of a profile's YAML file."""
 
     version: Annotated[Literal[1], VERSION_ADVICE]
     title: Text = ""
     extends: Annotated[Text | None, Give("give a shipped profile such as small")] = None
-    """A shipped profile, over which this one is laid key by key."""
+    """Name of a shipped profile that this one overrides key by key."""
     train: Annotated[dict[str, Any], Give("give a mapping such as {batch_size: 64}")] = field(default_factory=dict)
     methods: Annotated[
         dict[str, dict[str, Any]], Give("give a mapping such as {simcse: {train.learning_rate: 3e-5}}")
     ] = field(default_factory=dict)
     substitutions: Annotated[dict[str, dict[str, Any]], SUBSTITUTIONS] = field(default_factory=dict)
-    """Axis -> {value: what runs}; under a method's name, the same for that method alone."""
+    """Axis -> {value: what runs}, or method -> a mapping of the same form for that method alone."""
     recipes: Annotated[
         tuple[Recipe, ...], Give("give {when: {method: ..., KEY: value}, set: {KEY: value}}", "wrong recipe")
     ] = ()
 
 
 def load_profile(name: str) -> Profile:
-    """A shipped profile by name, or one by path; ConfigError with every problem of the file.
+    """Loads a shipped profile by name, or another by path; raises ConfigError with every problem of the file.
 
-    Paths of encoders and the like count from the file's folder.
+    Relative paths of encoders and the like count from the file's folder.
     """
     path = find_profile(name)
     if path in profiles().values():
@@ -124,12 +137,12 @@ def load_profile(name: str) -> Profile:
 
 @functools.cache
 def _load_shipped(path: Path, modified: int, names: frozenset[str]) -> Profile:
-    """Once for a file and the methods that are known: a site asks for its profiles six hundred times."""
+    """Loads a shipped profile, cached by file and known methods, because a site asks for profiles six hundred times."""
     return parse_profile(read_yaml(path), path)
 
 
 def parse_profile(raw: Json, path: Path) -> Profile:
-    """A profile of its YAML's content; `path` names it, and need not be there."""
+    """Parses a profile from its YAML's content; `path` names it in errors and need not exist."""
     file, problems = read(ProfileFile, {"version": None, **raw}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
     problems += keys.problems(train, methods.list_methods()[:1])
@@ -160,12 +173,12 @@ def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
     wrong = [values for _, values, _ in tables if not isinstance(values, dict)]
     if wrong:
         return [SUBSTITUTIONS.line("substitutions", wrong[0])]
-    given = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
-    lines = [keys.problem(a, v, method) if method else _check_any_method(a, v) for a, v, method in given]
+    targets = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
+    lines = [keys.problem(a, v, method) if method else _check_any_method(a, v) for a, v, method in targets]
     return [line for line in lines if line]
 
 
 def _check_any_method(key: str, value: Scalar) -> str | None:
-    """The problem of a setting that must suit one method at least."""
+    """Returns the problem of a setting that must suit at least one method; None where it does."""
     lines = [keys.problem(key, value, method) for method in methods.list_methods()]
     return None if None in lines else lines[0]

@@ -1,4 +1,4 @@
-"""The JSON Schema of space files, made from the Configs: `python -m search_spaces.schema` writes it for editors.
+"""JSON Schema of space files for editors; `python -m search_spaces.schema` writes it.
 
 The loader checks more than a schema can (conditions, published rows); the schema gives completion and early errors.
 """
@@ -17,41 +17,40 @@ from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.keys import SEED
 from search_spaces.paper import Paper
 from search_spaces.space import SearchConfig, SpaceFile
-from search_spaces.user_data.trainer import OF_OUR_METHODS
+from search_spaces.user_data.trainer import METHOD_KEYS
 
 Json = dict[str, Any]
 SCALAR: Json = {"type": ["boolean", "number", "string", "null"]}
 
 
 class Untitled(GenerateJsonSchema):
-    """pydantic's schema without titles that only repeat the names of fields."""
+    """pydantic's schema generator without titles, which would only repeat the names of fields."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def schema(names: Sequence[str] | None = None) -> Json:
-    """The whole schema: what the dataclasses say, and what the `Config`s of methods (all that are shipped) say of each
-    dotted key."""
+    """Returns the JSON Schema of a space file, with every dotted key of the named methods (default: all shipped)."""
     names = methods.list_methods() if names is None else names
     values: Json = {"method": {"enum": list(names)}, **_keys(names)}
-    named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
+    references = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_describe(shape) for shape in (SpaceFile, Paper, SearchConfig))
-    settings = _close({key: value for key, value in named.items() if key != "method"})
-    ours = {
-        "method": named["method"],
+    settings = _close({key: value for key, value in references.items() if key != "method"})
+    method_keys = {
+        "method": references["method"],
         "set": settings,
         "set_for": {"type": "object", "additionalProperties": settings},
-        "space": _close({key: _axis(value) for key, value in named.items()}),
+        "space": _close({key: _axis(value) for key, value in references.items()}),
         "cells": {**file["properties"]["cells"], "minItems": 1},
-        "components": {"type": "object", "additionalProperties": _component(list(named))},
+        "components": {"type": "object", "additionalProperties": _component(list(references))},
     }
     nested = {"search": search, "paper": paper, "cells": {"type": "array", "minItems": 1}}
     # A table without cells: rows of models that are not trained here.
     no_cells = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
     rows_alone = {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
     definitions = {**file.pop("$defs"), **paper.pop("$defs"), **values, "domain": _domain()}
-    definitions["ExplicitCell"]["properties"]["set"] = _close(named)
+    definitions["ExplicitCell"]["properties"]["set"] = _close(references)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **file,
@@ -59,7 +58,7 @@ def schema(names: Sequence[str] | None = None) -> Json:
         "properties": {**file["properties"], **nested},
         "if": {"required": ["trainer"]},
         "then": _bare(),
-        "else": {"properties": ours},
+        "else": {"properties": method_keys},
         "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, {**no_cells, **rows_alone}],
         "$defs": definitions,
     }
@@ -70,15 +69,15 @@ def _describe(shape: type) -> Json:
 
 
 def _bare() -> Json:
-    """Of a space with a trainer: any name is a parameter of the program, and nothing says what a method of ours has."""
+    """Returns the schema of a space with `trainer:`, in which any name is a parameter of the user's program."""
     free = {"type": "object", "additionalProperties": SCALAR}
     axes = {"type": "object", "additionalProperties": {"$ref": "#/$defs/domain"}}
-    others = {"not": {"anyOf": [{"required": [key]} for key in OF_OUR_METHODS]}}
+    others = {"not": {"anyOf": [{"required": [key]} for key in METHOD_KEYS]}}
     return {"properties": {"set": free, "space": axes}, **others}
 
 
 def _component(keys: list[str]) -> Json:
-    """Keys with the value that turns a component off, or a map from values with it to values without."""
+    """Returns the schema of a component: keys with the value that turns it off, or with a map from values on to off."""
     off = {"anyOf": [SCALAR, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]}
     names = {"enum": [key for key in keys if key != "method"]}
     return {"type": "object", "minProperties": 1, "propertyNames": names, "additionalProperties": off}
@@ -89,7 +88,7 @@ def _close(properties: Json) -> Json:
 
 
 def _keys(names: Sequence[str]) -> Json:
-    """Dotted key -> schema of its value; a key that several methods have takes what any of them takes."""
+    """Returns dotted key -> schema of its value; a key of several methods accepts what any of them accepts."""
     configs = [("train", TrainConfig), *(("method", methods.config_class(name)) for name in names)]
     values: Json = {}
     for part, config in configs:
@@ -100,7 +99,7 @@ def _keys(names: Sequence[str]) -> Json:
 
 
 def _domain() -> Json:
-    """The shape of any domain; `_axis` adds what its values are."""
+    """Returns the schema of any domain, without a type for its values, which `_axis` adds."""
     ends = {"type": "array", "minItems": 2, "maxItems": 2}
     listed = {"type": "array", "minItems": 1, "uniqueItems": True}
     words = {word: listed if word in ("grid", "choice") else ends for word in DOMAIN_WORDS}
@@ -116,7 +115,7 @@ def _axis(value: Json) -> Json:
 
 
 def text(names: Sequence[str] | None = None) -> str:
-    """The published file's content."""
+    """Returns the content of schema.json."""
     return json.dumps(schema(names), indent=1) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A search-space file as data: what varies, what is fixed, how it is searched, and the published values."""
+"""A search-space file as data: axes, fixed settings, search, evaluation, and the published values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from search_spaces.user_data.references import FileShape
 from search_spaces.user_data.trainer import TrainerBlock
 
 SAMPLERS = Path(__file__).parents[1] / "cluster" / "search" / "samplers"
-"""Their folder is the registry; it is listed here and imported by a search alone."""
+"""Folder that is the registry of samplers; it is listed here and imported only by a search."""
 if TYPE_CHECKING:
     SamplerName = str
 else:
@@ -25,28 +25,28 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """How a space is searched when its cells are not all run."""
+    """Settings of a search over a space whose cells are not all run."""
 
     __pydantic_config__ = CLOSED
     sampler: SamplerName = "tpe"
-    """Every cell in order, uniform draws, Optuna's TPE or Gaussian process."""
+    """Sampler of cells: in order, uniform random, or Optuna's TPE or Gaussian process."""
     num_samples: Annotated[int, Range(low=1)] | None = None
-    """Cells proposed in all, finished ones included; null walks a finite space to its end."""
+    """Number of cells to propose, finished ones included; null walks a finite space to its end."""
     scheduler: Literal["asha"] | None = None
-    """What stops poor trials early, on best-so-far at equal examples; null for nothing."""
+    """Scheduler that stops poor trials early, by their best score at equal examples; null for none."""
     grace_fraction: Annotated[float, Range(above=0, high=1)] = 0.2
-    """Share of a run's examples before the first rung: dev curves dip early."""
+    """Fraction of a run's examples before the first rung, so that an early dip of the dev score stops no trial."""
     reduction_factor: Annotated[int, Range(low=2)] = 3
-    """One trial in this many survives a rung."""
+    """Reduction factor of ASHA: one trial in this many survives a rung."""
     startup: Annotated[int, Range(low=0)] = 8
-    """Random cells before TPE or GP model anything."""
+    """Number of random cells before TPE or the Gaussian process models anything."""
     seed: Annotated[int, Range(low=0)] = 0
-    """Seed of the sampler's own draws."""
+    """Seed of the sampler's own random draws."""
 
 
 @dataclass(frozen=True)
 class ExplicitCell:
-    """One listed cell: a row name and the keys it sets."""
+    """One listed cell: a row name and the keys that it sets."""
 
     __pydantic_config__ = CLOSED
     label: Annotated[str, BeforeValidator(str)]
@@ -55,15 +55,15 @@ class ExplicitCell:
 
 @dataclass(frozen=True)
 class Component:
-    """One part of a method that can be left out."""
+    """One part of a method that an ablation can leave out."""
 
     off: Mapping[str, Scalar]
-    """Dotted key -> the value that turns the component off, whatever the key holds."""
+    """Dotted key -> value that turns the component off, whatever value the key has."""
     replaced: Mapping[str, Mapping[str, Scalar]]
-    """Dotted key -> {value with the component, as text: value without}; under any other value it is not there."""
+    """Dotted key -> {value with the component, as text: value without}; under other values it is not there."""
 
     def changes(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """The settings that take the component out of a run's flat configuration; empty where it is not in it."""
+        """Returns the settings that take the component out of a run's flat configuration; empty where it is absent."""
         if any(str(flat[key]) not in values for key, values in self.replaced.items()):
             return {}
         changes = {key: values[str(flat[key])] for key, values in self.replaced.items()}
@@ -71,9 +71,9 @@ class Component:
 
 
 MOST_SEEDS = 10_000
-"""Seeds of one cell that a count may ask for."""
+"""Largest number of seeds per cell that a count may ask for."""
 SET_FOR = "give {suite: {key: value}} such as {transfer_dev: {train.batch_size: 128}}"
-OFF = "give {name: {key: value that turns it off}}, or {key: {value: what replaces it}}"
+OFF_ADVICE = "give {name: {key: value that turns it off}}, or {key: {value: what replaces it}}"
 Settings = Annotated[dict[str, Any] | None, Give("give a mapping of dotted keys")]
 Seeds = (
     Annotated[Count, Field(ge=1, le=MOST_SEEDS)]
@@ -83,7 +83,10 @@ Seeds = (
 
 @dataclass(frozen=True, kw_only=True)
 class SpaceFile:
-    """The YAML file of a space: pydantic checks these types, the methods' `Config`s say what a dotted key may hold."""
+    """Keys of a space's YAML file.
+
+    pydantic checks these types; the option classes of the methods say what a dotted key may hold.
+    """
 
     __pydantic_config__ = CLOSED
     version: Annotated[Literal[1], VERSION_ADVICE]
@@ -103,63 +106,69 @@ class SpaceFile:
     ] = ()
     evaluate: Annotated[tuple[Text | FileShape, ...], Give("give a list of suites such as [sts_dev]")] = ()
     dev: Text | FileShape | None = None
-    """`train.dev`, as a name or as a file of the user's own."""
+    """Value of `train.dev`, as a name or as a file of the user's own."""
     corpus: Text | FileShape | None = None
-    """`train.corpus`, likewise."""
+    """Value of `train.corpus`, as a name or as a file of the user's own."""
     forgotten: Annotated[tuple[Text, ...], Give("give a list of columns of `evaluate:` such as [sts_test]")] = ()
     set_for: Annotated[dict[str, dict[str, Any]], Give(SET_FOR)] = field(default_factory=dict)
     search: Settings = None
     paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None
-    components: Annotated[dict[str, Any], Give(OFF)] = field(default_factory=dict)
+    components: Annotated[dict[str, Any], Give(OFF_ADVICE)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """One file. Either `axes` spans the cells or `cells` lists them; a table of other models alone has neither."""
+    """A parsed space file, whose cells are spanned by `axes` or listed by `cells`.
+
+    A table of models that are not trained here has neither.
+    """
 
     id: str
     title: str
     file: Path
     plugins: tuple[str, ...] = ()
-    """Folders, files and modules of the user's own methods and suites; relative ones begin at the file's folder."""
+    """Folders, files and modules of the user's own methods and suites; relative ones start at the file's folder."""
     method: str | None = None
-    """The one method of all cells; None where `method` is an axis or set by each cell."""
+    """Method of all cells; None where `method` is an axis or set by each cell."""
     profile: str = "small"
     seeds: tuple[int, ...] = (0, 1, 2)
     settings: Key = field(default_factory=dict)
-    """Fixed dotted keys (`set:`)."""
+    """Dotted keys of settings -> their fixed values (`set:`)."""
     axes: Mapping[str, Domain] = field(default_factory=dict)
-    """Dotted key -> domain, `when:` parents first."""
+    """Dotted key of a setting -> domain of its values.
+
+    Keys in `when:` conditions precede the keys that depend on them.
+    """
     cells: tuple[ExplicitCell, ...] = ()
     evaluate: tuple[str, ...] = ()
-    """Suites that score each best checkpoint once."""
+    """Names of the suites that score each best checkpoint once."""
     forgotten: tuple[str, ...] = ()
-    """Columns of rated pairs that stand once more in the table, less the scores of the encoders before training."""
+    """Columns of rated pairs that the table repeats as change from the encoder's score before training."""
     set_for: Mapping[str, Key] = field(default_factory=dict)
     """Suite -> dotted keys under which each row trains once more, for that suite's column alone."""
     search: SearchConfig | None = None
     paper: Paper | None = None
     components: Mapping[str, Component] = field(default_factory=dict)
-    """What `cse ablate` leaves out one by one."""
+    """Name of a component that `cse ablate` can leave out -> how it is left out."""
     notes: str = ""
     files: tuple[UserFile, ...] = ()
-    """The user's own corpora and sets that it names."""
+    """The user's own corpora and sets that the space names."""
     written: Json = field(default_factory=dict, compare=False)
-    """What its YAML says, with absolute paths."""
+    """Content of the space's YAML file, with absolute paths."""
 
     @property
     def axis_names(self) -> list[str]:
-        """The axes of the table, in the file's order; for listed cells, every key that one of them sets."""
-        named = dict.fromkeys(key for cell in self.cells for key in cell.settings)
-        return list(self.axes) or list(named)
+        """Axes of the table, in the file's order; for listed cells, every key that one of them sets."""
+        keys = dict.fromkeys(key for cell in self.cells for key in cell.settings)
+        return list(self.axes) or list(keys)
 
     @property
     def sampled(self) -> bool:
-        """Whether a search picks the cells, rather than all being run."""
+        """True if a search picks the cells, rather than all being run."""
         return self.search is not None and (self.search.sampler != "grid" or self.search.num_samples is not None)
 
     def methods(self) -> list[str]:
-        """Every method that a cell of this space may run."""
+        """Returns every method that a cell of this space may run."""
         if self.method:
             return [self.method]
         if self.cells:

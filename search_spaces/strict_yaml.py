@@ -1,4 +1,4 @@
-"""YAML without surprises: 1.2 scalars (`1e-5` is a number, `on` is text), no duplicate keys, plain values only."""
+"""Strict YAML reader: scalars of YAML 1.2 (`1e-5` is a number, `on` is text), no duplicate keys, plain values only."""
 
 import math
 import re
@@ -12,17 +12,17 @@ from cse_train.fields import ConfigError
 from cse_train.reading import first_line, require_size
 
 MOST_YAML_BYTES = 10_000_000
-"""Of a file, at most: a shipped one has a few thousand."""
+"""Maximum size in bytes of a YAML file; a shipped one has a few thousand."""
 Number = TypeVar("Number", int, float)
 MOST_DIGITS = 18
-"""Digits of an integer, sign included, at most: what every part of ours holds without loss."""
+"""Maximum number of characters of an integer, sign included, which every part of the project holds without loss."""
 
 
 class StrictLoader(Composer, yaml.CSafeLoader):
-    """Resolves scalars by YAML 1.2's core schema; `duplicates` collects every repeated key.
+    """YAML loader that resolves scalars by YAML 1.2's core schema and collects repeated keys in `duplicates`.
 
-    libyaml reads the text, which takes a third of the time; nodes are PyYAML's composer's, because that one can refuse
-    an alias and ends deep nesting with an exception.
+    libyaml reads the text, which takes a third of the time; nodes are composed by PyYAML's Python composer, because
+    that one can refuse an alias and ends deep nesting with an exception.
     """
 
     def __init__(self, stream: str) -> None:
@@ -31,7 +31,7 @@ class StrictLoader(Composer, yaml.CSafeLoader):
         self.duplicates: list[str] = []
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Aliases are refused: a file of a few lines can name a value within itself, or a billion values."""
+        """Composes a node; refuses aliases, with which a few lines can contain themselves, or a billion values."""
         if self.check_event(yaml.AliasEvent):
             event: Any = self.peek_event()
             raise yaml.composer.ComposerError(problem="an alias; write the value out", problem_mark=event.start_mark)
@@ -39,19 +39,19 @@ class StrictLoader(Composer, yaml.CSafeLoader):
 
 
 def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    made: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     lines: dict[Any, int] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         line = key_node.start_mark.line + 1
         if not isinstance(key, str):
             loader.duplicates.append(f"wrong key: {key!r} on line {line}; keys are text, quote it")
-        elif key in made:
+        elif key in mapping:
             loader.duplicates.append(f"duplicate key: {key} on line {line}, first on line {lines[key]}; keep one")
         else:
-            made[key] = loader.construct_object(value_node, deep=True)
+            mapping[key] = loader.construct_object(value_node, deep=True)
             lines[key] = line
-    return made
+    return mapping
 
 
 def _decimal(loader: StrictLoader, node: yaml.ScalarNode) -> int:
@@ -82,7 +82,7 @@ def _refuse(loader: StrictLoader, node: yaml.Node) -> None:
 
 
 def _number(kind: type[Number], text: str, node: yaml.Node) -> Number:
-    """Only an explicit tag such as !!int brings text here that looks like no number."""
+    """Converts text to a number; it can only fail under an explicit tag such as !!int."""
     try:
         return kind(text)
     except ValueError:
@@ -96,7 +96,7 @@ SCALARS = (
     ("int", r"[-+]?[0-9]+", list("-+0123456789")),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
 )
-"""Type, what it looks like, and its first characters; the first type that fits counts."""
+"""(type, pattern, first characters) of plain scalars; the first type that matches counts."""
 StrictLoader.yaml_implicit_resolvers = {}
 for kind, pattern, first in SCALARS:
     StrictLoader.add_implicit_resolver(TAG + kind, re.compile(f"^(?:{pattern})$"), first)
@@ -111,11 +111,14 @@ for kind in ("binary", "omap", "pairs", "set", "timestamp"):
 
 
 Written = dict[str, Any]
-"""A mapping of a file, as it was written."""
+"""Content of a YAML file whose top level is a mapping."""
 
 
 def read_yaml(path: Path) -> Written:
-    """The mapping in `path`; ConfigError names the file and the line of everything that is not plain strict YAML."""
+    """Reads the mapping in `path`.
+
+    Raises ConfigError with file and line of everything that is not plain strict YAML.
+    """
     require_size(path, MOST_YAML_BYTES, "write a shorter one")
     try:
         text = path.read_text(encoding="utf-8")
@@ -127,15 +130,15 @@ def read_yaml(path: Path) -> Written:
 
 
 def parse_yaml(text: str, name: str) -> Written:
-    """`read_yaml` on text; `name` stands before each problem."""
+    """Parses text as `read_yaml` parses a file; `name` precedes each problem."""
     try:
         loader = StrictLoader(text)
         value = loader.get_single_data()
     except yaml.YAMLError as error:
         mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
-        where = f"line={mark.line + 1}" if mark else "line=unknown"
-        what = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
-        raise ConfigError([f"{name}: not YAML: {where}; {first_line(what)}"]) from None
+        place = f"line={mark.line + 1}" if mark else "line=unknown"
+        problem = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
+        raise ConfigError([f"{name}: not YAML: {place}; {first_line(problem)}"]) from None
     except RecursionError:
         raise ConfigError([f"{name}: not YAML: depth=unbounded; write fewer brackets within brackets"]) from None
     if loader.duplicates:

@@ -1,4 +1,4 @@
-"""A space's runs, from the ledger to a table."""
+"""Answers questions about a space or sweep from the ledger: tables, explanations, reproductions, selections."""
 
 __all__ = [
     "baselines",

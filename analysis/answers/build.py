@@ -1,4 +1,4 @@
-"""`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
+"""Builds the table of `cse table`: a space's results from the ledger, finished or not, next to the published values."""
 
 import math
 import shlex
@@ -27,12 +27,11 @@ from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.identity.signature import PROMPT
-from search_spaces.paper import Paper
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-NOTHING_SAID: Mapping[str, MetricScale] = MappingProxyType({})
+NO_SCALES: Mapping[str, MetricScale] = MappingProxyType({})
 SEED_SETTINGS = ("train.seed", "seed")
-"""The second is that of runs from other tools."""
+"""Settings that name a run's seed; runs of other tools use the second."""
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
 
@@ -45,9 +44,9 @@ def build(
     data_hash: str | None = None,
     unevaluated: Mapping[str, str] = NOTHING,
 ) -> Table:
-    """The table as data, of runs on one data set (`match_on`); a note counts those on others.
+    """Builds a space's table from runs on one data set (`match_on`); a note counts runs on other data.
 
-    `unevaluated` as `build_planned` takes it.
+    `unevaluated` is passed on to `build_planned`.
     """
     rows = ledger.runs() if ledger else []
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
@@ -58,8 +57,8 @@ def build(
         runs, scales = [metric.measured(run) for run in runs], {metric.name: metric.scale}
     if not matches:
         planned, runs, notes, scales = imported.plan_imported(resolved, ledger)
-    made = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
-    return replace(made, notes=[*made.notes, *notes])
+    table = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
+    return replace(table, notes=[*table.notes, *notes])
 
 
 def build_planned(
@@ -68,14 +67,15 @@ def build_planned(
     planned: Sequence[Planned],
     runs: Sequence[RunRow] | None = None,
     unevaluated: Mapping[str, str] = NOTHING,
-    scales: Mapping[str, MetricScale] = NOTHING_SAID,
+    scales: Mapping[str, MetricScale] = NO_SCALES,
     published: bool = False,
 ) -> Table:
-    """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before.
+    """Builds a space's table from the planned runs (cell key, signature, seed); `runs` holds them where they were read
+    before.
 
-    `unevaluated`: label of a row of the paper -> why its model could not be scored. `scales`: column -> what its
-    numbers mean, where no suite of ours says it. `published`: for readers who do not hold the ledger, to whom a command
-    that fills it says nothing.
+    `unevaluated` is label of a row of the paper -> why its model could not be scored. `scales` is column -> scale, for
+    columns without a suite of this project. `published` is for readers without the ledger, to whom commands that fill
+    it say nothing.
     """
     spec = spec_of(resolved)
     if ledger and runs is None:
@@ -90,29 +90,31 @@ def build_planned(
     untrained = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = baselines.models_of(resolved, spec, ledger)
-    idle = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
+    no_signal = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
     forgotten = {baselines.name_change(column): column for column in resolved.space.forgotten}
     scales = {name: spec.scales[column] for name, column in forgotten.items()}
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
-    made = aggregate(spec, [*lines, *changes], baselines=rows, untrained=start, models=models, idle=idle.signatures)
-    remarks += [*baselines.list_unscored(resolved, models, unevaluated), *idle.lines()]
-    remarks += [] if published else _say_what_scores_them(space_name(resolved.space.file), lines, runs or [])
-    return replace(made, notes=[*made.notes, *remarks], differing=find_differences(spec, planned, runs or []))
+    table = aggregate(
+        spec, [*lines, *changes], baselines=rows, untrained=start, models=models, no_signal_runs=no_signal.signatures
+    )
+    remarks += [*baselines.list_unscored(resolved, models, unevaluated), *no_signal.lines()]
+    remarks += [] if published else _list_unscorable(space_name(resolved.space.file), lines, runs or [])
+    return replace(table, notes=[*table.notes, *remarks], differing=find_differences(spec, planned, runs or []))
 
 
-def _say_what_scores_them(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:
-    """A line on runs without a score that came without files, as those of a bundle do: nothing can be scored there."""
-    ours = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
-    bare = {run.signature for run in ours if run.folder is None}
-    lacking = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & bare
-    line = f"{number_of(len(lacking), 'run')} without a score came without files"
+def _list_unscorable(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:
+    """Returns a line on runs without a score whose files are not here, such as a bundle's; empty for none."""
+    finished = (run for run in runs if run.state == RunState.DONE and IMPORTED not in run.identity)
+    without_files = {run.signature for run in finished if run.folder is None}
+    unscored = {line.signature for line in lines if math.isnan(line.value) and line.protocol is None} & without_files
+    line = f"{number_of(len(unscored), 'run')} without a score came without files"
     command = shlex.join(["cse", "run", space, "--retrain-missing"])
-    return [f"{line}; {command}, with the same settings and data, trains what lacks them again"] if lacking else []
+    return [f"{line}; {command}, with the same settings and data, trains what lacks them again"] if unscored else []
 
 
 def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:
-    """Column -> content hashes of the sets behind its numbers; a column without any is left out."""
+    """Returns column -> content hashes of the sets behind its numbers; a column without any is left out."""
     hashes: dict[str, set[str]] = {}
     for run in runs:
         if "dev" in run.identity:
@@ -124,19 +126,21 @@ def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set
 
 
 def prompts_of(runs: Sequence[RunRow]) -> dict[str, str]:
-    """What stands in front of the texts of these runs, for the line under the table; nothing where nothing does."""
+    """Returns the prompts before the texts of these runs, for the line under the table; empty where no run has one."""
     texts = dict.fromkeys(str(run.identity.get(PROMPT, "")) for run in runs)
     return {PROMPT: " or ".join(text or "none" for text in texts)} if any(texts) else {}
 
 
 def spec_of(resolved: ResolvedSpace) -> TableSpec:
-    """What the space says of its table, for `analysis`."""
+    """Returns the specification of a space's table."""
     space, paper = resolved.space, resolved.space.paper
     rows: list[Key] = (
         [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.rows()]
     )
     printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
+    paper_notes = [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""] if paper else []
+    scale_note = resolved.own_loop.NOTE if resolved.own_loop else describe_substitutions(resolved)
     return TableSpec(
         id=space.id,
         title=space.title,
@@ -152,18 +156,18 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, *list_notes(paper), *list_apart(resolved), *tell_run(resolved)) if note],
+        notes=[note for note in (space.notes, *paper_notes, *list_apart(resolved), scale_note) if note],
     )
 
 
 def scale_of(column: str, values: Iterable[float]) -> MetricScale:
-    """What the numbers of a stored column mean: as its suite says, else as its metric's name and these values say."""
+    """Returns the scale of a stored column: its suite's, else a guess by the metric's name and its values."""
     width = span(column)
     return MetricScale(sense(column), read_span(metric_of(column), values) if width is None else width)
 
 
 def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricScale]:
-    """Column -> what its numbers mean; those that the paper alone prints are left out."""
+    """Returns column -> scale; columns that only the paper prints are left out."""
     values: dict[str, list[float]] = {}
     for result in results:
         if math.isfinite(result.value):
@@ -177,7 +181,7 @@ def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricS
 
 
 def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
-    """In what the table's rows differ beside its axes, by the runs that a whole row has."""
+    """Returns the settings other than the axes in which the table's rows differ, by the runs that a whole row has."""
     by_signature = {run.signature: run for run in runs}
     first: dict[int, tuple[Key, RunRow]] = {}  # seeds of a row bring one and the same key
     for key, signature, _ in sorted(planned, key=lambda run: PART in run[0]):
@@ -190,50 +194,38 @@ def find_differences(spec: TableSpec, planned: Sequence[Planned], runs: Sequence
     return differing(settings, {*spec.axes, *SEED_SETTINGS})
 
 
-def list_notes(paper: Paper | None) -> list[str]:
-    """What the block says in words: its notes, and the finding of a figure."""
-    if paper is None:
-        return []
-    return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
-
-
 def list_apart(resolved: ResolvedSpace) -> list[str]:
-    """Which columns stand on runs of their own, and with what settings."""
-    shown = {
-        suite: ", ".join(setting(key, value) for key, value in given.items())
-        for suite, given in resolved.space.set_for.items()
+    """Returns a line for each column whose runs have settings of their own."""
+    texts = {
+        suite: ", ".join(setting(key, value) for key, value in settings.items())
+        for suite, settings in resolved.space.set_for.items()
     }
-    parts = {cell.part for cell in resolved.cells()} if shown else set()
-    return [f"{suite} stands on runs of its own, with {text}." for suite, text in shown.items() if suite in parts]
+    parts = {cell.part for cell in resolved.cells()} if texts else set()
+    return [f"{suite} stands on runs of its own, with {text}." for suite, text in texts.items() if suite in parts]
 
 
-def tell_run(resolved: ResolvedSpace) -> list[str]:
-    """What a run is, beside its settings: at the profile's scale, or of a loop of its own."""
-    return [resolved.own_loop.NOTE] if resolved.own_loop else [tell_scale(resolved)]
-
-
-def tell_scale(resolved: ResolvedSpace) -> str:
-    """What the profile let run in place of the table's values, and which of them it leaves out; empty for nothing."""
-    shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
-    return f"At profile {resolved.profile.name}: {', '.join(shown)}." if shown else ""
+def describe_substitutions(resolved: ResolvedSpace) -> str:
+    """Returns a line on the substitutions that the profile makes for the table's values; empty for none."""
+    parts = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
+    return f"At profile {resolved.profile.name}: {', '.join(parts)}." if parts else ""
 
 
 def columns_of(resolved: ResolvedSpace) -> list[str]:
-    """The paper's columns and what the space evaluates beside them, or else the dev set alone.
+    """Returns the paper's columns and those that the space evaluates too, else the dev set alone.
 
-    Beside a paper's columns a group of suites shows its average alone. The score of a loop of its own stands first.
+    Next to a paper's columns a group of suites shows its average alone. The score of a loop of its own comes first.
     """
     paper, suites, loop = resolved.space.paper, resolved.space.evaluate, resolved.own_loop
     printed = list(paper.columns) if paper else []
     stored = {paper.scores.get(name, name) for name in printed} if paper else set()
     evaluated = [column for name in suites for column in columns(name) if not printed or column == name]
     first = [] if loop is None or paper else [str((loop.SHARED or {})["dev"])]
-    named = list(dict.fromkeys([*first, *printed, *(column for column in evaluated if column not in stored)]))
-    return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
+    names = list(dict.fromkeys([*first, *printed, *(column for column in evaluated if column not in stored)]))
+    return names or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 
 
 def scale(resolved: ResolvedSpace) -> dict[str, object]:
-    """The scale that all cells share, for the line under the table."""
+    """Returns the settings of scale that all cells share, for the line under the table."""
     flats = setups(resolved)
     if resolved.own_loop:
         return {}
@@ -247,24 +239,24 @@ def scale(resolved: ResolvedSpace) -> dict[str, object]:
 
 
 def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
-    """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
+    """Returns column -> the untrained encoder's value under the cells' pooler; None for several poolers or no value."""
     poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
     label = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
     return next((dict(row.values) for row in rows if row.label == label), None)
 
 
 CELLS_NAMED = 20
-"""Cells without all seeds that are named; those beyond are counted."""
+"""Number of cells with missing seeds that are named; further ones are counted."""
 
 
 def list_unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
-    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
+    """Returns lines on what a table lacks: rows with fewer seeds than requested, and cells without an input."""
     keys = [{axis: value for axis, value in row.key.items() if value is not None} for row in table.rows]
-    seen = [max(entry.n for entry in row.entries.values()) for row in table.rows]
-    short = dict(zip(map(cell_name, keys), seen, strict=True))
-    lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
-    lines = [f"missing input: {label}: {why}" for label, why in incomplete.items()]
-    if not lacking:
+    seed_counts = [max(entry.n for entry in row.entries.values()) for row in table.rows]
+    short = dict(zip(map(cell_name, keys), seed_counts, strict=True))
+    short_rows = [f"{name} {n}" for name, n in short.items() if n < seeds]
+    lines = [f"missing input: {label}: {reason}" for label, reason in incomplete.items()]
+    if not short_rows:
         return lines
-    what = f"{len(lacking)} of {len(short)} cells have fewer than {seeds} seeds"
-    return [f"not finished: {what}: {some(lacking, CELLS_NAMED, '; ')}", *lines]
+    summary = f"{len(short_rows)} of {len(short)} cells have fewer than {seeds} seeds"
+    return [f"not finished: {summary}: {some(short_rows, CELLS_NAMED, '; ')}", *lines]

@@ -1,4 +1,4 @@
-"""Which published numbers a sweep can be compared with: every printed value of a table, and why it has none of ours."""
+"""Lists every printed value of a paper's table, and why a sweep has no value to compare with it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,9 +19,9 @@ TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE = 
     "reference",
 )
 STATES = (TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE)
-"""In the order of the columns of a listing."""
+"""States of a printed value, in the order of the columns of a listing."""
 COUNTED_WORDS = (TRAINED, WITHOUT_TRAINING)
-"""Values that stand beside one of ours."""
+"""States of a printed value for which a reproduced value exists."""
 NOT_OURS = "none of our methods trains it"
 NO_SUITE = "no suite of the table scores the column"
 
@@ -35,12 +35,12 @@ class PrintedValue:
 
     table: str
     row: str
-    """The row's label, or its axis values."""
+    """Label of the row, or its axis values."""
     column: str
     state: str
-    """One of STATES."""
+    """State of the value, one of STATES."""
     reason: str = ""
-    """Why it stands beside no value of ours; empty for one that is compared."""
+    """Reason why the printed value has no reproduced counterpart; empty for a value that is compared."""
 
 
 def list_printed(
@@ -49,10 +49,10 @@ def list_printed(
     unscorable: Mapping[str, str] = NOTHING,
     unevaluated: Mapping[str, str] = NOTHING,
 ) -> Iterator[PrintedValue]:
-    """Every number that the space's paper prints.
+    """Yields every number that the space's paper prints.
 
-    `lacking`: a cell that lacks an input, by its label, and what it lacks; `unscorable`: the same of a suite, and
-    `unevaluated` of a row whose model is scored without training.
+    `lacking` is label of a cell -> the input that it lacks; `unscorable` is suite -> the input that it lacks;
+    `unevaluated` is label of a row whose model is scored without training -> the input that it lacks.
     """
     space = resolved.space
     if space.paper is None:
@@ -64,9 +64,9 @@ def list_printed(
     for row in paper.rows:
         label = _label(resolved, row.key)
         for column in row.cells:
-            absent = scored.get(paper.stored(column))
-            why = paper.unscored.get(column, NO_SUITE) if absent is None else ""
-            state, reason = _find_state(label is None, why, lacking.get(label or "", absent or ""), TRAINED)
+            missing_input = scored.get(paper.stored(column))
+            no_suite = paper.unscored.get(column, NO_SUITE) if missing_input is None else ""
+            state, reason = _find_state(label is None, no_suite, lacking.get(label or "", missing_input or ""), TRAINED)
             yield PrintedValue(space.id, label or cell_name(row.key), column, state, reason)
     models = resolved.evaluated()
     for reference in paper.references:
@@ -74,20 +74,20 @@ def list_printed(
         for column in reference.cells:
             state, reason = REFERENCE_ALONE, reference.reason or NOT_OURS
             if reference.evaluated:
-                why = "" if column in suites else paper.unscored.get(column, NO_SUITE)
+                no_suite = "" if column in suites else paper.unscored.get(column, NO_SUITE)
                 lacks = unevaluated.get(reference.label, unscorable.get(suites.get(column, ""), ""))
-                state, reason = _find_state(models[reference.label] is None, why, lacks, WITHOUT_TRAINING)
+                state, reason = _find_state(models[reference.label] is None, no_suite, lacks, WITHOUT_TRAINING)
             yield PrintedValue(space.id, reference.label, column, state, reason)
 
 
 def count_states(values: Iterable[PrintedValue]) -> dict[str, int]:
-    """How many values are in each of STATES, and `published` in all."""
+    """Returns the number of values in each of STATES, and of all as `published`."""
     states = Counter(value.state for value in values)
     return {"published": states.total(), **{state: states[state] for state in STATES}}
 
 
 def group_by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[PrintedValue]]:
-    """The values that stand beside none of ours, by (state, reason), in the order of STATES."""
+    """Returns the printed values without a reproduced counterpart, by (state, reason), in the order of STATES."""
     groups: dict[tuple[str, str], list[PrintedValue]] = {}
     for value in sorted(values, key=lambda value: STATES.index(value.state)):
         if value.state not in COUNTED_WORDS:
@@ -96,18 +96,18 @@ def group_by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], lis
 
 
 def _label(resolved: ResolvedSpace, key: Key) -> str | None:
-    """What the row's cell is called; None where the profile leaves it out."""
+    """Returns the label of a row's cell; None if the profile leaves the cell out."""
     if resolved.size() is None:
         return cell_name(key) if resolved.contains(key) else None
-    wanted = full_key(resolved, key)
-    fitting = (cell for cell in resolved.rows() if full_key(resolved, cell.key) == wanted)
+    row_key = full_key(resolved, key)
+    fitting = (cell for cell in resolved.rows() if full_key(resolved, cell.key) == row_key)
     return next((cell.label or cell_name(cell.key) for cell in fitting), None)
 
 
-def _find_state(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
-    """The state of a value that could be ours, and why it is not; `state` is that of one which is."""
+def _find_state(left_out: bool, unscored: str, missing_input: str, state: str) -> tuple[str, str]:
+    """Returns the state of a printed value with the reason why it cannot be reproduced; without a reason, `state`."""
     if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
     if unscored:
         return UNSCORED, unscored
-    return (WITHOUT_INPUT, lacking) if lacking else (state, "")
+    return (WITHOUT_INPUT, missing_input) if missing_input else (state, "")

@@ -1,4 +1,4 @@
-"""`cse explain`: the runs behind one cell of a table, where they came from, and the command that repeats them."""
+"""Explains one cell of a table for `cse explain`: its runs, their origin, and the command that repeats them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -24,64 +24,64 @@ from search_spaces.paper import Paper
 
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
-    """The `cse run` that trains this cell alone, with these seeds where they count from 0."""
+    """Returns the `cse run` that trains one cell alone; `seeds` are given where they count from 0."""
     profile = resolved.profile.name if resolved.profile.name != resolved.space.profile else None
     counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
-    more = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
-    return run_command(space_name(resolved.space.file), profile, narrow(resolved, cell), counted, more)
+    options = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
+    return run_command(space_name(resolved.space.file), profile, narrow(resolved, cell), counted, options)
 
 
 def run_command(
-    space: str, profile: str | None, settings: Settings, seeds: Sequence[int] | None, more: Sequence[str]
+    space: str, profile: str | None, settings: Settings, seeds: Sequence[int] | None, options: Sequence[str]
 ) -> str:
-    """A `cse run` as it is typed, with the words `more` at its end."""
+    """Returns a `cse run` command line that ends with the words in `options`."""
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
     words += [word for key, value in settings.items() for word in ("--set", setting(key, value))]
     words += ["--seeds", str(len(seeds))] if seeds else []
-    return shlex.join([*words, *more])
+    return shlex.join([*words, *options])
 
 
 @dataclass(frozen=True)
 class Explained:
-    """One cell with all that is known of it."""
+    """One cell of a table with all that is known of its runs."""
 
     space: str
-    """The space's ID, or the sweep of imported runs."""
+    """ID of the space, or the sweep of imported runs."""
     title: str
     profile: str
-    """Empty for imported runs."""
+    """Name of the profile; empty for imported runs."""
     key: Key
     label: str | None
     argument: str
-    """The cell as `--cell` takes it."""
+    """Cell in the form that `--cell` takes."""
     runs: Sequence[SeedRun]
     missing: tuple[int, ...]
-    """Seeds that are asked for and have no run."""
+    """Requested seeds that have no run."""
     columns: Sequence[str]
     protocols: Mapping[str, Sequence[Protocol]]
     """Column -> the distinct protocols of its scores."""
     published: Json
-    """The paper's row, `{"cells": ...}`, or empty."""
+    """Row of the paper, `{"cells": ...}`, or empty."""
     scales: Mapping[str, MetricScale]
-    """Column -> what its numbers mean."""
+    """Column -> scale of its numbers."""
     paper: Paper | None
     origins: Origins
     command: str
-    """What repeats these runs; empty for imported ones."""
+    """Command that repeats the runs; empty for imported ones."""
     notes: Sequence[str] = ()
-    """On runs of the table that are on other data, or were made by others."""
+    """Lines on runs of the table that are on other data, or were made by others."""
 
     def entry(self, column: str) -> Entry:
-        """The column's number with its seeds."""
+        """Returns the entry of a column: its mean with its seeds."""
         values = {run.run.seed: value for run in self.runs if (value := run.values[column]) is not None}
         dev = {run.run.seed: run.dev[column] for run in self.runs}
-        kept = {seed: value for seed, value in dev.items() if value is not None}
-        return entry_of(values, self.published.get("cells", {}).get(column), dev=kept)
+        dev_scores = {seed: value for seed, value in dev.items() if value is not None}
+        return entry_of(values, self.published.get("cells", {}).get(column), dev=dev_scores)
 
 
 def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
-    """Every cell of the space; of an endless space, those that have run."""
+    """Returns every cell of the space; for an infinite space, the cells that have run."""
     if resolved.size() is not None:
         return resolved.cells()
     return list({matched.cell.id: matched.cell for matched in match(resolved, rows)}.values())
@@ -95,15 +95,15 @@ def explain_cell(
     seeds: Sequence[int],
     data_hash: str | None = None,
 ) -> Explained:
-    """All that the ledger, the space and the paper say of a cell."""
+    """Returns all that the ledger, the space and the paper hold on a cell."""
     key, spec = full_key(resolved, drop_part(cell.key)), spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
-    chosen, notes = match_on(resolved, rows, data_hash=data_hash)
-    matches = [matched.run for matched in chosen if matched.cell.id == cell.id]
+    matched_runs, notes = match_on(resolved, rows, data_hash=data_hash)
+    matches = [matched.run for matched in matched_runs if matched.cell.id == cell.id]
     metric = metric_of_runs(ledger, matches) if ledger else None
     matches = [metric.measured(run) for run in matches] if metric else matches
     runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
-    have = {seed_run.run.seed for seed_run in runs}
+    run_seeds = {seed_run.run.seed for seed_run in runs}
     return Explained(
         space=resolved.space.id,
         title=resolved.space.title,
@@ -112,20 +112,20 @@ def explain_cell(
         label=cell.label,
         argument=cell_argument(cell),
         runs=runs,
-        missing=tuple(seed for seed in seeds if seed not in have),
+        missing=tuple(seed for seed in seeds if seed not in run_seeds),
         columns=columns,
         protocols=protocols,
         published=next((row for row in spec.published if row["key"] == key), {}),
         scales=scales_of_columns(columns, runs, spec.scores) | ({metric.name: metric.scale} if metric else {}),
         paper=resolved.space.paper,
         origins=origins(runs),
-        command=command(resolved, cell, sorted(have) or list(seeds), matches),
+        command=command(resolved, cell, sorted(run_seeds) or list(seeds), matches),
         notes=notes,
     )
 
 
 def explain_imported(cell: ImportedCell, sweep: SweepRow, ledger: Ledger) -> Explained:
-    """All that the ledger says of a cell of another tool's runs, and the paper where they stand in its table."""
+    """Returns all that the ledger holds on a cell of imported runs, and the row of a paper's table, if it is in one."""
     resolved = space_of_sweep(sweep) if sweep.spec.file else None
     metric = metric_of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
     scored = sorted({score.suite for score in ledger.scores([run.signature for run in cell.runs])})
@@ -157,26 +157,28 @@ def explain_imported(cell: ImportedCell, sweep: SweepRow, ledger: Ledger) -> Exp
 def scales_of_columns(
     columns: Sequence[str], runs: Sequence[SeedRun], names: Mapping[str, str]
 ) -> dict[str, MetricScale]:
-    """Column -> what its numbers mean; `names`: column -> stored suite."""
+    """Returns column -> scale of its numbers; `names` is column -> stored suite."""
     values = {column: [value for run in runs if (value := run.values[column]) is not None] for column in columns}
     return {column: scale_of(names.get(column, column), values[column]) for column in columns}
 
 
 def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list[str]:
-    """The columns of its row that stand on the cell's runs."""
-    apart = {suite for suite in resolved.space.evaluate if suite not in resolved.suites_of(cell.key)}
+    """Returns the columns of a cell's row that use the cell's runs."""
+    unused = {suite for suite in resolved.space.evaluate if suite not in resolved.suites_of(cell.key)}
     return [
         column
         for column in spec.columns
-        if (spec.scores.get(column, column) == cell.part if cell.part else spec.scores.get(column, column) not in apart)
+        if (
+            spec.scores.get(column, column) == cell.part if cell.part else spec.scores.get(column, column) not in unused
+        )
     ]
 
 
 def narrow(resolved: ResolvedSpace, cell: Cell) -> Settings:
-    """Settings under which the space holds this cell alone, as it runs: substitutions and defaults spelled out."""
+    """Returns settings under which the space holds one cell alone as it runs, substitutions and defaults included."""
     flat = cell.run(0).flat()
-    listed = bool(resolved.space.cells)
-    axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]
-    kept = {key: value for key, value in resolved.given().items() if key in flat}
-    apart = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
-    return {**kept, **{axis: flat[axis] for axis in (*axes, *apart)}}
+    lists_cells = bool(resolved.space.cells)
+    axes = [axis for axis in resolved.space.axis_names if axis in flat and (lists_cells or axis in cell.key)]
+    overrides = {key: value for key, value in resolved.given().items() if key in flat}
+    suite_settings = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
+    return {**overrides, **{axis: flat[axis] for axis in (*axes, *suite_settings)}}

@@ -1,4 +1,4 @@
-"""What a person names: a run, a sweep or a space, looked up in the ledger; and what the ledger knows of a run."""
+"""Looks up runs, sweeps and spaces that a person names, and the lineage and inputs of a run."""
 
 import filecmp
 import os
@@ -25,7 +25,7 @@ from search_spaces.user_data.written import absolute_settings
 
 
 def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
-    """The lineage of the run whose files lie in `folder`; an empty one for a run outside the ledger."""
+    """Returns the lineage of the run whose files lie in `folder`; an empty one for a run outside the ledger."""
     row = row_of(folder, ledger) if ledger else None
     if ledger is None or row is None:
         return Lineage()
@@ -45,7 +45,7 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
 
 
 def _links(signature: str, ledger: Ledger) -> dict[str, tuple[Settings, list[str]]]:
-    """Sweep, oldest first -> the run's cell there and the signatures of all of the cell's seeds."""
+    """Returns sweep, oldest first -> the run's cell there and the signatures of all of the cell's seeds."""
     links_by_sweep = {}
     for sweep in ledger.sweeps():
         links = ledger.cells(sweep.id)
@@ -56,7 +56,7 @@ def _links(signature: str, ledger: Ledger) -> dict[str, tuple[Settings, list[str
 
 
 def require_files(row: RunRow, ledger: Ledger | None) -> Path:
-    """The run's folder; ConfigError where it is not on this machine."""
+    """Returns the run's folder. Raises ConfigError where it is not on this machine."""
     source = ledger.imports([row.signature]).get(row.signature) if ledger else None
     if source is not None:
         raise ConfigError([f"run without files: run={row.signature} was {source.line()}; name a copy of that folder"])
@@ -72,73 +72,75 @@ def require_files(row: RunRow, ledger: Ledger | None) -> Path:
     return Path(row.folder)
 
 
-def encoder_for(folder: Path, ledger: Ledger | None, given: str | None) -> str | None:
-    """Where the encoder of the run in a folder is now; None where the checkpoint's own name says it.
+def encoder_for(folder: Path, ledger: Ledger | None, named_encoder: str | None) -> str | None:
+    """Returns the path of the encoder of a folder's run; None if the checkpoint's own name is enough.
 
-    `given` is what the person says; ConfigError where the ledger knows that it is another, and as of `encoder_of`.
+    `named_encoder` is the encoder that the person names. Raises ConfigError if its content differs from the ledger's
+    record, or if no path holds the encoder.
     """
     row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
-    place = None if given is None else str(absolute(ENCODER, given, Path.cwd()))
+    place = None if named_encoder is None else str(absolute(ENCODER, named_encoder, Path.cwd()))
     if row is None or ledger is None or ENCODER not in row.config or "encoder" not in row.identity:
         return place
     if place is not None and not holds_encoder(place, row.identity):
-        what = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]}"
-        raise ConfigError([f"another encoder: encoder={place}, and {what}; give the folder that holds that one"])
+        origin = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]}"
+        raise ConfigError([f"another encoder: encoder={place}, and {origin}; give the folder that holds that one"])
     return place or encoder_of(row, ledger)
 
 
 def encoder_of(row: RunRow, ledger: Ledger) -> str | None:
-    """The path under which a later sweep names the run's encoder; None where the run's own path still holds it.
+    """Returns the path by which a later sweep names the run's encoder; None if the run's own path still holds it.
 
     Raises ConfigError where the run's path is gone or holds something else, and no sweep names another.
     """
-    old = str(row.config.get(ENCODER, ""))
-    if not Path(old).is_absolute() or "encoder" not in row.identity or holds_encoder(old, row.identity):
+    recorded = str(row.config.get(ENCODER, ""))
+    if not Path(recorded).is_absolute() or "encoder" not in row.identity or holds_encoder(recorded, row.identity):
         return None
     spaces = spaces_of_run(row.signature, ledger)
     names = dict.fromkeys(str(each.get(ENCODER)) for space in spaces for each in setups(space))
-    now = next((name for name in names if name != old and holds_encoder(name, row.identity)), None)
-    if now is None:
-        held = "holds another" if Path(old).exists() else "is gone"
-        what = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]} at {old}, which {held}"
-        how = "cse run SPACE with its path of today (0 run), or give --encoder to cse eval, embed or export"
-        raise ConfigError([f"moved encoder: {what}; {how}"])
-    return now
+    current = next((name for name in names if name != recorded and holds_encoder(name, row.identity)), None)
+    if current is None:
+        status = "holds another" if Path(recorded).exists() else "is gone"
+        digest = str(row.identity["encoder"])[:8]
+        origin = f"run={row.signature} began with encoder {digest} at {recorded}, which {status}"
+        advice = "cse run SPACE with its path of today (0 run), or give --encoder to cse eval, embed or export"
+        raise ConfigError([f"moved encoder: {origin}; {advice}"])
+    return current
 
 
 def spaces_of_run(signature: str, ledger: Ledger) -> list[ResolvedSpace]:
-    """The spaces of the sweeps that have the run, oldest first, without those whose file is gone."""
+    """Returns the spaces of the sweeps that have the run, oldest first, without those whose file is gone."""
     linked = _links(signature, ledger)
     spaces = (space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.id in linked)
     return [space for space in spaces if space]
 
 
 def row_of(folder: Path, ledger: Ledger) -> RunRow | None:
-    """The run whose files lie in this folder."""
+    """Returns the run whose files lie in a folder; None if the ledger has no run there."""
     rows = (run for run in ledger.runs() if run.folder is not None and Path(run.folder).resolve() == folder.resolve())
     return next(rows, None)
 
 
 def find_run(name: str, ledger: Ledger) -> RunRow | None:
-    """The run whose signature starts so, with six digits at least; ConfigError for several."""
+    """Returns the run whose signature begins with `name`, of six digits or more. Raises ConfigError for several."""
     rows = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
     if len(rows) > 1:
         raise ConfigError([f"ambiguous run: run={name} starts {len(rows)} signatures; give more of it"])
     return rows[0] if rows else None
 
 
-def best_of(done: Iterable[RunRow]) -> RunRow | None:
-    """The run with the highest dev score, if one has any."""
-    return max((run for run in done if run.best is not None), key=lambda run: run.best or 0.0, default=None)
+def best_of(runs: Iterable[RunRow]) -> RunRow | None:
+    """Returns the run with the highest dev score; None if no run has a score."""
+    return max((run for run in runs if run.best is not None), key=lambda run: run.best or 0.0, default=None)
 
 
 def space_or_sweep(
     name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]
 ) -> ResolvedSpace:
-    """The space of a sweep as it was run, or else that of an ID or file; profile and settings given here win."""
+    """Returns the space of a sweep as it was run, or else of an ID or file; `profile` and `settings` override it."""
     if find_foreign_sweep(name, ledger) is not None:
-        how = "cse table, report, best, explain, compare and gate take it"
-        raise ConfigError([f"no space: sweep={name} came from another tool; {how}"])
+        advice = "cse table, report, best, explain, compare and gate take it"
+        raise ConfigError([f"no space: sweep={name} came from another tool; {advice}"])
     sweep = sweep_of(name, ledger)
     if sweep is not None and sweep.spec.file:
         return _resolve_as_run(sweep, profile, settings)
@@ -153,14 +155,14 @@ def space_or_sweep(
 
 
 def space_first(name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
-    """The space of an ID or a file, or else that of a sweep as it was run."""
+    """Returns the space of an ID or a file, or else of a sweep as it was run."""
     if os.path.isfile(name) or name.lower() in map(str.lower, catalog()):
         return resolve(load_space(name), profile, settings)
     return space_or_sweep(name, ledger, profile, settings)
 
 
 def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
-    """The sweep of this name where its runs came from another tool."""
+    """Returns the sweep of a name if its runs came from another tool, else None."""
     if os.path.isfile(name) or name.lower() in map(str.lower, catalog()):
         return None
     sweep = sweep_of(name, ledger)
@@ -168,7 +170,7 @@ def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
 
 
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
-    """The space that a sweep ran; None where its file is gone or does not fit any more."""
+    """Returns the space that a sweep ran; None if its file is gone or does not fit any more."""
     try:
         return _resolve_as_run(sweep, None, {})
     except (KeyError, ConfigError):
@@ -176,33 +178,37 @@ def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
 
 
 def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
-    """The sweep of this name, if the ledger has it."""
+    """Returns the sweep of a name; None if the ledger does not have it."""
     return next((row for row in ledger.sweeps() if row.id == name), None) if ledger else None
 
 
 def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
-    """ConfigError where a ledger, which may be another's, names plug-ins that would run code that nobody named here."""
-    if isinstance(sources, list) and (others := registry.find_unused(map(str, sources), file.parent)):
-        line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(others)}"
+    """Raises ConfigError where a ledger, perhaps a stranger's, names plug-ins whose code no user here has named."""
+    if isinstance(sources, list) and (foreign_plugins := registry.find_unused(map(str, sources), file.parent)):
+        line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(foreign_plugins)}"
         raise ConfigError([f"{line}; give the file in place of the sweep, or --plugins"])
 
 
 def _resolve_as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
-    given = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
-    chosen: Profile | str | None = profile or sweep.spec.profile
+    overrides = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
+    resolved_profile: Profile | str | None = profile or sweep.spec.profile
     if not profile and (written := sweep.spec.profile_yaml) is not None:
-        chosen = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"))
-    made = resolve(_space_of(sweep), chosen, given, absolute=True)
-    held = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
-    return replace(made, held=held)
+        resolved_profile = parse_profile(written, Path(f"{sweep.spec.profile}.yaml"))
+    resolved = resolve(_space_of(sweep), resolved_profile, overrides, absolute=True)
+    input_hashes = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
+    return replace(resolved, held=input_hashes)
 
 
 def _space_of(sweep: SweepRow) -> Space:
-    """As the sweep has it; of an older one, which has no copy, as the file has it now."""
+    """Returns the space as recorded with the sweep; for an older sweep without a record, as its file is now."""
     file, written = Path(str(sweep.spec.file)), sweep.spec.yaml
-    ours = catalog().get(str(sweep.spec.space))
-    if ours is not None and ours.name == file.name and (not file.is_file() or filecmp.cmp(file, ours, shallow=False)):
-        return load_space(ours)  # another checkout's, and it ships with us too
+    shipped = catalog().get(str(sweep.spec.space))
+    if (
+        shipped is not None
+        and shipped.name == file.name
+        and (not file.is_file() or filecmp.cmp(file, shipped, shallow=False))
+    ):
+        return load_space(shipped)  # another checkout's, and it ships with us too
     if written is None and not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     _require_trusted((written or read_yaml(file)).get("plugins"), file, sweep)

@@ -1,4 +1,4 @@
-"""What a model's name means: finished runs of one cell, or a folder that is no run of the ledger."""
+"""Resolves a model's name: finished runs of one cell, or a folder that is no run of the ledger."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,61 +27,61 @@ from search_spaces.cell_names import choose
 from search_spaces.cells import ResolvedSpace, sweep_name
 
 NAME_DIGITS = 12
-"""Hexadecimal digits shown of a signature."""
+"""Number of hexadecimal digits of a signature in messages."""
 SETTINGS_SHOWN = 8
-"""Settings that are named."""
+"""Number of settings that a message names."""
 FindFolder = Callable[[str], Path | None]
-"""Where the files lie of a model that is no run and no folder here; None for a name that means none."""
+"""Function from a model's name to its folder, for a model that is neither a run nor a local folder, else None."""
 
 
 @dataclass(frozen=True)
 class ModelScore:
-    """A column of a model that was scored for this comparison."""
+    """Score of a model in one column, computed for this comparison."""
 
     value: float
     protocol: Protocol
     cosines: np.ndarray | None = None
-    """float64 [pairs], of graded sets alone."""
+    """Cosines of graded sentence pairs, float64 [pairs]; None for other sets."""
     gold: np.ndarray | None = None
     queries: np.ndarray | None = None
-    """float64 [queries], times 100, of retrieval sets of one's own alone."""
+    """Scores per query times 100, float64 [queries], for a user's own retrieval sets; None for other sets."""
     weights: str = ""
-    """Hash of the model's."""
+    """Hash of the model's weights."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a name on the command line means: finished runs of one cell, or a folder that is no run of the ledger."""
+    """Model that a name on the command line means: finished runs of one cell, or folders outside the ledger."""
 
     name: str
     label: str
     runs: Sequence[RunRow] = ()
     folders: tuple[Path, ...] = ()
-    """Of models that are no runs of the ledger; of several each is one seed of one training."""
+    """Folders of a model that is no run of the ledger; each of several is one seed of one training."""
     notes: Sequence[str] = ()
-    """Which of its runs are not compared."""
+    """Lines on runs of the model that are not compared."""
     axes: Sequence[str] = ()
-    """Of the space that names its cell: in these a comparison is meant to differ."""
+    """Axes of the space that names the model's cell; a comparison is meant to differ in them."""
     scores: Sequence[Mapping[str, ModelScore]] = ()
-    """Of each folder: column -> score."""
+    """Column -> score, for each folder."""
     pooler: str | None = None
-    """By which a folder is read, where its name says it."""
+    """Pooler with which a folder is loaded, where the model's name gives one."""
     max_length: int | None = None
-    """Tokens kept of a text, where its name says it."""
+    """Number of tokens kept of a text, where the model's name gives one."""
 
     @property
     def folder(self) -> Path | None:
-        """The first; None for runs of the ledger."""
+        """First folder of the model; None for runs of the ledger."""
         return self.folders[0] if self.folders else None
 
     def scored(self, column: str) -> list[ModelScore]:
-        """Each folder's score; empty where one has none."""
+        """Returns each folder's score in a column; empty where one has none."""
         scores = [each[column] for each in self.scores if column in each]
         return scores if len(scores) == len(self.folders) else []
 
     @property
     def names(self) -> list[str]:
-        """The signatures of its runs by their seeds; of folders that were scored the hashes of their weights."""
+        """Signatures of the model's runs by their seeds; for scored folders, hashes of their weights."""
         runs = [run.signature for run in sorted(self.runs, key=lambda run: run.seed)]
         return runs or [next(iter(scores.values())).weights for scores in self.scores]
 
@@ -91,7 +91,7 @@ class Model:
 
     @property
     def dev(self) -> str | None:
-        """The dev set by which its runs were picked."""
+        """Dev set by which checkpoints of the model's runs were picked; None for folders."""
         return str(self.runs[0].config.get(DEV)) if self.runs else None
 
 
@@ -103,29 +103,31 @@ def model_of(
     data_hash: str | None = None,
     find_folder: FindFolder = lambda _: None,
 ) -> Model:
-    """A run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of these with commas, or a model's folder, or
-    several of one training.
+    """Returns the model that a name means: a run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of them
+    with commas, one model's folder, or the folders of several seeds.
 
-    Of a space or a sweep with one cell the cell may be left out; `find_folder` is asked for a name that is nothing
-    else. ConfigError for a name that means nothing, runs of several cells or two of one seed, and where no run is done.
+    A space or a sweep with one cell needs no cell; `find_folder` is called for a name that is nothing else. Raises
+    ConfigError for an unknown name, for runs of several cells or two of one seed, and where no run is done.
     """
     parts = [part.strip() for part in name.split(",")]
     several = len(parts) > 1 and not os.path.exists(name) and _space_and_cell(name, ledger) is None
     if several:
-        models = [_single(part, ledger, profile, settings, data_hash, find_folder) for part in parts]
+        models = [_resolve_name(part, ledger, profile, settings, data_hash, find_folder) for part in parts]
         runs = tuple({run.signature: run for model in models for run in model.runs}.values())
         folders = tuple(dict.fromkeys(folder for model in models for folder in model.folders))
         if folders and (runs or len(folders) < len(models)):
-            what = "folders beside runs" if runs else "a folder stands twice"
-            raise ConfigError([f"no seeds of one training: model={name}: {what}; name each folder once, or runs alone"])
+            fault = "folders beside runs" if runs else "a folder stands twice"
+            raise ConfigError(
+                [f"no seeds of one training: model={name}: {fault}; name each folder once, or runs alone"]
+            )
         model = Model(name, name, runs, folders, [note for model in models for note in model.notes])
     else:
-        model = _single(name, ledger, profile, settings, data_hash, find_folder)
+        model = _resolve_name(name, ledger, profile, settings, data_hash, find_folder)
     _require_one_model(model)
     return model
 
 
-def _single(
+def _resolve_name(
     name: str,
     ledger: Ledger | None,
     profile: str | None,
@@ -141,22 +143,22 @@ def _single(
     row = find_run(name, ledger) if ledger else None
     if row is not None:
         return _read_run(name, row)
-    named = _space_and_cell(name, ledger)
-    if named is None and (place := find_folder(name)) is not None:
+    space_and_cell = _space_and_cell(name, ledger)
+    if space_and_cell is None and (place := find_folder(name)) is not None:
         return Model(name, name, folders=(place,))
-    if named is None:
+    if space_and_cell is None:
         valid = [*catalog(), *(sweep.id for sweep in ledger.sweeps())] if ledger else list(catalog())
-        how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), a model's folder or its name on the hub"
-        how += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
-        raise ConfigError([f"unknown model: model={name}; {how}; {nearest(name.partition(':')[0], valid)}"])
-    space, cell = named
+        advice = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), a model's folder or its name on the hub"
+        advice += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
+        raise ConfigError([f"unknown model: model={name}; {advice}; {nearest(name.partition(':')[0], valid)}"])
+    space, cell = space_and_cell
     if (foreign := find_foreign_sweep(space, ledger)) is not None and ledger is not None:
         return _read_imported(name, foreign, cell, ledger)
     return _read_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
 
 
 def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
-    """The space or sweep that a name begins with, and the cell behind a colon, empty for none."""
+    """Returns the space or sweep that a name begins with, and the cell after a colon, empty for none."""
     shipped = {space.lower() for space in catalog()}
     ends = [len(name), *(place for place, letter in enumerate(name) if letter == ":")]
     for end in ends:
@@ -178,7 +180,7 @@ def _read_imported(name: str, sweep: SweepRow, cell_words: str, ledger: Ledger) 
 
 
 def separate_numbered(left: Model, right: Model) -> Model:
-    """The right model, without a seed in common with the left one where an import numbered either's seeds."""
+    """Returns the right model with seeds that the left one does not have, where an import numbered either's seeds."""
     if not any(is_numbered(run) for run in (*left.runs, *right.runs)):
         return right
     return replace(right, runs=[replace(run, seed=NUMBERED_FROM + run.seed) for run in right.runs])
@@ -192,30 +194,32 @@ def _read_cell(
     cell = choose(resolved, words, candidates(resolved, rows), before=f"{name.removesuffix(':' + cell_words)}:")
     matches, notes = match_on(resolved, rows, data_hash=data_hash)
     runs = [matched.run for matched in matches if matched.cell.id == cell.id]
-    done = sorted((run for run in runs if run.state == RunState.DONE), key=lambda run: run.seed)
-    if not done:
+    finished = sorted((run for run in runs if run.state == RunState.DONE), key=lambda run: run.seed)
+    if not finished:
         aside = f" ({'; '.join(notes)})" if notes else ""
         raise ConfigError([f"nothing finished: model={name} has no done run{aside}; cse run trains some, cse ls lists"])
-    lacking = [f"{name}: {len(runs) - len(done)} of {len(runs)} runs are not done"] if len(runs) > len(done) else []
+    unfinished = (
+        [f"{name}: {len(runs) - len(finished)} of {len(runs)} runs are not done"] if len(runs) > len(finished) else []
+    )
     label = f"{sweep_name(resolved)}:{cell_words}" if cell_words else sweep_name(resolved)
-    remarks = [*lacking, *(f"{name}: {note}" for note in notes)]
-    return Model(name, label, tuple(done), notes=remarks, axes=resolved.space.axis_names)
+    remarks = [*unfinished, *(f"{name}: {note}" for note in notes)]
+    return Model(name, label, tuple(finished), notes=remarks, axes=resolved.space.axis_names)
 
 
 def _require_one_model(model: Model) -> None:
-    """ConfigError for runs that differ in more than their seeds, and for two of one seed."""
-    differing = differing_settings(model.runs)
-    if differing:
-        line = f"several models: model={model.name} has runs that differ in {', '.join(differing)}"
+    """Raises ConfigError for runs that differ in more than their seeds, and for two runs of one seed."""
+    setting_names = differing_settings(model.runs)
+    if setting_names:
+        line = f"several models: model={model.name} has runs that differ in {', '.join(setting_names)}"
         raise ConfigError([f"{line}; give runs of one cell, which differ in their seeds alone"])
-    twice = sorted({seed for seed in model.seeds if model.seeds.count(seed) > 1})
-    if twice:
-        line = f"one seed twice: model={model.name} has several runs of seed {', '.join(map(str, twice))}"
+    repeated_seeds = sorted({seed for seed in model.seeds if model.seeds.count(seed) > 1})
+    if repeated_seeds:
+        line = f"one seed twice: model={model.name} has several runs of seed {', '.join(map(str, repeated_seeds))}"
         raise ConfigError([f"{line}; give one run of each"])
 
 
 def differing_settings(runs: Sequence[RunRow]) -> list[str]:
-    """Settings but the seed, and inputs by their content, in which runs differ."""
+    """Returns the settings other than the seed, and the inputs by content, in which runs differ."""
     facts = [
         {**effective({"method": run.method, **run.config}), **{f"{k} (content)": v for k, v in run.identity.items()}}
         for run in runs
@@ -225,19 +229,19 @@ def differing_settings(runs: Sequence[RunRow]) -> list[str]:
 
 
 def require_two(left: Model, right: Model) -> None:
-    """ConfigError where both names mean the same model, or share a run."""
+    """Raises ConfigError where both names mean the same model, or share a run."""
     shared = {run.signature for run in left.runs} & {run.signature for run in right.runs}
-    both = [str(folder) for folder in left.folders if folder in right.folders]
-    if shared or both:
-        what = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {both[0]}"
-        raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
+    shared_folders = [str(folder) for folder in left.folders if folder in right.folders]
+    if shared or shared_folders:
+        fault = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {shared_folders[0]}"
+        raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {fault}; name two different ones"])
 
 
 def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
-    """The settings in which the two sides differ beside what is asked; none where one is a folder.
+    """Returns the settings in which two models differ beyond those that the comparison is about; none for folders.
 
-    Asked are the axes of the spaces that name the cells; of runs that are named by themselves the method or, where that
-    is the same, a single setting in which they differ.
+    A comparison is about the axes of the spaces that name the cells. For runs that are named by themselves it is about
+    the method or, where both have one method, a single setting in which they differ.
     """
     if not (left.runs and right.runs):
         return []
@@ -245,16 +249,16 @@ def find_unasked(left: Model, right: Model) -> list[SettingDifference]:
         ({"side": name}, complete({"method": model.runs[0].method, **model.runs[0].config}))
         for name, model in (("A", left), ("B", right))
     ]
-    unlike = differing(sides, {*left.axes, *right.axes, *SEED_SETTINGS})
+    setting_differences = differing(sides, {*left.axes, *right.axes, *SEED_SETTINGS})
     if left.axes or right.axes:
-        return unlike
-    names = [setting.name for setting in unlike]
-    asked = "method" if "method" in names else names[0] if len(names) == 1 else ""
-    return [setting for setting in unlike if setting.name != asked]
+        return setting_differences
+    names = [setting.name for setting in setting_differences]
+    compared_setting = "method" if "method" in names else names[0] if len(names) == 1 else ""
+    return [setting for setting in setting_differences if setting.name != compared_setting]
 
 
 def differences(left: Model, right: Model) -> Iterator[str]:
-    """In which inputs and settings the two sides differ beside the seeds."""
+    """Yields the inputs and settings in which two models differ, without the seeds."""
     if not (left.runs and right.runs):
         return
     first, second = left.runs[0], right.runs[0]
@@ -264,8 +268,8 @@ def differences(left: Model, right: Model) -> Iterator[str]:
             yield f"trained on or by other {name}: A {a}, B {b}"
     settings = [effective({"method": run.method, **run.config}) for run in (first, second)]
     keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key not in SEED_SETTINGS]
-    unlike = [
+    changes = [
         f"{k} A {settings[0].get(k)}, B {settings[1].get(k)}" for k in keys if settings[0].get(k) != settings[1].get(k)
     ]
-    if unlike:
-        yield f"settings: {some(unlike, SETTINGS_SHOWN, '; ')}"
+    if changes:
+        yield f"settings: {some(changes, SETTINGS_SHOWN, '; ')}"

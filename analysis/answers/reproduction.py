@@ -1,4 +1,4 @@
-"""A reproduced table with its basis: verdicts, order, cost, environment, and what is missing."""
+"""Reproduces a paper's table: verdicts, order of rows, cost, environment, and what is missing."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,47 +29,47 @@ from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 ROWS_NAMED = 8
-"""Missing runs that a line names."""
+"""Number of missing runs that a line names."""
 TOP = 10
-"""Cells of a search that its table shows."""
+"""Number of cells of a search that its table shows."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """One table as it stands in the ledger now."""
+    """One reproduced table, as the ledger has its runs now."""
 
     table: Table
     verdicts: Verdicts
     terms: Terms
-    """What the verdicts are given on."""
+    """Terms of the verdicts: margin, looks and error rate."""
     ordering: Sequence[Ordering]
     study: Study
     spent: Spent
     unlike: Unlike
-    """Settings in which the runs are not the paper's; none at the paper's own scale."""
+    """Settings in which the runs are not the paper's; empty at the paper's own scale."""
     incomplete: Sequence[IncompleteCell]
 
     @property
     def headline(self) -> str:
-        """The verdicts counted, and whether the scale is the paper's; empty where nothing was judged."""
+        """Counts of verdicts, and whether the scale is the paper's; empty where nothing was judged."""
         return headline(self.table, self.verdicts, same_scale=not self.unlike, seconds=self.terms.seconds)
 
     def markdown(self) -> str:
-        """The sentence that matters, the table, its verdicts and order, and how it was made."""
+        """Returns the headline, the table, its verdicts and order, and its basis as Markdown."""
         head = f"**{self.headline}**\n\n" if self.headline else ""
         text = render(self.table, "md", self.verdicts, self.ordering)
         return head + text + "\n**Basis**\n\n" + "\n".join(f"- {line}" for line in self.basis()) + "\n"
 
     def basis(self) -> list[str]:
-        """What the table stands on: its scale, its cost, what is missing, how to repeat it."""
+        """Returns lines on the table's scale, its cost, what is missing, and how to repeat it."""
         lines = [self._scale()] if self.table.rows else []
         if self.table.rows and self.terms.looks:
-            at = ", ".join(map(str, self.terms.looks))
-            lines.append(f"Looks: after {at} seeds of every row that is not decided yet; the first word stays")
+            seed_counts = ", ".join(map(str, self.terms.looks))
+            lines.append(f"Looks: after {seed_counts} seeds of every row that is not decided yet; the first word stays")
         return [*lines, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
 
     def as_dict(self) -> dict[str, object]:
-        """The same for programs."""
+        """Returns the reproduced table as plain data for JSON."""
         plain: dict[str, object] = json.loads(render(self.table, "json", self.verdicts, self.ordering))
         facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
         return plain | {
@@ -88,12 +88,12 @@ class Reproduction:
     @property
     def missing(self) -> list[Any]:
         """Runs without a result that lack no input."""
-        lacking = {name for cell in self.incomplete for name in cell.signatures}
+        blocked = {name for cell in self.incomplete for name in cell.signatures}
         cells = {tuple(sorted(cell.cell.items())) for cell in self.incomplete}
         return [
             member
             for member in self.study.missing
-            if (member.run is None or member.run.signature not in lacking) and _key(member.key) not in cells
+            if (member.run is None or member.run.signature not in blocked) and _key(member.key) not in cells
         ]
 
     def _scale(self) -> str:
@@ -102,10 +102,10 @@ class Reproduction:
         return f"Scale: not the paper's ({tell_unlike(self.unlike)}), so directions are compared and not values"
 
     def lacking(self) -> list[str]:
-        """Lines on missing runs and cells that lack an input; none for a whole table."""
+        """Returns lines on missing runs and cells that lack an input; none for a complete table."""
         runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
-        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, ROWS_NAMED)}"]
-        return (missing if runs else []) + [line[0].upper() + line[1:] for line in group_by_reason(self.incomplete)]
+        lines = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, ROWS_NAMED)}"]
+        return (lines if runs else []) + [line[0].upper() + line[1:] for line in group_by_reason(self.incomplete)]
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -122,24 +122,25 @@ def gather(
     incomplete: Sequence[IncompleteCell] = (),
     unevaluated: Mapping[str, str] = NOTHING,
 ) -> Reproduction:
-    """One table of these runs (row key, signature, seed), reproduced; TableError where its scores differ in protocol.
+    """Reproduces one table from runs (row key, signature, seed). Raises TableError where its scores differ in
+    protocol.
 
-    `elsewhere` are signatures that other tables of the call have too; `incomplete`: cells that lack an input;
-    `unevaluated`: label of a row of the paper -> why its model could not be scored.
+    `elsewhere` holds signatures that other tables of the call have too; `incomplete` holds cells that lack an input;
+    `unevaluated` is label of a row of the paper -> why its model could not be scored.
     """
-    made = build.build_planned(resolved, ledger, planned, unevaluated=unevaluated)
+    table = build.build_planned(resolved, ledger, planned, unevaluated=unevaluated)
     space = resolved.space
     axes = [*space.axis_names, PART]
     study = read_study(
         ledger, planned, id=space.id, title=space.title, axes=axes, command=command, searched=space.sampled
     )
-    return judge_study(resolved, study, made, ledger, planned, elsewhere=elsewhere, incomplete=incomplete, terms=terms)
+    return judge_study(resolved, study, table, ledger, planned, elsewhere=elsewhere, incomplete=incomplete, terms=terms)
 
 
 def judge_study(
     resolved: ResolvedSpace,
     study: Study,
-    made: Table,
+    table: Table,
     ledger: Ledger,
     planned: Sequence[Planned],
     *,
@@ -147,65 +148,65 @@ def judge_study(
     incomplete: Sequence[IncompleteCell] = (),
     terms: Terms | None = None,
 ) -> Reproduction:
-    """The study's table with all rows that the paper prints, or a search's best cells; verdicts, order and cost.
+    """Adds all rows that the paper prints, or picks a search's best cells; then computes verdicts, order and cost.
 
-    `terms`: those that the sweep declared, where none are given.
+    `terms` defaults to those that the sweep declared.
     """
     if resolved.space.search is None:
-        made = add_left_out(made, resolved)
+        table = add_left_out(table, resolved)
     else:
         printed = resolved.space.paper.rows if resolved.space.paper else ()
-        made = best_cells(made, [full_key(resolved, row.key) for row in printed])
-    unlike, cost = unlike_paper(resolved), sum_cost(study, elsewhere)
+        table = best_cells(table, [full_key(resolved, row.key) for row in printed])
+    scale_differences, cost = unlike_paper(resolved), sum_cost(study, elsewhere)
     terms = terms or read_terms(ledger.sweep_spec(sweep_name(resolved)))
     terms = replace(terms, seconds=cost.seconds / max(1, cost.runs))
     return Reproduction(
-        table=made,
-        verdicts=judge(made, same_scale=not unlike, terms=terms),
+        table=table,
+        verdicts=judge(table, same_scale=not scale_differences, terms=terms),
         terms=terms,
-        ordering=orderings(made, read_kept_cosines(made, ledger, planned)),
+        ordering=orderings(table, read_stored_cosines(table, ledger, planned)),
         study=study,
         spent=cost,
-        unlike=unlike,
+        unlike=scale_differences,
         incomplete=incomplete,
     )
 
 
-def read_kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
-    """Column -> the kept cosines of its suite, where runs have any."""
-    keys = [row.key for row in made.rows]
-    names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
+def read_stored_cosines(table: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
+    """Returns column -> the stored cosines of its suite, where runs have any."""
+    keys = [row.key for row in table.rows]
+    names = {column: table.spec.scores.get(column, column) for column in table.spec.columns}
     by_column = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
     return {column: cosines for column, cosines in by_column.items() if cosines is not None}
 
 
-def add_left_out(made: Table, resolved: ResolvedSpace) -> Table:
-    """The table with an empty row, in the paper's order, for each published one that profile or `--set` leaves out."""
-    rows = {identify(row.key): row for row in made.rows}
+def add_left_out(table: Table, resolved: ResolvedSpace) -> Table:
+    """Returns the table in the paper's order, with an empty row for each one that the profile or `--set` leaves out."""
+    rows = {identify(row.key): row for row in table.rows}
     printed = resolved.space.paper.rows if resolved.space.paper else ()
     keys = [full_key(resolved, row.key) for row in printed]
     if all(identify(key) in rows for key in keys):
-        return made
+        return table
     empty = [
-        Row(key, {column: Entry(0, None, None, row.cells.get(column)) for column in made.spec.columns})
+        Row(key, {column: Entry(0, None, None, row.cells.get(column)) for column in table.spec.columns})
         for key, row in zip(keys, printed, strict=True)
     ]
     every = {identify(row.key): rows.get(identify(row.key), row) for row in empty}
-    return replace(made, rows=list((every | {name: row for name, row in rows.items() if name not in every}).values()))
+    return replace(table, rows=list((every | {name: row for name, row in rows.items() if name not in every}).values()))
 
 
-def best_cells(made: Table, winners: Sequence[Any]) -> Table:
-    """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
-    first = made.spec.columns[0]
-    sign = -1.0 if made.best(first) == "min" else 1.0
-    finished = [row for row in made.rows if row.entries[first].mean is not None]
+def best_cells(table: Table, winners: Sequence[Any]) -> Table:
+    """Returns a search's table: its best cells by the first column, and the paper's own settings at any rank."""
+    first = table.spec.columns[0]
+    sign = -1.0 if table.best(first) == "min" else 1.0
+    finished = [row for row in table.rows if row.entries[first].mean is not None]
     ranked = sorted(finished, key=lambda row: -sign * (row.entries[first].mean or 0.0))
     names = {identify(key) for key in winners}
-    shown = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
-    have = {identify(row.key) for row in shown}
-    empty = {column: Entry(0, None, None, None) for column in made.spec.columns}
-    absent: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in have]
-    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(finished))])
+    listed = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
+    listed_keys = {identify(row.key) for row in listed}
+    empty = {column: Entry(0, None, None, None) for column in table.spec.columns}
+    missing: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in listed_keys]
+    return replace(table, rows=[*listed, *missing], notes=[*table.notes, *_winners(ranked, winners, len(finished))])
 
 
 def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> list[str]:
@@ -219,7 +220,7 @@ def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> lis
 
 
 def write(page: Reproduction, folder: Path) -> list[Path]:
-    """ID.md and ID.json in the folder, written aside and renamed."""
+    """Writes ID.md and ID.json into a folder, each to a temporary file that is then renamed."""
     plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
     id = page.table.spec.id
     texts = {folder / f"{id}.md": page.markdown(), folder / f"{id}.json": plain + "\n"}

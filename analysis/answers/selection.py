@@ -1,4 +1,4 @@
-"""Which cell of a sweep wins, by which rule, what the choice among so many is worth, and its scores on test sets."""
+"""Selects the best cell of a sweep, estimates the luck in the choice, and holds its scores on test sets."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.matching.data_sets import add_versions
 from analysis.run_state import RunState
 from analysis.statistics import surface
-from analysis.tables.data_sets import tell_apart
+from analysis.tables.data_sets import distinguish_runs
 from analysis.tables.labels import differing, varying
 from analysis.tables.results import find_computed, require_one_way
 from analysis.tables.spec import SettingDifference
@@ -22,21 +22,21 @@ from cse_train.fields import ConfigError, Settings
 
 SELECTION_RULE = "highest mean dev score over seeds"
 SURFACE_RULE = "highest lower bound of the expected score"
-"""By `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
+"""Rule of `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
 LEAST_CELLS, MOST_CELLS = 6, 4000
-"""Finished cells, and runs, of a search that is ranked by that rule."""
+"""Least number of finished cells, and largest number of runs, of a search that is ranked by SURFACE_RULE."""
 
 
 @dataclass(frozen=True)
 class CellRuns:
-    """A cell with its finished runs."""
+    """One cell of a sweep with its finished runs."""
 
     cell: Settings
     runs: tuple[RunRow, ...]
     apart: Mapping[str, str] = field(default_factory=dict)
-    """Input -> hash, and the method's VERSION, where the sweep has runs of one cell that differ in them."""
+    """Input -> hash, and the method's VERSION, where runs of one cell of the sweep differ in them."""
     lower_bound: float | None = None
-    """Of its expected score; None where cells are ranked by their means."""
+    """Lower bound of the cell's expected score; None if cells are ranked by their means."""
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -49,7 +49,7 @@ class CellRuns:
 
     @property
     def rank(self) -> float:
-        """What the cells are ranked by."""
+        """Number by which cells are ranked: the lower bound, else the mean."""
         return self.mean if self.lower_bound is None else self.lower_bound
 
     @property
@@ -58,7 +58,7 @@ class CellRuns:
 
     @property
     def best_run(self) -> RunRow:
-        """The run with the highest dev score: of the picked cell the one whose checkpoint is used."""
+        """Run with the highest dev score; in the picked cell its checkpoint is used."""
         return max(self.runs, key=lambda run: run.best or 0.0)
 
     @property
@@ -67,7 +67,7 @@ class CellRuns:
 
 
 def require_finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """As `rank_cells`. ConfigError for a sweep without a finished run."""
+    """Returns the ranked cells of a sweep (`rank_cells`). Raises ConfigError for a sweep without a finished run."""
     cells = rank_cells(ledger, sweep)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep} has no done run; let cse run go on"])
@@ -75,47 +75,50 @@ def require_finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 
 def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """Cells with finished runs, the best first: of a search by the lower bound of the expected score, else by the mean.
+    """Returns cells with finished runs, the best first: a search's by the lower bound of the expected score, else by
+    the mean.
 
-    Runs of a cell on other data, or by another VERSION of its method, are a row of their own; where there are such,
-    means rank. Raises TableError where `train.precision` came to several things.
+    Runs of a cell on other data, or by another VERSION of its method, are a row of their own; then means decide. Raises
+    TableError where one `train.precision` came to several.
     """
     finished_runs = [run for run in ledger.runs(sweep=sweep, states=[RunState.DONE]) if run.best is not None]
-    done = {run.signature: run for run in add_versions(finished_runs)}
-    require_one_way(find_computed(ledger, done.values()), sweep)
-    links = [link for link in ledger.cells(sweep) if link.signature in done]
-    apart = tell_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
+    finished = {run.signature: run for run in add_versions(finished_runs)}
+    require_one_way(find_computed(ledger, finished.values()), sweep)
+    links = [link for link in ledger.cells(sweep) if link.signature in finished]
+    labels = distinguish_runs(
+        (link.signature, link.cell, link.seed, finished[link.signature].identity) for link in links
+    )
     by_cell: dict[str, tuple[Settings, dict[str, RunRow]]] = {}
     for link in links:
-        row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
-        by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
+        row = json.dumps([link.cell, labels.get(link.signature, {})], sort_keys=True)
+        by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = finished[link.signature]
     spec = ledger.sweep_spec(sweep)
-    shown = _drop_constant([cell for cell, _ in by_cell.values()], spec.imported is not None)
-    entries = zip(shown, by_cell.values(), strict=True)
-    rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
-    if spec.asked is not None and len(rows) >= LEAST_CELLS and not apart and len(links) <= MOST_CELLS:
-        rows = _bound(rows, _read_stopped(ledger, sweep))
+    cells = _drop_constant([cell for cell, _ in by_cell.values()], spec.imported is not None)
+    entries = zip(cells, by_cell.values(), strict=True)
+    rows = [CellRuns(cell, tuple(runs.values()), labels.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
+    if spec.asked is not None and len(rows) >= LEAST_CELLS and not labels and len(links) <= MOST_CELLS:
+        rows = _add_bounds(rows, _read_stopped(ledger, sweep))
     return sorted(rows, key=lambda row: -row.rank)
 
 
 def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
-    """Cell and best dev score of each run that a scheduler stopped."""
+    """Returns cell and best dev score of each run that a scheduler stopped."""
     best = {
         run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED]) if run.best is not None
     }
     return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
 
 
-def _bound(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
-    """The rows, each with the bound of its first run, which is that of all of its runs."""
-    seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
-    bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
+def _add_bounds(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
+    """Returns the rows with the lower bound of each cell's expected score; all runs of a cell have the same bound."""
+    observations = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
+    bounds = surface.lower_bounds(*zip(*observations, strict=True)).tolist()
     firsts = itertools.accumulate((len(row.scores) for row in rows[:-1]), initial=0)
     return [replace(row, lower_bound=bounds[first]) for row, first in zip(rows, firsts, strict=True)]
 
 
 def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
-    """The cells; of imported runs, which have every setting of theirs, what varies."""
+    """Returns the cells; imported ones, which list every setting of their tool, are cut to the settings that vary."""
     if not imported:
         return cells
     axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
@@ -123,7 +126,7 @@ def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settin
 
 
 def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:
-    """In what the cells differ beside their axes."""
+    """Returns the settings other than their axes in which cells differ."""
     axes = {axis for cell in cells for axis in cell.cell}
     rows = [(cell.cell, complete({"method": cell.runs[0].method, **cell.runs[0].config})) for cell in cells]
     return differing(
@@ -133,19 +136,19 @@ def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """The picked run on test sets."""
+    """Scores of the picked run on test sets."""
 
     values: Mapping[str, float]
-    """Column -> value."""
+    """Column of a test set -> score of the picked run."""
     scored: tuple[str, ...]
     """Suites that were scored just now; the others were stored."""
     look: int
-    """How many different runs of this sweep have been scored on one of these suites, this one included."""
+    """Number of different runs of the sweep that have been scored on one of these suites, the picked one included."""
     sweep: str
 
     @property
     def warning(self) -> str:
-        """Empty for the first selection that looks."""
+        """Warning that earlier selections looked at the test sets; empty for the first one."""
         if self.look < 2:
             return ""
         return (
@@ -158,8 +161,8 @@ class HeldOutScores:
         return {"values": values, "scored": list(self.scored), "look": self.look}
 
     def lines(self) -> list[str]:
-        """For people."""
-        how = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
-        none = "no score, its cosines are all equal"
-        values = (f"  {name} {none if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())
-        return [f"test ({how}; look {self.look})", *values]
+        """Returns the scores as lines for people."""
+        source = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
+        empty = "no score, its cosines are all equal"
+        values = (f"  {name} {empty if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())
+        return [f"test ({source}; look {self.look})", *values]

@@ -1,3 +1,3 @@
-"""The file of `cse bundle`, read: its form, its header and its records, checked as a stranger's."""
+"""Reader for bundles, the files of `cse bundle`. Format, header and records are checked as those of a stranger."""
 
 __all__ = ["errors", "header", "reader"]

@@ -1,5 +1,5 @@
-"""What can be wrong with a bundle."""
+"""Error of reading or writing bundles."""
 
 
 class BundleError(ValueError):
-    """A file cannot be taken over, or not be written: one line with the rule, `name=value` and what to do."""
+    """Bundle that cannot be imported or written; the message is one line with the rule, `name=value` and what to do."""

@@ -1,4 +1,4 @@
-"""The first line of a bundle."""
+"""Header of a bundle: its first line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ HEADER_NAMES = {"format", "version", "counts", "sha256"}
 
 @dataclass(frozen=True)
 class Header:
-    """What a bundle says of itself."""
+    """Number of records and checksum that a bundle states in its first line."""
 
     counts: Mapping[str, int]
-    """Kind -> records."""
+    """Kind of record -> number of records."""
     sha256: str
-    """Of all bytes after the header's line."""
+    """Checksum of all bytes after the header's line."""
 
 
 def read_header(path: Path, content: Any) -> Header:
-    """The header of a parsed first line. BundleError for none, and for another version."""
+    """Returns the header from a parsed first line. Raises BundleError for other files and other versions."""
     if not isinstance(content, dict) or content.get("format") != BUNDLE_FORMAT:
         raise BundleError(f"no bundle: file={path} does not begin with a bundle's header; cse bundle writes one")
     if content.get("version") != BUNDLE_VERSION:

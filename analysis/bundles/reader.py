@@ -1,4 +1,4 @@
-"""A bundle as a stream: checked as a whole before its first record is handed out, and never unpacked beyond a limit."""
+"""Reads a bundle as a stream: the whole file is checked before its first record, and its size is limited."""
 
 import gzip
 import hashlib
@@ -14,39 +14,41 @@ from analysis.bundles.header import Header, read_header
 from analysis.ledger import schema
 from analysis.ledger.exchange.columns import Record, place, problem
 
-MOST_UNPACKED = 10**9
-"""Bytes of an unpacked bundle: some ten thousand runs with their pairs."""
+LARGEST_UNPACKED = 10**9
+"""Largest size in bytes of an unpacked bundle: some ten thousand runs with their pairs."""
 LONGEST_RECORD = 64 * 10**6
-"""Bytes of one line."""
+"""Largest size of one line in bytes."""
 BYTES_AT_ONCE = 2**20
-"""Bytes of which the sum is taken at once: of a bomb of empty lines each line would cost as much."""
+"""Bytes that are hashed at once. Reading by line would be as slow for each line of a file of empty lines."""
 SMALL_BUNDLE, RATIO = 16 * 10**6, 200
-"""What every file may unpack to, and how many times its own size a larger one; 10 to 30 times is usual."""
+"""Bytes to which every file may unpack, and the ratio of unpacked to packed size allowed beyond; 10 to 30 is usual."""
 DEEPEST = 40
-"""Lists and objects inside each other: a record of ours has 6, and Python cannot follow some hundred."""
-AGAIN = "fetch it again, or have it made again"
+"""Largest nesting of lists and objects: this project's records have 6, and Python's recursion is limited."""
+REFETCH_ADVICE = "fetch it again, or have it made again"
 
 
 class Bundle:
-    """One file that was read once and is what its header says. BundleError in one line, OSError."""
+    """Bundle whose checksum and number of records were verified. Raises BundleError in one line, or OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.header = self._check()
 
     def records(self) -> Iterator[Record]:
-        """Each record that a ledger can take, in order; BundleError names the line of one that it cannot."""
-        before: tuple[Any, ...] = ()
+        """Yields each record in order. Raises BundleError, with the line, for a record that a ledger cannot take."""
+        previous_key: tuple[Any, ...] = ()
         for number, line in enumerate(self._read(LONGEST_RECORD + 1, lines=True), start=1):
             if number == 1:
                 continue
             record = self._parse(number, line)
-            if what := problem(record):
-                raise BundleError(f"wrong record: file={self.path} line={number} {what}; {AGAIN}")
-            after = place(record)
-            if before >= after:
-                raise BundleError(f"wrong record: file={self.path} line={number} does not ascend by its key; {AGAIN}")
-            before = after
+            if fault := problem(record):
+                raise BundleError(f"wrong record: file={self.path} line={number} {fault}; {REFETCH_ADVICE}")
+            key = place(record)
+            if previous_key >= key:
+                raise BundleError(
+                    f"wrong record: file={self.path} line={number} does not ascend by its key; {REFETCH_ADVICE}"
+                )
+            previous_key = key
             yield record
 
     def _check(self) -> Header:
@@ -55,7 +57,7 @@ class Bundle:
         try:
             header = read_header(self.path, json.loads(first))
         except (ValueError, RecursionError) as error:
-            if isinstance(error, BundleError):
+            if isinstance(error, BundleError):  # which is a ValueError too
                 raise
             raise BundleError(f"no bundle: file={self.path} has no header; cse bundle writes one") from error
         digest, count, end = hashlib.sha256(), 0, b"\n"
@@ -63,36 +65,39 @@ class Bundle:
             digest.update(part)
             count += part.count(b"\n")
             end = part
-        count += not end.endswith(b"\n")
+        count += not end.endswith(b"\n")  # a last line without an end of line is a record too
         if digest.hexdigest() != header.sha256:
             raise BundleError(
                 f"damaged bundle: file={self.path} sha256={digest.hexdigest()[:12]}…, "
-                f"its header says {header.sha256[:12]}…; {AGAIN}"
+                f"its header says {header.sha256[:12]}…; {REFETCH_ADVICE}"
             )
-        said = sum(header.counts.values())
-        if count != said:
-            raise BundleError(f"damaged bundle: file={self.path} records={count}, its header says {said}; {AGAIN}")
+        expected_count = sum(header.counts.values())
+        if count != expected_count:
+            raise BundleError(
+                f"damaged bundle: file={self.path} records={count}, its header says {expected_count}; {REFETCH_ADVICE}"
+            )
         return header
 
     def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
-        """The first line, then lines or parts of a size. A file is trusted to be RATIO times its size unpacked."""
-        left = most = min(MOST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
+        """Yields the first line, then lines or blocks of a size. Raises BundleError for too many unpacked bytes."""
+        remaining = limit = min(LARGEST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
         try:
             with gzip.open(self.path, "rb") as file:
                 part = file.readline(LONGEST_RECORD + 1)
                 while part:
-                    left -= len(part)
-                    if len(part) > LONGEST_RECORD or left < 0:
+                    remaining -= len(part)
+                    if len(part) > LONGEST_RECORD or remaining < 0:
                         raise BundleError(
-                            f"bundle too large: file={self.path} unpacks to more than {most:,} bytes, or a line of it "
+                            f"bundle too large: file={self.path} unpacks to more than {limit:,} bytes, or a line of it "
                             f"to more than {LONGEST_RECORD:,}; bundle fewer sweeps"
                         )
                     yield part
                     part = file.readline(size) if lines else file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            if left == most and isinstance(error, gzip.BadGzipFile):
+            # Nothing was read yet: the file is no gzip file at all, and not a damaged one.
+            if remaining == limit and isinstance(error, gzip.BadGzipFile):
                 raise BundleError(f"no bundle: file={self.path} is no gzip file; cse bundle writes one") from error
-            raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {AGAIN}") from error
+            raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {REFETCH_ADVICE}") from error
 
     def _parse(self, number: int, line: bytes) -> Any:
         try:
@@ -102,8 +107,8 @@ class Bundle:
             if b"\\u" in line:  # an escape may stand for half a character, which no database takes
                 schema.dumps(record).encode()
         except (ValueError, RecursionError) as error:
-            what = str(error) if isinstance(error, _Wrong) else "is no JSON"
-            raise BundleError(f"wrong record: file={self.path} line={number} {what}; {AGAIN}") from error
+            fault = str(error) if isinstance(error, _Wrong) else "is no JSON"
+            raise BundleError(f"wrong record: file={self.path} line={number} {fault}; {REFETCH_ADVICE}") from error
         return record
 
 
@@ -114,7 +119,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 class _Wrong(ValueError):
-    """JSON with a value that no ledger takes: a number that is not finite, or lists in lists in lists."""
+    """JSON value that no ledger takes: a number that is not finite, or lists nested too deep."""
 
 
 def _refuse(text: str) -> Any:

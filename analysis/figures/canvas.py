@@ -1,4 +1,4 @@
-"""What all figures share: the canvas, colours and shapes that stay apart without colour, and files written aside."""
+"""Canvas, colours, marker shapes and file output of all figures; shapes differ too, for readers without colour."""
 
 import base64
 import io
@@ -16,23 +16,23 @@ from cse_train.files import replace_file
 
 OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
 SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
-"""Okabe and Ito's, ours first."""
+"""Okabe and Ito's palette, safe for colour-blind readers; measured values have the first colour."""
 MARKER_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
-"""One beside each colour: what a colour says, its shape says too."""
+"""Marker shapes, one for each colour, so that readers without colour can distinguish series."""
 MANY_POINTS = 500
-"""Marks above which a figure keeps them as pixels: ten thousand circles are a slow picture."""
-DECADES = 20.0
-"""Numbers on a log axis: the largest is at least this many times the smallest."""
+"""Number of marks above which a figure rasterises them, since thousands of vector circles draw slowly."""
+LOG_RATIO = 20.0
+"""Smallest ratio of the largest to the smallest number on a log axis."""
 UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-"""No date in a file: equal figures are equal bytes."""
+"""Metadata that removes the date from a file, so that equal figures are equal bytes."""
 TITLE_CHARACTERS = 88
-"""Characters of a line of a title over the whole width."""
+"""Characters per line of a title over the whole width."""
 
 
 def canvas(
     title: str = "", *, down: int = 1, across: int = 1, size: tuple[float, float] = (7.0, 4.4), **shared: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels, row by row; `shared` are the words of `subplots`."""
+    """Returns a figure and its panels, row by row; `shared` holds keyword arguments of `subplots`."""
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(down, across, squeeze=False, **shared)
     if title:
@@ -45,21 +45,21 @@ def canvas(
 
 
 def log_scaled(values: list[float]) -> bool:
-    """Whether numbers belong on a log axis: they reach far, and most of them lie in the lowest quarter."""
-    if not values or min(values) <= 0 or max(values) / min(values) < DECADES:
+    """Returns whether numbers belong on a log axis: they reach far, and most of them lie in the lowest quarter."""
+    if not values or min(values) <= 0 or max(values) / min(values) < LOG_RATIO:
         return False
     return statistics.median(values) < (min(values) + max(values)) / 4
 
 
 def thin_ticks(figure: Figure) -> None:
-    """Hides every tick's label that would run into the label before it."""
-    figure.draw_without_rendering()
+    """Hides every tick label that would overlap the label before it."""
+    figure.draw_without_rendering()  # labels have no text and no place before
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
-            shown = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if tick.label1.get_text()]
+            ticks = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if tick.label1.get_text()]
             last = None
-            for tick in sorted(shown, key=lambda tick: float(tick.get_loc())):
+            for tick in sorted(ticks, key=lambda tick: float(tick.get_loc())):
                 if not low <= tick.get_loc() <= high or not tick.label1.get_visible():
                     continue
                 box = tick.label1.get_window_extent().padded(1.0)
@@ -70,23 +70,23 @@ def thin_ticks(figure: Figure) -> None:
 
 
 def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -> None:
-    """A text beside the axes for each (height, text, colour), with a line to its height; texts keep clear of each
-    other, whatever their heights."""
+    """Writes a text next to the axes for each (height, text, colour), with a line to its height, without overlaps."""
     figure.draw_without_rendering()
     inches = axes.get_window_extent().height / figure.dpi
     low, high = axes.get_ylim()
     size = 7.5
-    wanted = sorted(((y - low) / (high - low), text, colour) for y, text, colour in ends)
-    heights = [1.3 * size * (text.count("\n") + 1) / 72 / inches for _, text, _ in wanted]
+    labels = sorted(((y - low) / (high - low), text, colour) for y, text, colour in ends)
+    heights = [1.3 * size * (text.count("\n") + 1) / 72 / inches for _, text, _ in labels]
     places: list[float] = []
-    for (y, _, _), height in zip(wanted, heights, strict=True):
+    # Upwards, each text clear of the one below; then downwards from the top, where texts have left the axes.
+    for (y, _, _), height in zip(labels, heights, strict=True):
         below = places[-1] + (heights[len(places) - 1] + height) / 2 if places else y
         places.append(max(y, below))
     top = 1.0
     for i in reversed(range(len(places))):
         places[i] = min(places[i], top - heights[i] / 2)
         top = places[i] - heights[i] / 2
-    for (y, text, colour), place in zip(wanted, places, strict=True):
+    for (y, text, colour), place in zip(labels, places, strict=True):
         axes.annotate(
             text, (1.0, y), (1.04, place), xycoords="axes fraction", textcoords="axes fraction", va="center",
             fontsize=size, color=INK, annotation_clip=False,
@@ -95,23 +95,24 @@ def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -
 
 
 def encode_figure(figure: Figure, form: str, *, clear: bool = False) -> bytes:
-    """The figure as a file's content: png, pdf or svg; letters are outlines, so no font is looked for.
+    """Returns a figure as a file's content: png, pdf or svg. Letters are outlines, so that no font is needed.
 
-    `clear`: without a ground of its own, for a page that has one.
+    `clear` leaves the background transparent.
     """
     FigureCanvasAgg(figure)
     text = io.BytesIO()
+    # A fixed salt: IDs in SVG are random otherwise, and equal figures would be different bytes.
     with matplotlib.rc_context({"svg.hashsalt": "cse", "svg.fonttype": "path"}):
         figure.savefig(text, format=form, dpi=150, metadata=UNDATED.get(form, {}), transparent=clear)
     return text.getvalue()
 
 
 def data_uri(figure: Figure) -> str:
-    """The figure as the address of an image that needs no file: a page may hold many without clashing names."""
+    """Returns a figure as a data URI of an SVG image; a page may hold many without clashing element IDs."""
     return "data:image/svg+xml;base64," + base64.b64encode(encode_figure(figure, "svg", clear=True)).decode()
 
 
-def save(figure: Figure, to: Path) -> Path:
-    """Draws aside and renames, so that no reader ever finds half a picture; the suffix names the format (png)."""
-    replace_file(to, lambda aside: aside.write_bytes(encode_figure(figure, to.suffix.lstrip(".") or "png")))
-    return to
+def save(figure: Figure, path: Path) -> Path:
+    """Writes a figure to a temporary file and renames it, so that no reader finds half; the suffix is the format."""
+    replace_file(path, lambda temporary: temporary.write_bytes(encode_figure(figure, path.suffix.lstrip(".") or "png")))
+    return path

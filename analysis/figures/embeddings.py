@@ -1,4 +1,4 @@
-"""Figures of the embeddings themselves: the alignment-uniformity plane, and cosines by human rating."""
+"""Figures of embeddings: the alignment-uniformity plane, and cosines by human rating."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from analysis.study.alignment import Plane
 from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
 
 RUNS_NAMED = 8
-"""Cells above which the plane names none."""
+"""Number of cells above which the plane names none."""
 EMBEDDING_NAME_CHARACTERS = 34
-"""Characters of a line of a cell's name."""
+"""Characters per line of a cell's name."""
 
 
 def plane_plot(plane: Plane, metric: str) -> Figure:
-    """A mark per run, coloured by its score; while there are few cells each has a shape, which the list below names."""
+    """Draws a mark per run, coloured by its score. Up to RUNS_NAMED cells have a shape each, named in a list below."""
     cells = list(dict.fromkeys(point.cell for point in plane.points))
     figure, (axes,) = canvas(size=(7.0, 4.4))
     scores = [point.score for point in plane.points]
@@ -42,7 +42,7 @@ def plane_plot(plane: Plane, metric: str) -> Figure:
 
 
 def _list_of_shapes(figure: Figure, axes: Axes, cells: Sequence[str]) -> None:
-    """The shapes' names in two columns under the axes."""
+    """Writes the names of the shapes in two columns under the axes."""
     names = [wrap_words(name, EMBEDDING_NAME_CHARACTERS) for name in distinct(cells)]
     marks = [
         axes.scatter([], [], marker=MARKER_SHAPES[number], s=30, facecolors="none", edgecolors=INK, label=name)
@@ -52,7 +52,7 @@ def _list_of_shapes(figure: Figure, axes: Axes, cells: Sequence[str]) -> None:
 
 
 def histogram_plot(histograms: Sequence[RatingHistogram]) -> Figure:
-    """A column per cell, a row per rating group; the vertical line is the group's mean cosine."""
+    """Draws a column per cell and a row per rating group; the vertical line is the group's mean cosine."""
     figure, flat = canvas(
         down=len(RATING_GROUPS), across=len(histograms), size=(7.0, 5.2), sharex=True, sharey="col"
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Figures of the runs over training examples: learning curves, and what the spent examples bought."""
+"""Figures of runs over training examples: learning curves, and the best score by examples spent."""
 
 from collections.abc import Sequence
 
@@ -21,16 +21,18 @@ from analysis.study.budget import SpentBudget
 from analysis.study.learning_curves import Band
 
 RUN_NAME_CHARACTERS = 38
-"""Characters of a line of a curve's name."""
+"""Characters per line of a curve's name."""
 FEW_POINTS = 4
-"""Curves whose bands can be seen beside each other; those of more are faint."""
+"""Number of curves up to which their bands are drawn clearly; bands of more are faint."""
 MARKED_POINTS = 6
-"""Shapes along a curve."""
+"""Number of marker shapes along a curve."""
 
 
 def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
-    """Mean over seeds by training examples, one line per cell, with a band of one standard deviation; each line has a
-    shape of its own and its name at its end."""
+    """Draws the mean over seeds by training examples, one line per cell, with a band of one standard deviation.
+
+    Each line has a marker shape of its own, and its name at its end.
+    """
     names = [
         wrap_words(f"{name} (n\u00a0{band.seeds})", RUN_NAME_CHARACTERS)
         for name, band in zip(distinct([band.label for band in bands]), bands, strict=True)
@@ -45,6 +47,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
         axes.fill_between(
             band.examples, low, high, color=colour, alpha=0.12 if len(bands) <= FEW_POINTS else 0.05, lw=0
         )
+        # Backwards, so that each line has a marker at its last point.
         every = (len(band.means) - 1, -max(1, len(band.means) // MARKED_POINTS))
         marked = list(range(*every, -1 if every[1] < 0 else 1)) if len(band.means) > 1 else [0]
         axes.plot(band.examples, band.means, color=colour, lw=1.5, marker=shape, ms=5, markevery=sorted(marked))
@@ -57,7 +60,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
 
 
 def budget_plot(budget: SpentBudget, metric: str) -> Figure:
-    """Best cell so far over the examples spent, every cell as a ring, and the expected best of a random order."""
+    """Draws the best cell so far over the examples spent, every cell as a ring, and a random order's expected best."""
     figure, (axes,) = canvas(size=(7.0, 3.8))
     spent = list(budget.spent)
     axes.scatter(
@@ -83,8 +86,8 @@ def budget_plot(budget: SpentBudget, metric: str) -> Figure:
     return figure
 
 
-def _count_examples(figure: Figure, what: str) -> None:
+def _count_examples(figure: Figure, label: str) -> None:
     (axes,) = figure.axes
-    axes.set_xlabel(what, fontsize=8)
+    axes.set_xlabel(label, fontsize=8)
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(6))

@@ -1,4 +1,4 @@
-"""Every run, its curve and its scores, in one database. The door of the room: import from here."""
+"""Database of every run, its curve and its scores. Other packages import from this package, not from its modules."""
 
 from analysis.ledger.baselines import Baselines, UntrainedScore
 from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password

@@ -1,8 +1,8 @@
-"""What stands in tables without training, each value with the hashes of what it was computed from.
+"""Scores that tables print without training, each stored with the hashes of the inputs that it was computed from.
 
-There are two kinds: rows under a table, of the encoder that its runs start from, and the scores of models that a paper
-prints beside its own. A ledger of version 1 may lack both tables: then `baselines.json` beside a SQLite ledger is read,
-and the step to version 2 takes its rows over.
+There are two kinds: baseline rows under a table, for the encoder from which its runs start, and scores of models that a
+paper prints next to its own. A ledger of version 1 may lack both tables: then `baselines.json` in the folder of a
+SQLite ledger is read, and the migration to version 2 takes its rows over.
 """
 
 import json
@@ -22,58 +22,59 @@ from cse_train.results import Json, Protocol
 
 OLD_FILE = "baselines.json"
 OLD_KEY = re.compile(r"(.+) train\.corpus=(.+) train\.dev_max_length=(\d+) train\.encoder=(.+)")
-"""A key of the old file: the column, and the settings in alphabetical order."""
+"""Pattern of a key in `baselines.json`: the column, and the settings in alphabetical order."""
 
 
 Key = tuple[str, str, str, int]
-"""Column, encoder, corpus, and tokens kept of a sentence."""
+"""Column, encoder, corpus, and the number of tokens kept of a sentence."""
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """The rows without training of one column for one encoder and corpus."""
+    """Baseline rows of one column of a table, computed without training for one encoder and one corpus."""
 
     suite: str
-    """The column."""
+    """Column of the table."""
     encoder: str
     corpus: str
     dev_max_length: int
     inputs: Mapping[str, str]
-    """Content hashes of what the values come from."""
+    """Content hashes of the files from which the values were computed."""
     rows: Mapping[str, float]
-    """Name of the row -> value, in the order in which a table prints them; a row without a score is left out."""
+    """Name of the row -> value, in the order in which a table prints the rows; a row without a score is left out."""
 
     @property
     def key(self) -> Key:
-        """What tells the entry from others."""
+        """Primary key of the entry in the ledger."""
         return self.suite, self.encoder, self.corpus, self.dev_max_length
 
 
 @dataclass(frozen=True)
 class UntrainedScore:
-    """One column of a model that a paper prints and nobody trains here."""
+    """Score in one column of a model that a paper prints and that nobody trains here."""
 
     model: str
-    """An encoder, or a file of word vectors, by the name that the table gives it."""
+    """Encoder, or file of word vectors, by the name that the table gives it."""
     model_hash: str
-    """Of its weights."""
+    """Hash of the model's weights."""
     pooler: str
     suite: str
-    """The column."""
+    """Column of the table."""
     data_hash: str
-    """Of all data that the column's suite reads, and of the version of its code."""
+    """Hash of all data that the column's suite reads, and of the version of the suite's code."""
     value: float | None
-    """None for a number that is not finite."""
+    """Score in points; None for a number that is not finite."""
     protocol: Protocol
 
     def row(self) -> dict[str, object]:
-        """Its columns."""
+        """Returns the score as column name -> value of a database row."""
         protocol = self.protocol.facts
         return {**vars(self), "protocol": protocol, "protocol_hash": schema.digest(protocol)}
 
 
 def read(connection: Connection) -> list[Baselines]:
-    """All of them; a ledger without the table is asked for its old file. A line is said of a row edited by hand."""
+    """Returns all baseline rows; warns about and leaves out rows edited by hand. A ledger without the table falls back
+    to `baselines.json`."""
     if not inspect(connection).has_table(schema.baselines.name):
         return read_old_file(connection)
     table = schema.baselines
@@ -82,18 +83,18 @@ def read(connection: Connection) -> list[Baselines]:
 
 
 def check_baselines(entry: Json) -> None:
-    """Raise LedgerError for a row edited by hand."""
+    """Raises LedgerError for a baseline row that was edited by hand."""
     intact(schema.baselines, entry)
     _rows(entry)
 
 
 def _read_with_texts(connection: Connection, table: Table, names: Iterable[str]) -> list[Json]:
-    """Rows with their JSON as text."""
+    """Returns rows whose JSON columns are still text."""
     return [row._asdict() for row in connection.execute(select(*schema.cast_json(table, names)))]
 
 
 def store(connection: Connection, entries: Iterable[Baselines]) -> None:
-    """Add entries; one of the same column, encoder, corpus and length is replaced."""
+    """Adds baseline rows; an entry with the same column, encoder, corpus and length is replaced."""
     table = schema.baselines
     for entry in entries:
         key = dict(zip((column.name for column in table.primary_key), entry.key, strict=True))
@@ -103,7 +104,7 @@ def store(connection: Connection, entries: Iterable[Baselines]) -> None:
 
 
 def read_untrained_scores(connection: Connection) -> list[UntrainedScore]:
-    """All scores of models that a paper prints, oldest first; a line is said of a row edited by hand."""
+    """Returns all scores of models that a paper prints, oldest first; warns about and leaves out edited rows."""
     table = schema.untrained_scores
     if not inspect(connection).has_table(table.name):
         return []
@@ -117,17 +118,18 @@ def read_untrained_scores(connection: Connection) -> list[UntrainedScore]:
 
 
 def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) -> None:
-    """Add scores; one of the same model, pooler, column and protocol is replaced."""
+    """Adds scores of models that a paper prints; one of the same model, pooler, column and protocol is replaced."""
     table = schema.untrained_scores
     for score in scores:
         values = score.row()
-        same = (column == values[column.name] for column in table.primary_key)
-        connection.execute(delete(table).where(*same))
+        conditions = (column == values[column.name] for column in table.primary_key)
+        connection.execute(delete(table).where(*conditions))
         connection.execute(insert(table).values(**values, at=schema.now()))
 
 
 def _rows(entry: Json) -> dict[str, float]:
-    """JSON objects are stored with sorted keys, so that rows are a list of pairs."""
+    """Returns row name -> value. Rows are stored as a list of pairs, because the keys of a JSON object would be
+    sorted."""
     try:
         return {str(name): float(value) for name, value in entry["rows"] if value is not None}
     except (TypeError, ValueError) as error:
@@ -135,7 +137,8 @@ def _rows(entry: Json) -> dict[str, float]:
 
 
 def read_old_file(connection: Connection) -> list[Baselines]:
-    """What the file beside a SQLite ledger holds; entries that cannot be read are left out and computed again."""
+    """Returns the baseline rows of `baselines.json` in the folder of a SQLite ledger. Unreadable entries are left out,
+    and are computed again."""
     url = connection.engine.url
     if url.get_backend_name() != "sqlite" or not url.database:
         return []

@@ -1,7 +1,7 @@
-"""On which Ray cluster a sweep runs, and how each driver stands that is at work, as they say.
+"""Records on which Ray cluster each sweep runs, and how many runs each live driver has and wants.
 
-Clusters have a table beside the runs. Drivers have rows of `cse_meta` that end with them, so that programs which know
-nothing of shares read the ledger as ever.
+Clusters have a table of their own. Drivers have rows in `cse_meta` that are deleted when they end, so that older
+versions, which know nothing of drivers that share a cluster, can still read the ledger.
 """
 
 import json
@@ -27,31 +27,31 @@ clusters = Table(
 
 
 DRIVER_KEY = "driver:"
-"""How the keys of drivers begin in `cse_meta`."""
-SILENT_S = 30.0
-"""Seconds without a word after which a driver counts as gone."""
+"""Prefix of the keys of drivers in `cse_meta`."""
+SILENCE_SECONDS = 30.0
+"""Seconds without a heartbeat after which a driver counts as gone."""
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver that is at work."""
+    """Live driver of sweeps, with the runs that it has and wants on its Ray cluster."""
 
     owner: str
-    """Who holds its runs."""
+    """Owner that holds the driver's runs, USER@HOST:PID:ID."""
     cluster: str
-    """The session of the Ray cluster that it is connected to."""
+    """Session name of the Ray cluster that the driver is connected to."""
     sweeps: tuple[str, ...]
-    """Those of which it has claimed runs."""
+    """Sweeps from which the driver has claimed runs."""
     slots: int
-    """As many of its runs fill the cluster."""
+    """Number of the driver's runs that fill the cluster."""
     most: int
-    """Runs that it may have at once by its own options."""
+    """Largest number of concurrent runs that the driver's own options allow."""
     running: int
     wanted: int
-    """Runs that it would have at once now: `most`, or `running` while it has none to start."""
+    """Concurrent runs that the driver would have now: `most`, or `running` while it has none to start."""
     priority: int
     cap: int | None
-    """Runs at once of all drivers of its user, as this one asks."""
+    """Limit on the concurrent runs of all drivers of the same user, as the driver's options ask; None for no limit."""
 
     @property
     def user(self) -> str:
@@ -60,30 +60,30 @@ class Driver:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The newest driver of a sweep: times in seconds since 1970 by the database's clock."""
+    """Ray cluster of a sweep's newest driver; times in seconds since 1970 by the database's clock."""
 
     sweep: str
     dashboard: str
-    """HOST:PORT of Ray's dashboard; empty where Ray did not say."""
+    """HOST:PORT of Ray's dashboard; empty if Ray does not report it."""
     shape: str
-    """How many runs at once, of how many workers, and `; logs ` with where Ray writes its logs."""
+    """Number of concurrent runs and of workers per run, then `; logs ` and the place of Ray's logs."""
     began: float
     ended: float | None
-    """None while the driver lives, and after one that was killed or whose cluster was lost."""
+    """Time at which the driver ended; None while it lives, after it was killed, or where its cluster was lost."""
 
     @property
     def logs(self) -> str:
-        """HOST:FOLDER of Ray's logs, behind the folder to which they are copied; empty in a ledger of 0.1.0."""
+        """Place of Ray's logs, HOST:FOLDER, after the folder to which they are copied; empty in a ledger of 0.1.0."""
         return self.shape.partition("; logs ")[2]
 
     @property
     def host(self) -> str:
-        """The driver's."""
+        """Host of the driver."""
         return self.logs.rpartition(", else ")[2].partition(":")[0]
 
 
 def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: str) -> None:
-    """A driver joined a cluster for these sweeps."""
+    """Records that a driver joined a Ray cluster for some sweeps."""
     names = list(dict.fromkeys(sweeps))
     connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
     for name in names:
@@ -92,12 +92,12 @@ def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: 
 
 
 def end(connection: Connection, sweeps: Iterable[str]) -> None:
-    """The driver of these sweeps leaves in order."""
+    """Records that the driver of some sweeps left its cluster as planned."""
     connection.execute(update(clusters).where(clusters.c.sweep.in_(list(sweeps))).values(ended=schema.now()))
 
 
 def read(connection: Connection) -> dict[str, Cluster]:
-    """Sweep -> its newest cluster."""
+    """Returns sweep -> the Ray cluster of its newest driver."""
     if not inspect(connection).has_table(clusters.name):
         return {}
     rows = connection.execute(select(clusters)).all()
@@ -107,7 +107,7 @@ def read(connection: Connection) -> dict[str, Cluster]:
 
 
 def stand_beside(connection: Connection, driver: Driver) -> tuple[list[Driver], float]:
-    """Note how a driver stands; the other drivers that are at work, and the time in seconds since 1970."""
+    """Stores a driver's heartbeat and counts; returns the other live drivers, and the time in seconds since 1970."""
     key = _key(driver.owner)
     now = float(connection.scalar(select(schema.now())) or 0.0)
     text = json.dumps({**asdict(driver), "at": now})
@@ -118,27 +118,27 @@ def stand_beside(connection: Connection, driver: Driver) -> tuple[list[Driver], 
 
 
 def leave(connection: Connection, owner: str) -> None:
-    """A driver ends."""
+    """Deletes the row of a driver that ends."""
     connection.execute(delete(schema.meta).where(schema.meta.c.key == _key(owner)))
 
 
 def read_drivers(connection: Connection) -> list[Driver]:
-    """The drivers that are at work."""
+    """Returns the live drivers."""
     return _read_drivers(connection, float(connection.scalar(select(schema.now())) or 0.0))[0]
 
 
 def _read_drivers(connection: Connection, now: float) -> tuple[list[Driver], list[str]]:
-    """Those that are at work, and the keys of those that are gone."""
+    """Returns the live drivers, and the keys of drivers whose heartbeat stopped."""
     living, gone = list[Driver](), list[str]()
     rows = select(schema.meta.c.key, schema.meta.c.value).where(schema.meta.c.key.startswith(DRIVER_KEY))
     for key, text in connection.execute(rows.order_by(schema.meta.c.key)):
         try:
-            said = json.loads(text)
-            silent_s = now - said.pop("at")
-            driver = Driver(**{**said, "sweeps": tuple(said["sweeps"])})
+            fields = json.loads(text)
+            silence_seconds = now - fields.pop("at")
+            driver = Driver(**{**fields, "sweeps": tuple(fields["sweeps"])})
         except (ValueError, TypeError, KeyError, AttributeError):  # spoilt; who lives writes it again
-            silent_s = math.inf
-        if abs(silent_s) > SILENT_S:
+            silence_seconds = math.inf
+        if abs(silence_seconds) > SILENCE_SECONDS:  # below 0 where the clock was set back
             gone.append(key)
         else:
             living.append(driver)
@@ -146,4 +146,4 @@ def _read_drivers(connection: Connection, now: float) -> tuple[list[Driver], lis
 
 
 def _key(owner: str) -> str:
-    return f"{DRIVER_KEY}{owner[-24:]}"
+    return f"{DRIVER_KEY}{owner[-24:]}"  # keys have 32 characters at most, and the end of an owner is unique

@@ -17,44 +17,44 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, SQ
 
 from analysis.ledger import migrations, schema
 from analysis.ledger.errors import LedgerError, ledger_error, mask_password
-from analysis.ledger.places import GIVEN, network_file_system
+from analysis.ledger.places import NAMED_STORAGE_OPTION, network_file_system
 
 MALFORMED = "malformed JSON"
-"""What SQLite says of a text that it is to look into."""
+"""Part of SQLite's error message for JSON that it cannot parse."""
 BUSY_SECONDS = 60
-"""How long a SQLite writer waits for another before it gives up."""
+"""Seconds that a SQLite writer waits for another writer before it gives up."""
 
 
 def parse_url(url: str | Path) -> URL:
-    """A SQLAlchemy URL from `sqlite:///PATH`, `postgresql://…` or a bare path."""
+    """Returns a SQLAlchemy URL for `sqlite:///PATH`, `postgresql://…` or a bare path. Raises LedgerError."""
     text = str(url)
     if "://" not in text:
         return URL.create("sqlite", database=str(Path(text).expanduser()))
     try:
         parsed = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise LedgerError(f"ledger url: value={mask_password(text)!r} cannot be read; {_KNOWN}") from error
+        raise LedgerError(f"ledger url: value={mask_password(text)!r} cannot be read; {_URL_FORMS}") from error
     dialect = parsed.get_backend_name()
     if dialect not in ("sqlite", "postgresql"):
-        raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_KNOWN}")
+        raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_URL_FORMS}")
     if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise LedgerError(f"ledger url: value={mask_password(text)!r} names no file; {_KNOWN}")
+        raise LedgerError(f"ledger url: value={mask_password(text)!r} names no file; {_URL_FORMS}")
     return parsed.set(drivername="postgresql+psycopg") if dialect == "postgresql" else parsed
 
 
-_KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+_URL_FORMS = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 
 def connect(url: str | Path, *, create: bool = True, storage: Path | None = None) -> Engine:
-    """An engine on a ledger; unless `create` is False, a missing one is created and an older one migrated. LedgerError.
+    """Returns an engine for a ledger. A missing ledger is created and an older one migrated, unless `create` is False.
 
-    `storage`: where runs' files are looked for first.
+    `storage` is the folder in which runs' files are looked for first. Raises LedgerError.
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         _prepare_file(Path(str(parsed.database)), create)
     engine = _engine(parsed, create)
-    engine = engine.execution_options(**{GIVEN: storage})
+    engine = engine.execution_options(**{NAMED_STORAGE_OPTION: storage})
     try:
         _check_schema(engine, create)
     except BaseException:
@@ -79,21 +79,22 @@ def _prepare_file(path: Path, create: bool) -> None:
             f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
         ) from error
     if create and path.is_file():
-        _require_ours(path.resolve())
+        _require_ledger_file(path.resolve())
 
 
-def _require_ours(file: Path) -> None:
-    """LedgerError for a file that another program keeps its tables in; what cannot be read is told when it is used."""
+def _require_ledger_file(file: Path) -> None:
+    """Raises LedgerError for a SQLite file that holds only tables of another program; an unreadable file fails on
+    first use."""
     tables: list[str] = []
     with contextlib.suppress(sqlite3.Error), contextlib.closing(_open_read_only(file)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     if tables and not any(name in schema.metadata.tables for name in tables):
-        what = f"path={file} is another program's database, with table {tables[0]}"
-        raise LedgerError(f"ledger file: {what}; name another --ledger")
+        description = f"path={file} is another program's database, with table {tables[0]}"
+        raise LedgerError(f"ledger file: {description}; name another --ledger")
 
 
 def file_identity(engine: Engine) -> tuple[int, int] | None:
-    """Device and number of the file at a SQLite ledger's path; None where there is none, and for a server."""
+    """Returns device and inode of a SQLite ledger's file; None if the file is absent, and for a database server."""
     if engine.url.get_backend_name() != "sqlite":
         return None
     try:
@@ -106,13 +107,14 @@ def file_identity(engine: Engine) -> tuple[int, int] | None:
 def _engine(url: URL, create: bool) -> Engine:
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database)).resolve()
-        reads = not create and not all(os.access(path, os.W_OK) for path in (file, file.parent))
-        given = {"creator": functools.partial(_open_read_only, file)} if reads else {}
-        engine = create_engine(url, json_serializer=schema.dumps, **given)
-        _configure_sqlite(engine, writes=not reads)
+        # SQLite writes its log next to the file, so that the folder has to be writable too.
+        read_only = not create and not all(os.access(path, os.W_OK) for path in (file, file.parent))
+        options = {"creator": functools.partial(_open_read_only, file)} if read_only else {}
+        engine = create_engine(url, json_serializer=schema.dumps, **options)
+        _configure_sqlite(engine, writes=not read_only)
         return engine
     try:
-        return _server(url).execution_options()
+        return _server(url).execution_options()  # a copy with options of its own, on the one pool
     except ModuleNotFoundError as error:
         raise LedgerError(
             f"ledger driver: url={mask_password(url)} needs {error.name}; pip install 'psycopg[binary]'"
@@ -120,32 +122,33 @@ def _engine(url: URL, create: bool) -> Engine:
 
 
 def _open_read_only(file: Path) -> sqlite3.Connection:
-    """A file that may not be written. Without the log of a writer that lives SQLite would want to make one."""
-    how = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
-    return sqlite3.connect(f"{file.as_uri()}?{how}", uri=True, check_same_thread=False)
+    """Opens a SQLite file that may not be written. `immutable=1` keeps SQLite from creating a write-ahead log where no
+    writer has one."""
+    mode = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True, check_same_thread=False)
 
 
 @functools.cache
 def _server(url: URL) -> Engine:
-    """The one engine of this process on a server: all its ledgers share one connection, and two more at moments."""
-    pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_S}
+    """Returns the process's one engine for a server: all its ledgers share one connection and two for peaks."""
+    pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_WAIT_SECONDS}
     engine = create_engine(url, json_serializer=schema.dumps, connect_args=_TIMEOUTS, **pool)
     event.listen(engine, "connect", _limit_waits)
     event.listen(engine, "checkin", _note_use)
-    event.listen(engine, "checkout", functools.partial(_ask_if_there, engine))
+    event.listen(engine, "checkout", functools.partial(_ping_if_unused, engine))
     return engine
 
 
-UNASKED_S = 5.0
-"""Seconds after its last use in which a connection counts as alive: to ask is a transaction too, five times a run."""
+PING_AFTER_SECONDS = 5.0
+"""Seconds after its last use for which a connection counts as alive: a ping is a transaction too, five per run."""
 
 
 def _note_use(connection: Any, record: Any) -> None:
     record.info["used"] = time.monotonic()
 
 
-def _ask_if_there(engine: Engine, connection: Any, record: Any, proxy: Any) -> None:
-    if time.monotonic() - record.info.get("used", -math.inf) < UNASKED_S:
+def _ping_if_unused(engine: Engine, connection: Any, record: Any, proxy: Any) -> None:
+    if time.monotonic() - record.info.get("used", -math.inf) < PING_AFTER_SECONDS:
         return
     try:
         engine.dialect.do_ping(connection)
@@ -153,16 +156,16 @@ def _ask_if_there(engine: Engine, connection: Any, record: Any, proxy: Any) -> N
         raise DisconnectionError from error  # the pool takes another connection
 
 
-POOL_IDLE_S, LOCK_S = 20, 30
-"""Seconds after which the server ends a transaction whose driver says nothing (it was stopped, or its host has gone),
-and after which a driver that waits for another's lock tries again."""
+TRANSACTION_IDLE_SECONDS, LOCK_WAIT_SECONDS = 20, 30
+"""Seconds after which the server ends a transaction of a silent driver (stopped, or its host is gone), and seconds
+after which a driver that waits for a lock tries again."""
 
 
 def _limit_waits(connection: Any, record: Any) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SET idle_in_transaction_session_timeout = '{POOL_IDLE_S}s'")
-        cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
-    connection.commit()
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{TRANSACTION_IDLE_SECONDS}s'")
+        cursor.execute(f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'")
+    connection.commit()  # a SET in a transaction that is rolled back, as the pool does on return, has no effect
 
 
 _TIMEOUTS = {
@@ -172,15 +175,15 @@ _TIMEOUTS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""libpq's limits on a server that no longer answers: seconds, and milliseconds for data that is not acknowledged."""
+"""Timeouts of libpq for a server that no longer answers, in seconds; `tcp_user_timeout` is in milliseconds."""
 
 
 def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
-    """All that is SQLite's alone: write-ahead log, full syncs (4 ms a commit), waits, writers that lock at BEGIN."""
+    """Configures an engine for SQLite: write-ahead log, full syncs (4 ms a commit), waits, and locks at BEGIN."""
 
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: Any, record: Any) -> None:
-        connection.isolation_level = None
+        connection.isolation_level = None  # else sqlite3 begins transactions itself, too late and never with a lock
         connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
@@ -190,11 +193,12 @@ def _configure_sqlite(engine: Engine, *, writes: bool) -> None:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get("cse_writes")
+        # A transaction that reads first and takes its write lock later fails at once where another one has written.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _use_write_ahead_log(connection: Any) -> None:
-    """SQLite does not wait for a lock when the journal mode changes, so the first openers of a file take turns here."""
+    """Switches a SQLite file to its write-ahead log, with retries: SQLite does not wait for locks in this statement."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -207,7 +211,7 @@ def _use_write_ahead_log(connection: Any) -> None:
 
 
 def _name_broken_json(engine: Engine, error: Exception) -> Exception:
-    """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
+    """Returns a LedgerError that names the first row with broken JSON; returns `error` itself where no row has any."""
     reason = error.msg if isinstance(error, json.JSONDecodeError) else MALFORMED
     with engine.connect() as connection:
         tables = set(inspect(connection).get_table_names())
@@ -216,9 +220,9 @@ def _name_broken_json(engine: Engine, error: Exception) -> Exception:
                 keys = list(table.primary_key)
                 for *key, text in connection.execute(select(*keys, type_coerce(column, Text))):
                     if text is not None and not _is_json(text):
-                        named = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
+                        key_text = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
                         return LedgerError(
-                            f"ledger row: {table.name} {named} has broken JSON in {column.name} ({reason}); "
+                            f"ledger row: {table.name} {key_text} has broken JSON in {column.name} ({reason}); "
                             "cse doctor --repair --yes takes it out"
                         )
     return error
@@ -234,11 +238,11 @@ def _is_json(text: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
-    """One transaction; commits at the end, rolls back on any error, and reports database errors as LedgerError.
+    """Opens one transaction: commits at the end, rolls back on any error, and reports database errors as LedgerError.
 
     A ledger of an older version is read as it is, and migrated before the first transaction that writes.
     """
-    if writes and engine.get_execution_options().get(OLDER):
+    if writes and engine.get_execution_options().get(MIGRATION_PENDING):
         _migrate(engine)
     with _transaction(engine, writes) as connection:
         yield connection
@@ -251,7 +255,7 @@ def _transaction(engine: Engine, writes: bool) -> Iterator[Connection]:
             yield connection
     except json.JSONDecodeError as error:
         raise _name_broken_json(engine, error) from error
-    except IntegrityError:
+    except IntegrityError:  # callers tell from its class that another process inserted the same row
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
         if MALFORMED in str(error):
@@ -263,32 +267,33 @@ def _check_schema(engine: Engine, create: bool) -> None:
     version = _version(engine)
     if version is None and create:
         version = _create_or_join(engine)
-    where = mask_password(engine.url)
+    address = mask_password(engine.url)
     if version is None:
-        raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
+        raise LedgerError(f"ledger schema: url={address} holds no ledger; run a sweep first or name another --ledger")
     if not migrations.readable(version):
         raise LedgerError(
-            f"ledger schema: version={version} at {where}, this cse-search reads up to {migrations.newest()}; "
+            f"ledger schema: version={version} at {address}, this cse-search reads up to {migrations.newest()}; "
             "upgrade cse-search or use another --ledger"
         )
     if version != str(migrations.newest()):
-        engine.update_execution_options(**{OLDER: True})
+        engine.update_execution_options(**{MIGRATION_PENDING: True})
         if create:
             _migrate(engine)
 
 
-OLDER = "cse_older"
-"""The option of an engine on a ledger that the next transaction which writes must bring to the newest version."""
+MIGRATION_PENDING = "cse_older"
+"""Execution option of an engine whose ledger has an older schema: the next transaction that writes migrates it."""
 
 
 def _migrate(engine: Engine) -> None:
     with _transaction(engine, writes=True) as connection:
         migrations.migrate(connection)
-    engine.update_execution_options(**{OLDER: False})
+    engine.update_execution_options(**{MIGRATION_PENDING: False})
 
 
 def _create_or_join(engine: Engine) -> str | None:
-    """The version after creation; of two creators at one moment the second fails and finds the first one's tables."""
+    """Creates the tables and returns the schema's version. Of two concurrent creators the second fails and reads the
+    version that the first one wrote."""
     try:
         _create(engine)
     except (LedgerError, IntegrityError):
@@ -300,7 +305,7 @@ def _create_or_join(engine: Engine) -> str | None:
 
 
 def _version(engine: Engine) -> str | None:
-    """The schema version found; None where there is no ledger yet."""
+    """Returns the schema version of a database; None if it holds no ledger yet."""
     with transaction(engine) as connection:
         tables = set(inspect(connection).get_table_names())
         if schema.meta.name not in tables:
@@ -309,7 +314,7 @@ def _version(engine: Engine) -> str | None:
 
 
 def _create(engine: Engine) -> None:
-    """All tables and their version in one transaction."""
+    """Creates all tables and writes their version in one transaction."""
     with transaction(engine, writes=True) as connection:
         if schema.meta.name not in inspect(connection).get_table_names():
             schema.metadata.create_all(connection)

@@ -1,4 +1,4 @@
-"""What can be wrong with the ledger's database, each reported in one line."""
+"""Errors of the ledger's database, each reported in one line."""
 
 import re
 import sqlite3
@@ -8,32 +8,33 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 
 
 class LedgerError(ValueError):
-    """The ledger cannot be used as asked: one line with the rule, `name=value` and what to do."""
+    """Ledger that cannot be used as asked; the message is one line with the rule, `name=value` and what to do."""
 
 
 class LedgerAway(LedgerError):
-    """The database does not answer now, and may in a while."""
+    """Database that does not answer now and may answer later."""
 
 
 def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerError:
-    """The one line for a database error; the password is hidden."""
+    """Returns the one-line error for an error of the database, with its password hidden."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-    where = mask_password(url)
+    address = mask_password(url)
     for mark, line in _MARKS.items():
         if mark in text:
             kind = LedgerAway if line in (_BUSY, _CUT) else LedgerError
-            return kind(line.format(url=where, text=text))
+            return kind(line.format(url=address, text=text))
     if isinstance(error, OperationalError | InterfaceError):
-        return LedgerAway(f"ledger unreachable: url={where} ({text}); check the address and that the server runs")
+        return LedgerAway(f"ledger unreachable: url={address} ({text}); check the address and that the server runs")
     return LedgerError(
-        f"ledger database: url={where} refused the request ({text}); check your rights there or use another --ledger"
+        f"ledger database: url={address} refused the request ({text}); check your rights there or use another --ledger"
     )
 
 
 _FULL = "ledger disk: url={url} has no space left; free some and give the same command again, nothing finished is lost"
 _BUSY = "ledger busy: url={url} is locked by another process; wait for it and give the same command again"
 _CUT = "ledger busy: url={url} ended a transaction of this process, which had paused; give the same command again"
+# The first of these that occurs in the text of an error decides.
 _MARKS = {
     "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
     "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",
@@ -51,7 +52,7 @@ PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/]*@|(?<=[?&])(password|passfile|ssl
 
 
 def mask_password(url: str | URL) -> str:
-    """The address with `***` for a password, wherever in it that stands: SQLAlchemy hides it before the `@` alone."""
+    """Returns an address with `***` for every password; SQLAlchemy hides only the one in front of the `@`."""
     text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
     if isinstance(url, URL) and url.get_backend_name() == "sqlite" and "%" not in str(url.database) and not url.query:
         text = f"sqlite:///{url.database}"  # as a person would write the path, and not with %C3%BC in it
@@ -59,4 +60,4 @@ def mask_password(url: str | URL) -> str:
 
 
 class LostClaim(RuntimeError):
-    """The run is no longer this attempt's: another owner took it over, or it was given back."""
+    """Claim that no longer holds its run: another owner took the run over, or it was released."""

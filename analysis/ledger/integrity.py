@@ -1,6 +1,6 @@
-"""A row that a hand or another's bundle has spoilt: databases such as SQLite take any value in any column.
+"""Checks for rows that were edited by hand or came damaged from a bundle; SQLite takes any value in any column.
 
-What is about such a row ends with its line; what is about others says the line once, and goes on without it.
+A command about one damaged row ends with a one-line error. A command about other rows warns once and leaves it out.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import JSON, Column, Engine, Float, Integer, String, Table
 
 from analysis.ledger import schema
-from analysis.ledger.database import OLDER, transaction
+from analysis.ledger.database import MIGRATION_PENDING, transaction
 from analysis.ledger.errors import LedgerError, mask_password
 from analysis.run_state import RunState
 from cse_train.results import Json
@@ -24,7 +24,7 @@ NUMBERS = (int, float)
 TIME_COLUMNS = ("created", "updated", "at", "began", "ended", "lease_until")
 YEAR_3000 = 32_503_680_000
 STATE_OF = {state.value: state for state in RunState}
-"""Text -> the state that it is."""
+"""Text of a state in the database -> the RunState."""
 COLUMN_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     Integer: ((int,), "a whole number"),
     Float: ((int, float), "a number"),
@@ -35,14 +35,14 @@ OTHER_SHAPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "suites": ((list,), "a JSON list"),
     "rows": ((object,), "a list of [name, number]"),  # `baselines` looks into it
 }
-"""JSON columns that hold no object."""
+"""JSON columns whose value is not an object -> allowed types, and the words for an error message."""
 
 
 def require_sound(engine: Engine) -> None:
-    """LedgerError unless a SQLite file can be written, and every page of it can be read; a server looks by itself."""
+    """Raises LedgerError unless a SQLite file is writable and all its pages can be read; a server checks itself."""
     if engine.dialect.name != "sqlite":
         return
-    with transaction(engine.execution_options(**{OLDER: False}), writes=True):  # as it is, not migrated
+    with transaction(engine.execution_options(**{MIGRATION_PENDING: False}), writes=True):  # as it is, not migrated
         pass
     with transaction(engine) as connection:
         answer = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
@@ -52,11 +52,12 @@ def require_sound(engine: Engine) -> None:
 
 
 def intact(table: Table, row: Json) -> None:
-    """Raise LedgerError where a value is of another kind than its column, or a state is none; NULL is left alone."""
+    """Raises LedgerError where a value has a type other than its column's, or a state is unknown. NULL passes."""
     for column, kinds, words in _columns(table):
         value: Any = row.get(column.name)
         if value is None:
             continue
+        # A bool is an int in Python, and no number in a column.
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise report_edited(table, row, f"{column.name}={shorten_value(value)} is not {words}")
         if isinstance(value, str) and "\0" in value:
@@ -73,27 +74,39 @@ def intact(table: Table, row: Json) -> None:
 
 
 def all_intact(table: Table, columns: Mapping[str, Sequence[Any]]) -> None:
-    """`intact` of many rows, given as the values of each column, which takes a twentieth of the time."""
+    """Checks many rows, given as the values of each column, in a twentieth of the time that `intact` takes for each
+    row.
+
+    Raises LedgerError for the first damaged row.
+    """
     if not all(_sound(table.c[name], values) for name, values in columns.items()):
         for row in zip(*columns.values(), strict=True):
             intact(table, dict(zip(columns, row, strict=True)))
 
 
 def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
-    """Whether a look at each value by itself would refuse none; False also where only that look can tell."""
+    """True only if `intact` would accept all values of a column; False also where `intact` must decide."""
     kinds = {kind for kind in map(type, values) if kind is not type(None)}
-    given: Any = [value for value in values if value is not None]
+    present: Any = [value for value in values if value is not None]
     if isinstance(column.type, JSON):
-        objects = {id(value): value for value in given}.values()
-        return kinds <= {dict} and not any(isinstance(held, dict) for value in objects for held in value.values())
+        # Equal texts are mostly parsed into one object, so that each object is looked into once.
+        objects = {id(value): value for value in present}.values()
+        return kinds <= {dict} and not any(isinstance(item, dict) for value in objects for item in value.values())
     if isinstance(column.type, String):
-        return kinds <= {str} and "\0" not in "".join(given) and (column.name != "state" or {*given} <= STATE_OF.keys())
-    finite = kinds <= ({int} if isinstance(column.type, Integer) else {*NUMBERS}) and all(map(math.isfinite, given))
-    return finite and (column.name not in TIME_COLUMNS or not given or (min(given) >= 0 and max(given) <= YEAR_3000))
+        return (
+            kinds <= {str}
+            and "\0" not in "".join(present)
+            and (column.name != "state" or {*present} <= STATE_OF.keys())
+        )
+    finite = kinds <= ({int} if isinstance(column.type, Integer) else {*NUMBERS}) and all(map(math.isfinite, present))
+    return finite and (
+        column.name not in TIME_COLUMNS or not present or (min(present) >= 0 and max(present) <= YEAR_3000)
+    )
 
 
 def intact_point(row: Json) -> None:
-    """`intact` of a curve's point, of which a ledger may hold millions: its metrics are names with numbers or null."""
+    """Raises LedgerError for a damaged point of a curve. Faster than `intact`, as a ledger may hold millions of
+    points; also checks that metrics are numbers or null."""
     metrics, examples = row["metrics"], row["examples"]
     if not isinstance(metrics, dict) or not all(value is None or type(value) in NUMBERS for value in metrics.values()):
         raise report_edited(schema.curves, row, f"metrics={shorten_value(metrics)} is not a JSON object of numbers")
@@ -110,13 +123,13 @@ SPEC_TYPES: Mapping[str, tuple[type, ...]] = {
     **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,), "margin": NUMBERS, "looks": (list,)},
     **dict.fromkeys(("yaml", "profile_yaml", "inputs"), (dict,)),
 }
-"""Keys of a sweep's description that commands read, and what they are."""
+"""Keys of a sweep's description that commands read -> the allowed types of their values."""
 LISTS_OF_COUNTS = ("seeds", "looks")
-"""Of these, the lists of whole numbers."""
+"""Keys of SPEC_TYPES whose values are lists of whole numbers."""
 
 
 def intact_spec(row: Json) -> None:
-    """`intact` of a sweep, and of what its description holds under the keys of SPEC."""
+    """Raises LedgerError for a damaged row of a sweep, or a value of its description that breaks SPEC_TYPES."""
     intact(schema.sweeps, row)
     for name, kinds in SPEC_TYPES.items():
         value = row["spec"].get(name)
@@ -130,7 +143,7 @@ def intact_spec(row: Json) -> None:
 
 
 def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], object]) -> Iterator[Json]:
-    """The rows that pass, their JSON read out of its text; of each other one a line is said."""
+    """Yields the rows that pass `check`, with their JSON parsed, and warns once for each row that does not pass."""
     for row in rows:
         try:
             yield read_row(table, row, check)
@@ -139,31 +152,31 @@ def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], objec
 
 
 def read_row(table: Table, row: Json, check: Callable[[Json], object]) -> Json:
-    """A row whose JSON columns are texts, with what these say. Raises LedgerError."""
-    read = dict(row)
+    """Returns a row with its JSON columns parsed from text. Raises LedgerError for broken JSON or a failed check."""
+    parsed = dict(row)
     for name in (name for name in row if isinstance(table.c[name].type, JSON)):
         try:
-            read[name] = None if row[name] is None else json.loads(row[name])
+            parsed[name] = None if row[name] is None else json.loads(row[name])
         except (ValueError, TypeError, RecursionError) as error:
             raise report_edited(table, row, f"has broken JSON in {name}") from error
-    check(read)
-    return read
+    check(parsed)
+    return parsed
 
 
 @cache
 def say_once(line: str) -> None:
-    """Name a row that is left out."""
+    """Logs a warning about a row that is left out, once per process."""
     log.warning("cse: left out: %s", line)
 
 
 def shorten_value(value: object) -> str:
-    """A value in a message."""
+    """Returns the repr of a value for a message, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-MEND = "cse doctor --repair --yes takes it out"
-"""What to do about a row that cannot be read."""
+REPAIR_ADVICE = "cse doctor --repair --yes takes it out"
+"""Advice in messages about a row that cannot be read."""
 
 
 @cache
@@ -177,7 +190,7 @@ def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], .
     return tuple((column, types, words) for column, (types, words) in kinds)
 
 
-def report_edited(table: Table, row: Json, what: str) -> LedgerError:
-    """The one line for a row that a hand has changed."""
+def report_edited(table: Table, row: Json, fault: str) -> LedgerError:
+    """Returns the one-line error for a row that was changed by hand."""
     keys = " ".join(f"{key.name}={row.get(key.name)}" for key in table.primary_key)
-    return LedgerError(f"ledger row: {table.name} {keys} {what}; {MEND}")
+    return LedgerError(f"ledger row: {table.name} {keys} {fault}; {REPAIR_ADVICE}")

@@ -1,4 +1,4 @@
-"""The ledger: which runs exist, who holds them, and what came out. One database, shared by any number of drivers.
+"""The ledger: a database of runs, their owners and their results, shared by any number of drivers.
 
 A run is identified by its signature. A driver claims it by insert; the claim is a lease by the database's clock that
 `heartbeat` renews. A run whose lease ended, or that stopped, failed or was lost, is claimed again as the next attempt,
@@ -40,7 +40,7 @@ R = TypeVar("R")
 def _transaction(
     query: Callable[Concatenate[Connection, P], R], *, writes: bool = False
 ) -> Callable[Concatenate["Ledger", P], R]:
-    """A query of an open connection as a method of the ledger, with the query's documentation."""
+    """Makes a method of Ledger from a query on an open connection; the method keeps the query's docstring."""
 
     def method(self: "Ledger", /, *args: P.args, **options: P.kwargs) -> R:
         with transaction(self._engine, writes=writes) as connection:
@@ -51,41 +51,44 @@ def _transaction(
 
 
 class Ledger:
-    """One ledger; open with `Ledger.open`. Safe to share between threads, not across a fork."""
+    """Database of runs, curves and scores; open it with `Ledger.open`. Threads may share it, forks may not."""
 
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
         self._engine, self.lease = engine, lease
         self._insert = schema.insert_for(engine.dialect.name)
-        self._fresh, self._curve = claims.fresh(self._insert, self._lease_end()), claims.curve(self._insert)
-        self._change_of = claims.change_of(self._lease_end())
+        self._claim_statement, self._curve_statement = (
+            claims.fresh(self._insert, self._lease_end()),
+            claims.curve(self._insert),
+        )
+        self._change_statement = claims.change_of(self._lease_end())
         self._file = file_identity(engine)
-        self._noted: Path | None = None
+        self._noted_storage: Path | None = None
         """The storage that was noted last: nearly every run's."""
 
     @classmethod
     def open(
         cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True, storage: Path | None = None
     ) -> "Ledger":
-        """The ledger at `sqlite:///PATH`, a bare path, or `postgresql://…`; LedgerError in one line.
+        """Opens the ledger at `sqlite:///PATH`, a bare path, or `postgresql://…`. Raises LedgerError.
 
-        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet. `storage`: where runs' files are
-        looked for first.
+        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet; `storage` is the folder in which
+        runs' files are looked for first.
         """
         return cls(connect(url, create=create, storage=storage), lease)
 
     @property
     def url(self) -> str:
-        """The address, password hidden."""
+        """Address of the database, with its password hidden."""
         return mask_password(self._engine.url)
 
     def require_file(self) -> None:
-        """Raise LedgerError where the SQLite file that was opened is no longer at its path: what is written is lost."""
+        """Raises LedgerError where the SQLite file that was opened is no longer at its path: writes would be lost."""
         if file_identity(self._engine) != self._file:
             line = f"ledger file: url={self.url} was removed or replaced while it was open; what came after is lost"
             raise LedgerError(f"{line}, put a copy back and give the same command again")
 
     def require_sound(self) -> None:
-        """As `integrity.require_sound`. It reads the whole file."""
+        """Raises LedgerError unless a SQLite file can be written and read whole; reads every page of the file."""
         require_sound(self._engine)
 
     def close(self) -> None:
@@ -129,11 +132,11 @@ class Ledger:
     leave = _transaction(cluster_log.leave, writes=True)
 
     def run(self, signature: str) -> RunRow | None:
-        """One run, or None."""
+        """Returns one run, or None if the ledger does not have it."""
         return next(iter(self.runs(signatures=[signature])), None)
 
     def curve(self, signature: str) -> list[CurvePoint]:
-        """`curves` of one run."""
+        """Returns the points of one run's curve by examples; empty where it has none."""
         return self.curves([signature]).get(signature, [])
 
     def claim(
@@ -148,41 +151,42 @@ class Ledger:
         provenance: Mapping[str, object],
         finished: Sequence[RunState] = (),
     ) -> Claim | None:
-        """The next attempt of this run, or None where it is done or a live claim (also one's own) holds it.
+        """Claims the next attempt of a run; None if it is done or a live claim holds it, the caller's own included.
 
-        `finished`: states besides done from which nobody is to go on.
+        `finished` holds states other than done in which a run is not continued.
         """
         with self._writes() as connection:
-            about = {"signature": signature, "owner": owner, "method": method, "seed": seed}
-            about |= {"config": dict(config), "identity": dict(identity)}
-            if connection.scalar(self._fresh, about) is not None:
+            row = {"signature": signature, "owner": owner, "method": method, "seed": seed}
+            row |= {"config": dict(config), "identity": dict(identity)}
+            if connection.scalar(self._claim_statement, row) is not None:
                 claim = Claim(signature, 1, owner)
             else:
-                taken = claims.take_over(connection, signature, owner, self._lease_end(), finished)
-                if taken is None:
+                next_claim = claims.take_over(connection, signature, owner, self._lease_end(), finished)
+                if next_claim is None:
                     return None
-                claim = taken
+                claim = next_claim
             claims.begin(connection, claim, provenance)
             return claim
 
     def heartbeat(self, owner: str) -> int:
-        """Renews all leases of an owner; the number it still holds."""
+        """Renews all leases of an owner; returns the number of runs that it still holds."""
         with self._writes() as connection:
             return connection.execute(
                 update(schema.runs).where(claims.is_held_by(owner)).values(lease_until=self._lease_end())
             ).rowcount
 
     def running(self, claim: Claim, folder: str | Path | None = None) -> None:
-        """The attempt has started, in `folder` (where the next attempt looks for a checkpoint). Raises LostClaim."""
+        """Records that an attempt has started in `folder`, where the next attempt looks for a checkpoint. Raises
+        LostClaim."""
         storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
             self._note_storage(connection, storage)
             self._change(connection, claim, {"state": RunState.RUNNING, **claims.folder_value(folder, claim.signature)})
             claims.note(connection, claim, RunState.RUNNING, folder=folder)
-        self._noted = storage
+        self._noted_storage = storage
 
     def add_points(self, claim: Claim, points: Sequence[Point]) -> None:
-        """Stores points of the curve; renews the lease. Raises LostClaim.
+        """Stores points of a run's curve and renews the lease. Raises LostClaim.
 
         A point at the same examples replaces the stored one, so reporting again after a resume changes nothing.
         """
@@ -206,9 +210,9 @@ class Ledger:
         points: Sequence[Point] = (),
         details: Mapping[str, object] | None = None,
     ) -> None:
-        """Ends the attempt as done, stopped, failed or lost, with its last points, as `add_points` takes them.
+        """Ends an attempt as done, stopped, failed or lost, and stores its last points.
 
-        `details`: what its provenance does not say yet. Raises LostClaim; the same end said twice is none.
+        `details` are added to the attempt's provenance. Raises LostClaim, but not where the same end is reported twice.
         """
         assert state in NOT_HELD, state
         reached = dict(zip(PROGRESS_FIELDS, (examples, best, best_examples, seconds), strict=True))
@@ -219,7 +223,7 @@ class Ledger:
                 self._change(connection, claim, values)
             except LostClaim:
                 if queries.stands(connection, claim) == state:
-                    return
+                    return  # the same end was stored before, and only the answer was lost
                 raise
             self._note_storage(connection, storage)
             self._store_curve(connection, claim, points)
@@ -227,10 +231,10 @@ class Ledger:
             claims.note_cost(connection, claim, examples, seconds)
             if details:
                 claims.note_details(connection, claim, details)
-        self._noted = storage
+        self._noted_storage = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
-        """Finished runs become lost, so that they are trained again; curves and scores stay. Returns their number."""
+        """Marks finished runs as lost, so that they are trained again; curves and scores stay. Returns their number."""
         runs, count = schema.runs, 0
         with self._writes() as connection:
             for row in queries.runs(connection, states=[RunState.DONE], signatures=signatures):
@@ -242,7 +246,7 @@ class Ledger:
         return count
 
     def restore_best(self, signature: str) -> None:
-        """Let a finished run's best be the greatest of its curve again."""
+        """Sets a finished run's best score to the greatest one of its curve."""
         runs, curves = schema.runs, schema.curves
         points = select(curves.c.best, curves.c.examples).where(
             curves.c.signature == signature, curves.c.best.is_not(None)
@@ -254,7 +258,7 @@ class Ledger:
                 connection.execute(restored.values(best=first.best, best_examples=first.examples))
 
     def add_score(self, signature: str, score: Score) -> None:
-        """Stores a run's score in its column; scoring again under the same protocol replaces it."""
+        """Stores a run's score on a suite; a score under the same protocol replaces the stored one."""
         protocol, file = score.protocol.facts, score.file
         values = {
             "value": score.value,
@@ -268,11 +272,11 @@ class Ledger:
             statement = self._insert(schema.scores).values(**key, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
-    def merge(self, taken: Iterable[Record], source: merging.RecordSource) -> merging.Merged:
-        """Takes over records of another ledger, all or none. LedgerError where a run has another result here."""
+    def merge(self, incoming: Iterable[Record], source: merging.RecordSource) -> merging.Merged:
+        """Takes over records of another ledger, all or none. Raises LedgerError where a run has two results."""
         try:
             with self._writes() as connection:
-                return merging.merge(connection, taken, source)
+                return merging.merge(connection, incoming, source)
         except IntegrityError as error:
             raise LedgerAway(
                 f"ledger busy: url={self.url} got one of these rows meanwhile; give the same command again"
@@ -286,9 +290,9 @@ class Ledger:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
     def link(self, sweep: str, rows: Iterable[tuple[str, Settings, int]]) -> None:
-        """Says which run answers each `(signature, cell, seed)` of a recorded sweep; it need not exist yet.
+        """Records which run answers each `(signature, cell, seed)` of a recorded sweep; the run need not exist yet.
 
-        A cell that names other paths than before takes the place of the one that the run answered.
+        Where a cell differs only in absolute paths from one that the run answered before, it replaces that cell.
         """
         values = [
             {"sweep": sweep, "signature": signature, "cell_hash": schema.digest(cell), "cell": dict(cell), "seed": seed}
@@ -300,16 +304,16 @@ class Ledger:
                 connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
 
     def _note_storage(self, connection: Connection, storage: Path | None) -> None:
-        if storage and storage != self._noted:
+        if storage and storage != self._noted_storage:
             places.note_storage(connection, storage)
 
     def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Point]) -> None:
         if not points:
             return
-        connection.execute(self._curve, [claims.curve_row(claim, point) for point in points])
+        connection.execute(self._curve_statement, [claims.curve_row(claim, point) for point in points])
 
     def _change(self, connection: Connection, claim: Claim, values: Mapping[str, object]) -> None:
-        claims.change(connection, self._change_of, claim, values)
+        claims.change(connection, self._change_statement, claim, values)
 
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
@@ -319,20 +323,20 @@ class Ledger:
 
 
 def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Json]) -> None:
-    """Take out what the sweep says of these runs under cells that differ from the new ones in absolute paths alone."""
+    """Deletes the links of a sweep's runs to cells that differ from the new ones only in absolute paths."""
     moved = {link["signature"]: link["cell"] for link in links if _paths(link["cell"])}
     if not moved:
         return
-    table, new = schema.sweep_runs, {(link["signature"], link["cell_hash"]) for link in links}
-    where = table.c.sweep == sweep, table.c.signature.in_(moved)
-    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*where)).all():
+    table, new_links = schema.sweep_runs, {(link["signature"], link["cell_hash"]) for link in links}
+    condition = table.c.sweep == sweep, table.c.signature.in_(moved)
+    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*condition)).all():
         cell = moved[row.signature]
-        differing = {key for key in {*cell, *row.cell} if cell.get(key) != row.cell.get(key)}
-        if (row.signature, row.cell_hash) not in new and differing <= _paths(cell) & _paths(row.cell):
-            which = table.c.signature == row.signature, table.c.cell_hash == row.cell_hash
-            connection.execute(delete(table).where(table.c.sweep == sweep, *which))
+        differing_axes = {key for key in {*cell, *row.cell} if cell.get(key) != row.cell.get(key)}
+        if (row.signature, row.cell_hash) not in new_links and differing_axes <= _paths(cell) & _paths(row.cell):
+            link_condition = table.c.signature == row.signature, table.c.cell_hash == row.cell_hash
+            connection.execute(delete(table).where(table.c.sweep == sweep, *link_condition))
 
 
 def _paths(cell: Settings) -> set[str]:
-    """The axes whose value is an absolute path."""
+    """Returns the axes of a cell whose value is an absolute path."""
     return {axis for axis, value in cell.items() if isinstance(value, str) and value.startswith("/")}

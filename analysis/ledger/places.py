@@ -1,7 +1,7 @@
-"""Where the files of runs lie: the ledger says it relative to the storage, so that a folder of results may move.
+"""Finds the files of runs. The ledger stores paths relative to the storage, so that a folder of results may move.
 
-A run's files lie in STORAGE/runs/SIGNATURE. Rows of 0.1.0 hold whole paths; where those are gone, their end is looked
-for in the same places. A ledger that is a file must not lie on a mount that machines share.
+A run's files lie in STORAGE/runs/SIGNATURE. Rows of version 0.1.0 hold absolute paths; where those are gone, the part
+from `runs` on is looked for in the same storages. A SQLite ledger must not lie on a network file system.
 """
 
 import contextlib
@@ -18,34 +18,34 @@ from analysis.ledger import schema
 from analysis.run_folder import RUNS, home_of, runs_folder
 
 STORAGE_KEY = "storage"
-"""Of the table of facts: the storages in which drivers put files, but for the folder of a SQLite file."""
-GIVEN = "cse_storage"
-"""Execution option of an engine: the storage that a person named."""
+"""Key in `cse_meta` of the storages in which drivers put files, without the SQLite file's own folder."""
+NAMED_STORAGE_OPTION = "cse_storage"
+"""Execution option of an engine that holds the storage which a person named."""
 FEW_FOLDERS = 32
-"""Runs that are looked for one by one; of more a folder is listed once."""
+"""Number of runs whose folders are looked up one by one; beyond it, the storage is listed once."""
 
 
 class Places:
-    """Finds runs' files: in the storage that was named, beside the ledger, or where a driver put them."""
+    """Finds runs' files in the storage that a person named, in the ledger's folder, or where a driver put them."""
 
     def __init__(self, roots: Sequence[Path], usual: Path | None) -> None:
-        """`usual`: where files are to be expected that are in none of `roots`."""
-        self._roots, self._usual, self._asked = roots, usual, 0
+        """Takes the storages to search, in order, and `usual`, the storage to assume for files in none of them."""
+        self._roots, self._usual, self._lookups = roots, usual, 0
         self._listed: dict[Path, frozenset[str]] = {}
         self._folder = functools.cache(Path)
 
     def path(self, stored: str | None, signature: str) -> str | None:
-        """The path of what the ledger names so, whether or not it is there."""
-        if stored is None or (end := _end(stored, signature)) is None:
+        """Returns the absolute path for a path stored in the ledger, whether or not the file exists."""
+        if stored is None or (end := _relative_end(stored, signature)) is None:
             return stored
-        before = self._folder(stored[: -len(end)]) if os.path.isabs(stored) else self._usual
-        roots = self._roots if before is None else [*self._roots, before]
-        root = next((root for root in roots if self._has(root, signature)), before)
+        fallback = self._folder(stored[: -len(end)]) if os.path.isabs(stored) else self._usual
+        roots = self._roots if fallback is None else [*self._roots, fallback]
+        root = next((root for root in roots if self._has(root, signature)), fallback)
         return stored if root is None else os.path.join(root, end)
 
     def _has(self, root: Path, signature: str) -> bool:
-        self._asked += 1
-        if self._asked <= FEW_FOLDERS:
+        self._lookups += 1
+        if self._lookups <= FEW_FOLDERS:
             return home_of(root, signature).is_dir()
         if root not in self._listed:
             folder = runs_folder(root)
@@ -54,44 +54,45 @@ class Places:
 
 
 def read_places(connection: Connection) -> Places:
-    """The places of a ledger."""
-    given = connection.get_execution_options().get(GIVEN)
-    beside, recorded = _find_sqlite_folder(connection), _read_storages(connection)
-    roots = [Path(given)] if given else []
-    roots += [folder for folder in (beside, *reversed(recorded)) if folder is not None]
-    return Places(list(dict.fromkeys(roots)), Path(given) if given else recorded[-1] if recorded else beside)
+    """Returns the storages that a ledger's runs may lie in."""
+    storage = connection.get_execution_options().get(NAMED_STORAGE_OPTION)
+    ledger_folder, recorded = _find_sqlite_folder(connection), _read_storages(connection)
+    roots = [Path(storage)] if storage else []
+    roots += [folder for folder in (ledger_folder, *reversed(recorded)) if folder is not None]
+    usual = Path(storage) if storage else recorded[-1] if recorded else ledger_folder
+    return Places(list(dict.fromkeys(roots)), usual)
 
 
 def shorten_path(path: str | Path | None, signature: str) -> str | None:
-    """What the ledger keeps of a path: in a run's own folder that from `runs` on, else the whole."""
-    return None if path is None else _end(str(path), signature) or str(path)
+    """Returns the form in which the ledger stores a path: from `runs` on for a file of the run, else the whole path."""
+    return None if path is None else _relative_end(str(path), signature) or str(path)
 
 
 def storage_of(folder: str | Path | None, signature: str) -> Path | None:
-    """The storage in which a run's folder lies; None where it lies elsewhere, or by a relative path."""
-    end = _end(str(folder), signature)
+    """Returns the storage that holds a run's folder; None for a folder elsewhere, or for a relative path."""
+    end = _relative_end(str(folder), signature)
     return Path(str(folder)[: -len(end)]) if folder and end and Path(folder).is_absolute() else None
 
 
 def note_storage(connection: Connection, root: Path) -> None:
-    """Remember a storage with folders of runs, unless that is the ledger's own folder."""
+    """Records a storage that holds folders of runs, unless it is the ledger's own folder."""
     if root == _find_sqlite_folder(connection):
         return
-    recorded = _read_storages(connection)
-    if root != (recorded[-1] if recorded else None):
-        value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
+    storages = _read_storages(connection)
+    if root != (storages[-1] if storages else None):
+        value = json.dumps([str(folder) for folder in storages if folder != root] + [str(root)])
         statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=STORAGE_KEY, value=value)
         connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
-def _end(path: str, signature: str) -> str | None:
-    """The end of a path from `runs/SIGNATURE` on; None for one that lies elsewhere."""
-    _, middle, after = f"/{path}/".rpartition(f"/{RUNS}/{signature}/")
-    return f"{RUNS}/{signature}/{after}".rstrip("/") if middle else None
+def _relative_end(path: str, signature: str) -> str | None:
+    """Returns the end of a path from `runs/SIGNATURE` on; None for a path without that part."""
+    _, middle, rest = f"/{path}/".rpartition(f"/{RUNS}/{signature}/")
+    return f"{RUNS}/{signature}/{rest}".rstrip("/") if middle else None
 
 
 def _find_sqlite_folder(connection: Connection) -> Path | None:
-    """The folder of a SQLite file."""
+    """Returns the folder of a SQLite ledger; None for a database server."""
     url = connection.engine.url
     return Path(url.database).resolve().parent if url.get_backend_name() == "sqlite" and url.database else None
 
@@ -109,12 +110,13 @@ NETWORK_FILE_SYSTEMS = frozenset(
         *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs2"),
     }
 )
-"""Kinds of mounts on which SQLite's locks and its shared memory do not hold between machines.
-9p is not among them: it is the root of several sandboxes, local to one machine."""
+"""Types of mounts on which SQLite's locks and shared memory do not work between machines. 9p is not listed: it is the
+root of several sandboxes, local to one machine."""
 
 
 def network_file_system(path: Path) -> str | None:
-    """The kind of network file system that `path` lies on; None for any other, and where no mounts are known."""
+    """Returns the type of network file system on which `path` lies; None for a local one, and where mounts are
+    unknown."""
     target = path.resolve()
     kind, depth = "", -1
     with contextlib.suppress(OSError):

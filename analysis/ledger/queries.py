@@ -1,4 +1,4 @@
-"""The ledger's reads, each on an open connection."""
+"""Queries that read a ledger, each on an open connection."""
 
 import functools
 from collections import Counter, defaultdict
@@ -29,13 +29,13 @@ from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json
 
 NAMES_A_QUERY = 500
-"""Signatures in one statement: below every database's limit of bound values."""
+"""Signatures per SQL statement, below the limit on bound parameters of every database."""
 
-LATE_S = 60.0
-"""Longest time from a statement to the end of its transaction (`database` limits it)."""
+LATE_WRITE_SECONDS = 60.0
+"""Longest time in seconds between a statement and the end of its transaction; `database` sets the server's timeouts."""
 
 LIVE = and_(schema.runs.c.state.in_(HELD), schema.leased)
-"""Whether somebody holds a run now."""
+"""Condition that somebody holds a run now, by a lease that has not ended."""
 _STANDS = select(schema.runs.c.state).where(
     *(schema.runs.c[name] == bindparam(f"of_{name}") for name in ("signature", "attempt", "owner"))
 )
@@ -43,7 +43,7 @@ RUN_NAMES = tuple(name for name in RunRow.__dataclass_fields__ if name not in ("
 
 
 def find_edited(connection: Connection) -> list[tuple[str, float | None, float]]:
-    """(signature, best, greatest best of its curve) of finished runs whose best is no point of their curve."""
+    """Returns (signature, best, greatest best of the curve) of finished runs whose best is not on their curve."""
     table, curves = schema.runs, schema.curves
     same_run = curves.c.signature == table.c.signature
     greatest = select(func.max(curves.c.best)).where(same_run).scalar_subquery()
@@ -61,7 +61,7 @@ def runs(
     states: Iterable[str] | None = None,
     signatures: Iterable[str] | None = None,
 ) -> list[RunRow]:
-    """Runs in the order of their creation (within each 500 signatures): all, or those that meet all conditions."""
+    """Returns runs in the order of their creation (within each 500 signatures); the given conditions must all hold."""
     table = schema.runs
     query = select(*schema.cast_json(schema.runs, RUN_NAMES), LIVE.label("live"))
     if sweep is not None:
@@ -69,26 +69,26 @@ def runs(
         query = query.where(table.c.signature.in_(linked))
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
-    asked = sweep is not None or signatures is not None
-    return _run_rows(connection, select_by_signature(query, table.c.signature, signatures), strict=asked)
+    is_filtered = sweep is not None or signatures is not None
+    return _run_rows(connection, select_by_signature(query, table.c.signature, signatures), strict=is_filtered)
 
 
 def read_changes(connection: Connection, since: float | None) -> tuple[list[RunRow], float]:
-    """What was written of runs since a moment of the database's clock, and the moment of this look; None asks for all.
+    """Returns the runs that changed since a time of the database's clock (None: all), and the time of this query.
 
-    Held runs are always among them, because a lease ends without a word. So is what was written within LATE_S before:
-    a row bears the time of its statement, and is seen only when its transaction ends. A clock that was set back gives
-    all runs.
+    Held runs are always included, because a lease ends without a write. So is every row written up to
+    LATE_WRITE_SECONDS before `since`: a row has the time of its statement, but becomes visible only when its
+    transaction ends. A clock that was set back gives all runs.
     """
     table, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
     query = select(*schema.cast_json(schema.runs, RUN_NAMES), LIVE.label("live"))
     if since is not None and now >= since:
-        query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(HELD)))
+        query = query.where(or_(table.c.updated > since - LATE_WRITE_SECONDS, table.c.state.in_(HELD)))
     return _run_rows(connection, [query]), now
 
 
 def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, strict: bool = False) -> list[RunRow]:
-    """LedgerError where a row cannot be read and `strict` holds; else such rows are said and left out."""
+    """Returns runs. With `strict`, raises LedgerError for a damaged row; otherwise warns and leaves the row out."""
     rows = list[RunRow]()
     for statement in statements:
         try:
@@ -96,6 +96,7 @@ def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, stri
         except (LedgerError, ValueError):
             if strict:
                 raise
+            # One damaged row fails the whole statement: find the sound ones row by row, then ask for those alone.
             every = select(*schema.cast_json(schema.runs, schema.runs.c.keys()))
             texts = (row._asdict() for row in connection.execute(every))
             check = functools.partial(intact, schema.runs)
@@ -106,20 +107,21 @@ def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, stri
 
 
 def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]:
-    where, objects = places.read_places(connection), Objects()
+    file_places, objects = places.read_places(connection), Objects()
     columns = _columns_of(connection, statement, (*RUN_NAMES, "live"))
     configs = [objects.config(text) for text in columns["config"]]
     columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
     live = map(bool, columns.pop("live"))
     all_intact(schema.runs, columns)
     columns["state"] = [STATE_OF[state] for state in columns["state"]]
-    columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
-    made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
-    return sorted(made, key=attrgetter("created", "signature"))
+    columns["folder"] = list(map(file_places.path, columns["folder"], columns["signature"]))
+    # By position: RUN_NAMES are in the order of the fields of RunRow, whose last two are `live` and `settings`.
+    run_rows = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
+    return sorted(run_rows, key=attrgetter("created", "signature"))
 
 
 def _columns_of(connection: Connection, statement: Select[Any], names: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """The statement's answer by columns, which have these names here."""
+    """Runs a statement and returns its result by column, under the given names."""
     rows = connection.execute(statement).all()
     return dict(zip(names, zip(*rows, strict=True) if rows else repeat(()), strict=False))
 
@@ -127,7 +129,8 @@ def _columns_of(connection: Connection, statement: Select[Any], names: Sequence[
 def select_by_signature(
     query: Select[Any], column: ColumnElement[str], signatures: Iterable[str] | None
 ) -> Iterator[Select[Any]]:
-    """The query for these values of a column, in statements that every database takes; None asks for all."""
+    """Yields the query for a list of signatures, split into statements that every database accepts; None asks for all
+    rows."""
     if signatures is None:
         yield query
         return
@@ -137,7 +140,7 @@ def select_by_signature(
 
 
 def states(connection: Connection, signatures: Iterable[str]) -> dict[str, RunState]:
-    """Signature -> state of those that exist; a dead owner's run counts as lost."""
+    """Returns signature -> state of the runs that exist; a run whose lease has ended counts as lost."""
     table = schema.runs
     standing = dict[str, RunState]()
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
@@ -149,26 +152,26 @@ def states(connection: Connection, signatures: Iterable[str]) -> dict[str, RunSt
 
 
 def stands(connection: Connection, claim: Claim) -> RunState | None:
-    """The state of the run while it is this claim's attempt, else None."""
+    """Returns the state of the run that a claim holds; None if the claim's attempt is no longer the newest."""
     names = ("signature", "attempt", "owner")
     state = connection.scalar(_STANDS, {f"of_{name}": getattr(claim, name) for name in names})
     return None if state is None else RunState(state)
 
 
 def folders(connection: Connection, signature: str) -> tuple[str, ...]:
-    """Folders of all attempts so far, newest first."""
+    """Returns the folders of all attempts of a run, newest first."""
     table = schema.history
     rows = connection.scalars(
         select(table.c.folder)
         .where(table.c.signature == signature, table.c.folder.is_not(None))
         .order_by(table.c.id.desc())
     )
-    where = places.read_places(connection)
-    return tuple(path for row in dict.fromkeys(rows) if (path := where.path(row, signature)) is not None)
+    file_places = places.read_places(connection)
+    return tuple(path for row in dict.fromkeys(rows) if (path := file_places.path(row, signature)) is not None)
 
 
 def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[CurvePoint]]:
-    """Signature -> stored points by examples; runs without points are absent."""
+    """Returns signature -> points of the run's curve by examples; runs without points are absent."""
     table = schema.curves
     names = tuple(CurvePoint.__dataclass_fields__)
     query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
@@ -181,7 +184,8 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
 
 
 def best_scores(connection: Connection, signatures: Iterable[str]) -> dict[str, list[tuple[int, float]]]:
-    """Signature -> (examples, best dev score up to there) by examples; runs and points without a score are absent."""
+    """Returns signature -> (examples, best dev score up to there) by examples; runs and points without a score are
+    absent."""
     table = schema.curves
     query = select(table.c.signature, table.c.examples, table.c.best).order_by(table.c.signature, table.c.examples)
     scores = defaultdict(list)
@@ -193,7 +197,7 @@ def best_scores(connection: Connection, signatures: Iterable[str]) -> dict[str, 
 
 
 def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str, int]:
-    """Signature -> examples at the run's first evaluation; runs without points are absent."""
+    """Returns signature -> examples at the run's first evaluation; runs without points are absent."""
     runs, curves = schema.runs, schema.curves
     first = select(func.min(curves.c.examples)).where(curves.c.signature == runs.c.signature).scalar_subquery()
     statements = select_by_signature(select(runs.c.signature, first), runs.c.signature, signatures)
@@ -202,37 +206,37 @@ def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str,
 
 
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
-    """All scores of these runs, oldest first."""
+    """Returns all scores of some runs, oldest first."""
     table = schema.scores
     names = tuple(ScoreRow.__dataclass_fields__)
     query = select(*schema.cast_json(table, names))
-    rows, where, objects = list[ScoreRow](), places.read_places(connection), Objects()
+    rows, file_places, objects = list[ScoreRow](), places.read_places(connection), Objects()
     for statement in select_by_signature(query, table.c.signature, signatures):
         columns = _columns_of(connection, statement, names)
         texts, columns["protocol"] = columns["protocol"], list(map(objects.read, columns["protocol"]))
         all_intact(table, columns)
         columns["protocol"] = list(map(objects.protocol, texts))
-        columns["cosines_file"] = list(map(where.path, columns["cosines_file"], columns["signature"]))
+        columns["cosines_file"] = list(map(file_places.path, columns["cosines_file"], columns["signature"]))
         rows += map(ScoreRow, *columns.values())
     return sorted(rows, key=lambda row: row.at)
 
 
 def history(connection: Connection, signature: str) -> list[HistoryRow]:
-    """Every transition of a run, oldest first."""
+    """Returns every transition of a run, oldest first."""
     table = schema.history
     query = select(*(table.c[name] for name in HistoryRow.__dataclass_fields__))
     rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id)).all()
-    where = places.read_places(connection)
+    file_places = places.read_places(connection)
     for row in rows:
         intact(table, row._asdict())
     return [
-        HistoryRow(**{**row._mapping, "state": STATE_OF[row.state], "folder": where.path(row.folder, signature)})
+        HistoryRow(**{**row._mapping, "state": STATE_OF[row.state], "folder": file_places.path(row.folder, signature)})
         for row in rows
     ]
 
 
 def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
-    """Signature -> commit, versions, host, data and cost of each attempt, oldest first."""
+    """Returns signature -> commit, versions, host, data and cost of each attempt, oldest first."""
     table = schema.provenance
     query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
     rows = defaultdict(list)
@@ -246,7 +250,7 @@ def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, l
 
 
 def codes(connection: Connection) -> dict[str, int]:
-    """Digest of our code -> runs of which it trained a part; attempts that do not say are left out."""
+    """Returns digest of this project's code -> number of runs that it trained in part; unknown digests do not count."""
     table = schema.provenance
     code = table.c.details["code_digest"].as_string()
     query = select(code, func.count(table.c.signature.distinct())).where(code.is_not(None)).group_by(code)
@@ -254,15 +258,16 @@ def codes(connection: Connection) -> dict[str, int]:
 
 
 def versions(connection: Connection) -> dict[str, int]:
-    """Signature -> VERSION of the method in the run's newest attempt; runs that do not say are absent."""
+    """Returns signature -> VERSION of the method in the run's newest attempt; runs without one are absent."""
     table = schema.provenance
     version = table.c.details["method_version"].as_integer()
     query = select(table.c.signature, version).where(version.is_not(None)).order_by(table.c.attempt)
+    # In the order of the attempts, so that the newest one overwrites the others.
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def sweep_spec(connection: Connection, sweep: str) -> SweepSpec:
-    """What was recorded of a sweep; empty for an unknown one."""
+    """Returns the description of a sweep; empty for an unknown sweep."""
     row = connection.execute(select(schema.sweeps).where(schema.sweeps.c.id == sweep)).one_or_none()
     if row is None:
         return SweepSpec({})
@@ -271,7 +276,7 @@ def sweep_spec(connection: Connection, sweep: str) -> SweepSpec:
 
 
 def sweeps(connection: Connection) -> list[SweepRow]:
-    """All sweeps, oldest first, with the number of their runs by state."""
+    """Returns all sweeps, oldest first, with the number of their runs by state."""
     counts = _counts(connection)
     return [
         SweepRow(**row, runs=counts[row["id"]].total(), states=dict(counts[row["id"]])) for row in _sweeps(connection)
@@ -279,12 +284,12 @@ def sweeps(connection: Connection) -> list[SweepRow]:
 
 
 def specs(connection: Connection) -> dict[str, SweepSpec]:
-    """Sweep -> what was recorded of it, oldest first; `sweeps` counts all runs too."""
+    """Returns sweep -> its description, oldest first; faster than `sweeps`, which also counts runs."""
     return {row["id"]: row["spec"] for row in _sweeps(connection)}
 
 
 def _sweeps(connection: Connection) -> list[Json]:
-    """Those that can be read; a line is said of each other one."""
+    """Returns the rows of sweeps; damaged rows are left out with a warning."""
     names = ("id", "spec", "created", "updated")
     query = select(*schema.cast_json(schema.sweeps, names)).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
     rows = (dict(zip(names, row, strict=True)) for row in connection.execute(query).all())
@@ -293,6 +298,7 @@ def _sweeps(connection: Connection) -> list[Json]:
 
 def _counts(connection: Connection) -> dict[str, Counter[Standing]]:
     links, table = schema.sweep_runs, schema.runs
+    # Several cells of a sweep may link to one run, which counts once.
     linked = select(links.c.sweep, links.c.signature).distinct().subquery()
     state = func.coalesce(table.c.state, UNCLAIMED)
     query = (
@@ -307,13 +313,13 @@ def _counts(connection: Connection) -> dict[str, Counter[Standing]]:
 
 
 def signatures(connection: Connection, sweep: str) -> list[str]:
-    """The runs that are linked to a sweep, each once."""
+    """Returns the signatures of the runs that are linked to a sweep, each once."""
     table = schema.sweep_runs
     return list(connection.scalars(select(table.c.signature).where(table.c.sweep == sweep).distinct()))
 
 
 def cells(connection: Connection, sweep: str) -> list[SweepCell]:
-    """Every linked (cell, seed) of a sweep."""
+    """Returns every (cell, seed) of a sweep with the signature of its run."""
     table = schema.sweep_runs
     query = select(table.c.signature, table.c.cell, table.c.seed).where(table.c.sweep == sweep)
     rows = connection.execute(query.order_by(table.c.cell_hash, table.c.seed)).all()

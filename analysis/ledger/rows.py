@@ -1,4 +1,4 @@
-"""What the ledger hands out: plain frozen rows."""
+"""Frozen dataclasses for the rows that queries of the ledger return."""
 
 import json
 import re
@@ -14,34 +14,34 @@ from cse_train.results import Json, Protocol, Scalar, Settings
 
 SEED = "train.seed"
 ARITHMETIC = "train.precision"
-"""The setting that may leave to the device in what a run is computed; its attempts' details say in what it was."""
+"""Setting for the precision of training, which may leave the choice to the device; an attempt's details record it."""
 SEED_TEXT = re.compile(rf'"{re.escape(SEED)}": ?(0|[1-9][0-9]*)(?=[,}}])')
 
 
 def user_of(owner: str) -> str:
-    """Whose driver an owner is, USER@HOST:PID:ID; empty where it does not say, as those of older programs."""
+    """Returns USER of an owner USER@HOST:PID:ID; empty for owners of older versions, which lack it."""
     return owner.rpartition("@")[0]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to run one attempt; it ends when the lease runs out and another owner takes the run over."""
+    """Right to run one attempt of a run; it ends when the lease runs out and another owner takes the run over."""
 
     signature: str
     attempt: int
     owner: str
     previous_state: RunState | None = None
-    """How the attempt before ended (stopped, failed, lost); None for a first attempt."""
+    """State in which the attempt before ended (stopped, failed, lost); None for a first attempt."""
     previous_folders: tuple[str, ...] = ()
-    """Folders of all earlier attempts, the newest first: there a checkpoint is looked for.
+    """Folders of all earlier attempts, newest first, in which to look for a checkpoint.
 
-    An attempt killed before its first checkpoint left none.
+    An attempt that was killed before its first checkpoint left none.
     """
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run as it stands; times in seconds since 1970 by the database's clock."""
+    """One run in the ledger; times are in seconds since 1970 by the database's clock."""
 
     signature: str
     state: RunState
@@ -60,24 +60,25 @@ class RunRow:
     created: float
     updated: float
     live: bool
-    """Claimed or running with a lease that still holds; False for a dead owner's run."""
+    """True for a claimed or running run whose lease has not ended; False where the owner is gone."""
     settings: str = field(default="", compare=False)
-    """The text of `config` without the seed, the same for all seeds of a cell; empty for a row that was not read."""
+    """Text of `config` without the seed, equal for all seeds of a cell; empty for a row that was not read from a
+    ledger."""
 
     @property
     def user(self) -> str:
-        """Whose driver trained it; empty where that is not known."""
+        """User whose driver trained the run; empty where unknown."""
         return user_of(self.owner)
 
     @property
     def files(self) -> RunFolder | None:
-        """The folder of its newest attempt; None where it has none."""
+        """Folder of the run's newest attempt; None if it has none."""
         return RunFolder(Path(self.folder)) if self.folder else None
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One stored point of a run's curve; None for what was no number, as a score of equal cosines or a lost loss."""
+    """One stored point of a run's curve; None stands for a value that was no finite number, such as a diverged loss."""
 
     examples: int
     step: int
@@ -88,13 +89,13 @@ class CurvePoint:
 
 
 def read_metric(points: Iterable[CurvePoint], metric: Scalar) -> dict[int, float]:
-    """Examples -> the metric at that point of a curve, where it was measured."""
+    """Returns examples -> value of a metric along a curve, at the points where it was measured."""
     scores = ((point.examples, point.metrics.get(str(metric))) for point in points)
     return {examples: float(value) for examples, value in scores if value is not None}
 
 
 class Objects:
-    """JSON out of a ledger's texts: equal texts are read once and give one object, which is not to be changed."""
+    """Cache that parses each JSON text of a ledger once and returns one shared object, not to be changed."""
 
     def __init__(self) -> None:
         self._read: dict[str, Any] = {}
@@ -102,27 +103,27 @@ class Objects:
         self._protocols: dict[str, Protocol] = {}
 
     def read(self, text: str) -> Any:
-        """What the text says."""
+        """Returns the parsed value of a JSON text."""
         if text not in self._read:
             self._read[text] = json.loads(text)
         return self._read[text]
 
     def protocol(self, text: str) -> Protocol:
-        """A score's protocol."""
+        """Returns the protocol of a score from its JSON text."""
         if text not in self._protocols:
             self._protocols[text] = Protocol.read(self.read(text))
         return self._protocols[text]
 
     def config(self, text: str) -> tuple[Any, str]:
-        """A run's configuration and `RunRow.settings`; of texts that differ in the seed alone one is looked into."""
+        """Returns a run's configuration and `RunRow.settings`. Texts that differ only in the seed are parsed once."""
         parts = SEED_TEXT.split(text)
-        if len(parts) != 3:
+        if len(parts) != 3:  # no seed in the text, or several matches
             return self.read(text), text
         settings, seed = f"{parts[0]}{parts[2]}", int(parts[1])
         if settings in self._configs:
             return {**self._configs[settings], SEED: seed}, settings
         config = json.loads(text)
-        if not isinstance(config, dict) or config.get(SEED) != seed:
+        if not isinstance(config, dict) or config.get(SEED) != seed:  # the match was not the setting itself
             return config, text
         self._configs[settings] = config
         return config, settings
@@ -130,7 +131,7 @@ class Objects:
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One transition of one attempt."""
+    """One change of state of one attempt of a run."""
 
     signature: str
     attempt: int
@@ -143,7 +144,7 @@ class HistoryRow:
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One run's value on one suite under one protocol."""
+    """Score of one run on one suite under one protocol."""
 
     signature: str
     suite: str
@@ -157,7 +158,7 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class ProvenanceRow:
-    """Where one attempt's numbers come from: commit, packages, host, hardware, data hashes, and what it cost."""
+    """Origin of one attempt's numbers: commit, packages, host, hardware, data hashes, and its cost."""
 
     signature: str
     attempt: int
@@ -169,7 +170,7 @@ class ProvenanceRow:
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One sweep and how far its runs are: `states` counts them, `unclaimed` those that nobody has started."""
+    """One sweep with the number of its runs by state; `unclaimed` are runs that nobody has started."""
 
     id: str
     spec: SweepSpec
@@ -180,7 +181,7 @@ class SweepRow:
 
 
 def sweeps_named(name: str, sweeps: Iterable[SweepRow]) -> list[SweepRow]:
-    """The sweep of this name, else the sweeps of the space with this ID or file."""
+    """Returns the sweep of a given name, or else all sweeps of the space with this ID or file."""
     sweeps, file = list(sweeps), str(Path(name).resolve())
     exact = [sweep for sweep in sweeps if sweep.id == name]
     of_space = (s for s in sweeps if str(s.spec.space).lower() == name.lower() or s.spec.file == file)
@@ -189,7 +190,7 @@ def sweeps_named(name: str, sweeps: Iterable[SweepRow]) -> list[SweepRow]:
 
 @dataclass(frozen=True)
 class SweepCell:
-    """One (cell, seed) of a sweep and the run that answers it."""
+    """One cell of a sweep (a value for each axis), a seed, and the signature of their run."""
 
     signature: str
     cell: Settings

@@ -1,7 +1,7 @@
-"""The ledger's tables (`cse_*`), the database's own clock, and JSON that every database accepts.
+"""Tables of the ledger (`cse_*`), the clock of the database, and JSON that every database accepts.
 
-The tables are those of the newest version; `migrations` makes them of an older ledger's when it is written to. One that
-is only read may lack tables that are younger than it.
+The tables are those of the newest version; `migrations` brings an older ledger to it before the first write. A ledger
+that is only read may lack younger tables.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class StateColumn(String):
-    """A column of states, which takes a `RunState` as the text that it is.
+    """Column type for states of runs, which stores a `RunState` as its text.
 
-    Of a value whose class it does not know, SQLAlchemy asks its ORM, which Optuna may be importing in another thread.
+    For a value whose class it does not know, SQLAlchemy asks its ORM, which Optuna may be importing in another thread.
     """
 
     cache_ok = True
@@ -42,7 +42,7 @@ class StateColumn(String):
 
 
 class now(FunctionElement[float]):
-    """The database's clock in seconds since 1970: machines that share a ledger need not agree on the time."""
+    """Clock of the database in seconds since 1970, so that machines that share a ledger need not agree on the time."""
 
     type = Float()
     inherit_cache = True
@@ -59,7 +59,7 @@ def _postgresql_now(element: now, compiler: Any, **options: Any) -> str:
 
 
 def _plain(value: object) -> object:
-    """JSON's types alone: NaN and infinities become null (PostgreSQL refuses them), numpy scalars become Python's."""
+    """Returns a value in JSON's types: NaN and infinities become null (PostgreSQL refuses them)."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -72,17 +72,17 @@ def _plain(value: object) -> object:
 
 
 def dumps(value: object) -> str:
-    """Canonical JSON: keys sorted, no blanks, so that equal values have equal text."""
+    """Returns canonical JSON with sorted keys and no spaces, so that equal values have equal text."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(value: object) -> str:
-    """16 hex digits that identify a JSON value."""
+    """Returns 16 hex digits that identify a JSON value."""
     return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
 
 
 def insert_for(dialect: str) -> Any:
-    """The `insert` of a database that can also say what a conflict does; the other database's words stay unread."""
+    """Returns the `insert` construct of a dialect, which supports ON CONFLICT; the other dialect is not imported."""
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
     else:
@@ -91,7 +91,7 @@ def insert_for(dialect: str) -> Any:
 
 
 def cast_json(table: Table, names: Iterable[str]) -> list[ColumnElement[Any]]:
-    """These columns with JSON as text: most of it is the same in many rows, and is looked into once."""
+    """Returns columns of a table with JSON cast to text: most texts repeat, and each need be parsed only once."""
     columns = [table.c[name] for name in names]
     return [cast(column, Text) if isinstance(column.type, JSON) else column for column in columns]
 
@@ -131,9 +131,10 @@ runs = Table(
 )
 
 LONGEST_LEASE = 600.0
-"""Seconds: a lease that ends later was written before the database's clock was set back, and nobody renews it."""
+"""Longest valid lease in seconds. A lease that ends later was written before the database's clock was set back, and
+nobody renews it."""
 leased = and_(runs.c.lease_until > now(), runs.c.lease_until <= now() + LONGEST_LEASE)
-"""Whether a run's lease holds."""
+"""Condition that a run's lease has not ended."""
 
 history = Table(
     "cse_history",

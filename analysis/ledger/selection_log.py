@@ -1,4 +1,4 @@
-"""Every look at a test set by a selection: one table beside the runs."""
+"""Log of selections whose checkpoint was scored on a test set ("looks" at it), in a table of the ledger."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,45 +15,45 @@ class Look:
     """One selection whose checkpoint was scored on test sets."""
 
     space: str
-    """The sweep that was selected from."""
+    """Sweep from which the checkpoint was selected."""
     rule: str
     candidates: int
     signature: str
-    """The run whose checkpoint was scored."""
+    """Signature of the run whose checkpoint was scored."""
     suites: tuple[str, ...]
     values: Mapping[str, float]
-    """Column -> value."""
+    """Column of a test set -> score of the selected checkpoint."""
     at: float = 0.0
-    """Seconds since 1970 by the database's clock."""
+    """Time of the look in seconds since 1970, by the database's clock."""
 
 
 def add(connection: Connection, look: Look) -> None:
-    """Append a look."""
+    """Appends a selection's look at test sets to the log."""
     values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
-    about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
-    connection.execute(insert(schema.selections).values(**about, **values))
+    fields = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
+    connection.execute(insert(schema.selections).values(**fields, **values))
 
 
 def looks(connection: Connection, space: str) -> list[Look]:
-    """All looks of a sweep, oldest first; none in a ledger of before."""
+    """Returns all looks of a sweep at test sets, oldest first; empty for a ledger of an older version."""
     table = schema.selections
     if not inspect(connection).has_table(table.name):
         return []
     query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
-    made = []
+    log = []
     for row in connection.execute(query.order_by(table.c.id)).all():
         intact(table, row._asdict())
         stored = row._mapping["values"]  # a score that is none, NaN, stands in JSON as null
         values = {name: math.nan if value is None else value for name, value in stored.items()}
-        made.append(Look(**{**row._mapping, "suites": tuple(row.suites), "values": values}))
-    return made
+        log.append(Look(**{**row._mapping, "suites": tuple(row.suites), "values": values}))
+    return log
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:
-    """Suite -> the look that scored this run on it."""
+    """Returns suite -> the selection that scored a run on it."""
     return {suite: look for look in looks if look.signature == signature for suite in look.suites}
 
 
 def count(looks: Sequence[Look], suite: str) -> int:
-    """How many different runs of the sweep were scored on a suite."""
+    """Returns the number of different runs of a sweep that were scored on a suite."""
     return len({look.signature for look in looks if suite in look.suites})

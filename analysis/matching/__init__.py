@@ -1,3 +1,3 @@
-"""Which runs of a ledger are the runs of a space's cells, and on which data and by which code they were made."""
+"""Finds the runs of a ledger that belong to the cells of a space, and groups them by data and code."""
 
 __all__ = ["data_sets", "match"]

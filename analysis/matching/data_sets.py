@@ -1,4 +1,4 @@
-"""Which data a run was made on and by which code: what a table must not average, and which of several it shows."""
+"""Groups runs by the data and code that made them. A table averages one group only, and says which one."""
 
 import itertools
 import json
@@ -21,43 +21,44 @@ NAMED_BY = {
     "version": "method",
     "code": "method",
 }
-"""Input -> the setting that names it; an input of the method itself is named by its option."""
+"""Input of a run -> the setting that names it; an option of the method names an input that only the method has."""
 NO_HASH = ("version", "workers")
+"""Inputs whose value is a number, not a content hash."""
 DATA_DIGITS = 8
-"""Hexadecimal digits shown of a content hash."""
+"""Number of hexadecimal digits of a content hash in messages."""
 
 Content = tuple[str, str, str]
-"""An input, what the settings call it, and the hash of what that was."""
+"""Input, its name in the settings, and the hash of its content."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """The runs of one data set and one code, and those that stand aside."""
+    """Runs on one data set by one code, and the runs on others, which a table leaves out."""
 
     signatures: frozenset[str]
-    aside: Sequence[RunRow]
+    left_out: Sequence[RunRow]
     contents: frozenset[Content]
-    """Of the runs that are kept."""
-    at_hand: Mapping[str, str | int] = field(default_factory=dict)
-    """Input -> hash of what the paths of some cell hold."""
+    """Contents of the inputs of the chosen runs."""
+    available_hashes: Mapping[str, str | int] = field(default_factory=dict)
+    """Input -> hash of the content at the paths that a cell names."""
 
     def notes(self) -> list[str]:
-        """A line on the runs that stand aside: in what they differ, and how to see them."""
-        differing = sorted({content for run in self.aside for content in contents(run)} - self.contents)
-        if not self.signatures and self.at_hand:  # nothing is left to compare with but what lies here
-            differing = [content for content in differing if content[0] in self.at_hand]
-            differing = [content for content in differing if content[2] != self.at_hand[content[0]]]
-        if not differing:
+        """Returns a line on the runs that are left out: in which inputs they differ, and how to show them."""
+        other_contents = sorted({content for run in self.left_out for content in contents(run)} - self.contents)
+        if not self.signatures and self.available_hashes:  # nothing is left to compare with but what lies here
+            other_contents = [content for content in other_contents if content[0] in self.available_hashes]
+            other_contents = [content for content in other_contents if content[2] != self.available_hashes[content[0]]]
+        if not other_contents:
             return []
-        named = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in differing)
-        runs = "1 run" if len(self.aside) == 1 else f"{len(self.aside)} runs"
-        give = next((shorten_hash(value) for part, _, value in differing if part not in NO_HASH), None)
-        how = f"; --data-hash {give} shows them" if give else ""
-        return [f"{runs} on other inputs or by other code: not shown ({named}){how}"]
+        names = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in other_contents)
+        runs = "1 run" if len(self.left_out) == 1 else f"{len(self.left_out)} runs"
+        prefix = next((shorten_hash(value) for part, _, value in other_contents if part not in NO_HASH), None)
+        advice = f"; --data-hash {prefix} shows them" if prefix else ""
+        return [f"{runs} on other inputs or by other code: not shown ({names}){advice}"]
 
 
 def contents(run: RunRow) -> frozenset[Content]:
-    """What the run's names stood for; its length in examples follows from the corpus."""
+    """Returns the inputs of a run with their hashes, without its length, which follows from the corpus."""
     inputs: dict[str, str | int] = {CODE: AS_RELEASED, **run.identity}
     return frozenset(
         (part, str(run.config.get(NAMED_BY.get(part, part), "")), str(value))
@@ -67,53 +68,58 @@ def contents(run: RunRow) -> frozenset[Content]:
 
 
 def _map_contents(runs: Iterable[RunRow]) -> dict[str, frozenset[Content]]:
-    """Signature -> `contents`, which many runs share."""
-    seen: dict[tuple[object, ...], frozenset[Content]] = {}
-    held = {}
+    """Returns signature -> `contents` of the run; runs with equal settings and inputs share one set."""
+    cache: dict[tuple[object, ...], frozenset[Content]] = {}
+    by_signature = {}
     for run in runs:
-        by = (run.settings or run.signature, *run.identity.items())
-        if by not in seen:
-            seen[by] = contents(run)
-        held[run.signature] = seen[by]
-    return held
+        key = (run.settings or run.signature, *run.identity.items())
+        if key not in cache:
+            cache[key] = contents(run)
+        by_signature[run.signature] = cache[key]
+    return by_signature
 
 
 def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str | None = None) -> DataSet:
-    """Of runs on several data sets, those on the newest, finished runs first: a name has one content in a table.
+    """Chooses, from runs on several data sets, those on the newest, finished runs first: a table has one content per
+    name.
 
-    `every` are all runs of the table; those that are not chosen stand aside. `data_hash`: the beginning of an input's
-    hash that each chosen run has. ConfigError where none has it.
+    `every` holds all runs of the table; those not chosen are left out. Each chosen run has an input whose hash begins
+    with `data_hash`. Raises ConfigError where no run has one.
     """
-    held = _map_contents({run.signature: run for run in (*every, *runs)}.values())
-    wanted = [
+    contents_of = _map_contents({run.signature: run for run in (*every, *runs)}.values())
+    candidates = [
         run
         for run in runs
         if data_hash is None
-        or any(part not in NO_HASH and value.startswith(data_hash) for part, _, value in held[run.signature])
+        or any(part not in NO_HASH and value.startswith(data_hash) for part, _, value in contents_of[run.signature])
     ]
-    if data_hash and not wanted:
-        seen = sorted({f"{part} {shorten_hash(value)}" for run in every for part, _, value in held[run.signature]})
-        raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
+    if data_hash and not candidates:
+        hashes = sorted(
+            {f"{part} {shorten_hash(value)}" for run in every for part, _, value in contents_of[run.signature]}
+        )
+        raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(hashes) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
-    latest_first = sorted(wanted, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
-    for content in reversed(dict.fromkeys(held[run.signature] for run in latest_first)):
+    latest_first = sorted(candidates, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
+    # Oldest first, so that the newest content of a name overwrites the others.
+    for content in reversed(dict.fromkeys(contents_of[run.signature] for run in latest_first)):
         newest |= {(part, name): value for part, name, value in content}
-    chosen = {(part, name, value) for (part, name), value in newest.items()}
-    kept = [run for run in wanted if held[run.signature] <= chosen]
-    signatures = frozenset(run.signature for run in kept)
-    have = frozenset(itertools.chain(*{held[run.signature] for run in kept}))
-    return DataSet(signatures, [run for run in every if run.signature not in signatures], have)
+    newest_contents = {(part, name, value) for (part, name), value in newest.items()}
+    chosen_runs = [run for run in candidates if contents_of[run.signature] <= newest_contents]
+    signatures = frozenset(run.signature for run in chosen_runs)
+    chosen_contents = frozenset(itertools.chain(*{contents_of[run.signature] for run in chosen_runs}))
+    return DataSet(signatures, [run for run in every if run.signature not in signatures], chosen_contents)
 
 
 def shorten_hash(value: str) -> str:
-    """The beginning of a hash; other values whole."""
+    """Returns the first digits of a hash; a shorter value is returned whole."""
     return value[:DATA_DIGITS] if len(value) >= 2 * DATA_DIGITS else value
 
 
 def add_versions(runs: Iterable[RunRow]) -> list[RunRow]:
-    """The runs with the VERSION that trained them among their inputs, `unknown` where no VERSION gives the signature.
+    """Returns runs with the VERSION of the method's code among their inputs, `unknown` where no VERSION fits the
+    signature.
 
-    A ledger row does not say it: of the VERSIONs up to today's, that one counts which gives the row's signature.
+    A ledger row does not hold it: of the VERSIONs up to today's, the one that gives the row's signature counts.
     """
     signs: dict[str, Mapping[int, Callable[[int], str]]] = {}
     return [_add_version(run, signs) for run in runs]

@@ -1,3 +1,3 @@
-"""How far sweeps are, read from the ledger alone."""
+"""Progress of sweeps, read from the ledger alone."""
 
 __all__ = ["follower", "pages", "plain", "rows", "sweeps"]

@@ -1,4 +1,4 @@
-"""Progress for somebody who looks again and again: each look reads what changed since the last one."""
+"""Progress for a reader that polls: each query reads only what changed since the last one."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ Names = Mapping[str, str]
 
 
 class Follower:
-    """One ledger's sweeps; safe between threads, of which one at a time reads."""
+    """Progress of one ledger's sweeps, cached between queries. Threads may share it; a lock lets one read at a time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._lock = engine, threading.Lock()
@@ -25,12 +25,12 @@ class Follower:
         self._names: dict[str, tuple[object, Names]] = {}
 
     def mark(self) -> tuple[object, ...] | None:
-        """`rows.mark`: what tells whether another look would see anything else. LedgerError."""
+        """Returns a value that changes when progress changes (`rows.mark`). Raises LedgerError."""
         with transaction(self._engine) as connection:
             return progress_rows.mark(connection)
 
     def overview(self) -> Overview:
-        """All sweeps. LedgerError."""
+        """Returns the progress of all sweeps. Raises LedgerError."""
         with self._lock, transaction(self._engine) as connection:
             now = self._read(connection)
             clusters, drivers = cluster_log.read(connection), cluster_log.read_drivers(connection)
@@ -41,22 +41,22 @@ class Follower:
         return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))
 
     def detail(self, sweep: str) -> SweepDetail | None:
-        """One sweep, or None where the ledger has no such. LedgerError."""
+        """Returns one sweep with its runs, or None if the ledger does not have it. Raises LedgerError."""
         with self._lock, transaction(self._engine) as connection:
             now = self._read(connection)
             return detail_of(connection, sweep, self._rows.get(sweep, []), now, self._labels)
 
     def listing(self, sweep: str) -> Listing | None:
-        """Every run of one sweep, or None where the ledger has no such. LedgerError."""
+        """Returns every run of one sweep, or None if the ledger does not have it. Raises LedgerError."""
         with self._lock, transaction(self._engine) as connection:
             self._read(connection)
             spec = queries.specs(connection).get(sweep)
             return None if spec is None else listing_of(sweep, spec, self._rows.get(sweep, []), self._labels)
 
     def _read(self, connection: Connection) -> float:
-        """Bring the rows up to date; the time of this look. Sweeps that got or lost runs are read whole."""
+        """Updates the cached rows and returns the database's time. Sweeps that got or lost runs are read whole."""
         sizes = progress_rows.sizes(connection)
-        changed, now = progress_rows.read_news(connection, self._since)
+        changed, now = progress_rows.read_changed_signatures(connection, self._since)
         grown = [sweep for sweep, size in sizes.items() if len(self._rows.get(sweep, ())) != size]
         if changed is None or len(grown) == len(sizes):
             self._rows = progress_rows.rows(connection)
@@ -64,24 +64,24 @@ class Follower:
             self._rows = {sweep: rows for sweep, rows in self._rows.items() if sweep in sizes}
             if grown:
                 self._rows |= progress_rows.rows(connection, grown)
-            for sweep, fresh in progress_rows.rows(connection, signatures=changed).items():
-                self._rows[sweep] = _replace_rows(self._rows.get(sweep, []), fresh)
+            for sweep, new_rows in progress_rows.rows(connection, signatures=changed).items():
+                self._rows[sweep] = _replace_rows(self._rows.get(sweep, []), new_rows)
         self._since = now
         return now
 
     def _labels(self, sweep: str, rows: Sequence[ProgressRow], searched: bool) -> Names:
-        """They change as runs come, and as runs begin that are on other data."""
+        """Returns the labels of a sweep's runs, cached until runs are added or begin."""
         state = len(rows), sum(bool(row.identity) for row in rows), searched
-        before = self._names.get(sweep)
-        if before is None or before[0] != state:
-            before = self._names[sweep] = state, RunLabels(rows, searched)
-        return before[1]
+        cached = self._names.get(sweep)
+        if cached is None or cached[0] != state:
+            cached = self._names[sweep] = state, RunLabels(rows, searched)
+        return cached[1]
 
 
-def _replace_rows(rows: Sequence[ProgressRow], fresh: Sequence[ProgressRow]) -> list[ProgressRow]:
-    """The rows with these in the places of their former selves."""
+def _replace_rows(rows: Sequence[ProgressRow], new_rows: Sequence[ProgressRow]) -> list[ProgressRow]:
+    """Returns the rows with the fresh ones in place of those with equal signature, cell and seed."""
     by_run: dict[str, list[ProgressRow]] = {}
-    for row in fresh:
+    for row in new_rows:
         by_run.setdefault(row.signature, []).append(row)
     return [
         next((new for new in by_run.get(row.signature, ()) if (new.cell, new.seed) == (row.cell, row.seed)), row)

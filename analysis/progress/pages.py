@@ -1,4 +1,4 @@
-"""A page of a sweep's runs: those that a filter lets through, in an order, one by one or folded into cells."""
+"""Pages of a sweep's runs: filtered, sorted, one by one or grouped by cell."""
 
 import math
 import re
@@ -14,20 +14,20 @@ from analysis.tables.labels import axis_text, label, short, varying
 from cse_train.results import Json
 
 PAGE_ROWS = 100
-"""Runs, or cells, of a page."""
+"""Number of runs, or cells, on a page."""
 PLOTTED = 2000
-"""Cells of a figure, the best half and as many spread over the others."""
+"""Largest number of cells in a figure: half are the best, half are spread over the others."""
 MEMBERS_SHOWN = 30
-"""Runs of a cell that its line names."""
-BY_INTEREST: Sequence[Standing] = (
+"""Number of runs that the line of a cell names."""
+STATE_ORDER: Sequence[Standing] = (
     *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
     UNCLAIMED,
 )
-"""The order in which runs stand unless another is asked for."""
-OF_A_RUN = ("seed", "state", "best", "share", "examples", "method")
-"""Columns beside the axes."""
-TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
-ORDERED: Mapping[str, Callable[[float, float], bool]] = {
+"""Default order of runs by state."""
+RUN_COLUMNS = ("seed", "state", "best", "share", "examples", "method")
+"""Columns of a run in addition to the axes."""
+FILTER_TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
     ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b,
@@ -37,83 +37,83 @@ Line = TypeVar("Line")
 
 
 class FilterError(ValueError):
-    """A filter that names no column, in one line."""
+    """Filter that names an unknown column or no number; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What somebody asks to see."""
+    """Sort order, filter, grouping and offset of a requested page."""
 
     sort: str = ""
-    """A column or an axis; empty: those that run, then those that failed, then the best."""
+    """Column or axis to sort by; empty for running runs, then failed ones, then the best."""
     down: bool = False
     words: str = ""
-    """Terms that must all hold: `dup_rate>=0.2`, `state=failed`, `reason` or label that contains a word."""
+    """Filter terms that must all hold: `dup_rate>=0.2`, `state=failed`, or a word in the label or reason."""
     folded: bool = False
-    """One line a cell, its seeds folded."""
+    """True for one line per cell that summarises all its seeds."""
     offset: int = 0
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Every run of a sweep, and what its cells differ in."""
+    """Every run of a sweep with its label."""
 
     rows: Sequence[ProgressRow]
     names: Mapping[str, str]
-    """Signature -> label."""
+    """Signature -> label of the run."""
 
     @cached_property
     def axes(self) -> Sequence[str]:
-        """Those with more than one value."""
+        """Axes with more than one value."""
         cells = cells_of(self.rows)
         return varying(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)))
 
     def value(self, row: ProgressRow, column: str) -> Any:
-        return getattr(row, column) if column in OF_A_RUN else row.cell.get(column)
+        return getattr(row, column) if column in RUN_COLUMNS else row.cell.get(column)
 
 
-def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
-    """The runs or cells from `offset` on, and how many there are. FilterError for a column that is none."""
-    chosen = filter_rows(listing, wanted.words)
-    column = _column(listing, wanted.sort) if wanted.sort else ""
-    if wanted.folded:
-        cells = _cells(listing, chosen)
-        ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=wanted.down or not column)
-        part = _part(ordered, wanted.offset, lambda line: {name: line[name] for name in line if name != "values"})
+def page(listing: Listing, request: Wanted) -> dict[str, object]:
+    """Returns the runs or cells from `offset` on, and their number. Raises FilterError for an unknown column."""
+    filtered = filter_rows(listing, request.words)
+    column = _column(listing, request.sort) if request.sort else ""
+    if request.folded:
+        cells = _cells(listing, filtered)
+        ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=request.down or not column)
+        part = _cut_page(ordered, request.offset, lambda line: {name: line[name] for name in line if name != "values"})
     else:
         value = partial(listing.value, column=column)
-        runs = _sort_lines(chosen, value, down=wanted.down) if column else sorted(chosen, key=prominence)
-        part = _part(runs, wanted.offset, partial(_run, listing))
+        runs = _sort_lines(filtered, value, down=request.down) if column else sorted(filtered, key=prominence)
+        part = _cut_page(runs, request.offset, partial(_run, listing))
     axes = [{"axis": axis, "name": short(axis)} for axis in listing.axes]
-    return {"axes": axes, "runs": len(chosen), "all": len(listing.rows), **part}
+    return {"axes": axes, "runs": len(filtered), "all": len(listing.rows), **part}
 
 
-def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], object]) -> dict[str, object]:
-    """The page on which line `offset` stands, the last one where there are fewer."""
+def _cut_page(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]) -> dict[str, object]:
+    """Returns the page of PAGE_ROWS lines that holds line number `offset`, or the last page."""
     start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
-    page = [shown(line) for line in lines[start : start + PAGE_ROWS]]
+    page = [to_entry(line) for line in lines[start : start + PAGE_ROWS]]
     return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}
 
 
 def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
-    """The rows for which every term holds. FilterError."""
-    tests = [_test(listing, word) for word in words.split()]
+    """Returns the rows for which every term of a filter holds. Raises FilterError."""
+    tests = [_make_test(listing, word) for word in words.split()]
     return [row for row in listing.rows if all(test(row) for test in tests)]
 
 
-def _test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
-    parts = TERM.fullmatch(word)
+def _make_test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
+    parts = FILTER_TERM.fullmatch(word)
     if parts is None:
         text = word.lower()
         return lambda row: text in f"{listing.names[row.signature]} {row.state} {row.reason or ''}".lower()
-    name, sign, asked = parts.groups()
-    column, number = _column(listing, name), _number(asked)
+    name, sign, target = parts.groups()
+    column, number = _column(listing, name), _number(target)
     if sign == ":":
-        return lambda row: asked.lower() in axis_text(listing.value(row, column)).lower()
-    if sign in ORDERED:
+        return lambda row: target.lower() in axis_text(listing.value(row, column)).lower()
+    if sign in COMPARISONS:
         if number is None:
             raise FilterError(f"no number: {word}; {sign} compares numbers")
-        holds = ORDERED[sign]
+        holds = COMPARISONS[sign]
 
         def ordered(row: ProgressRow) -> bool:
             value = _number(listing.value(row, column))
@@ -123,17 +123,17 @@ def _test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
 
     def equal(row: ProgressRow) -> bool:
         value = listing.value(row, column)
-        same = axis_text(value).lower() == asked.lower() or (number is not None and _number(value) == number)
-        return same if sign == "=" else not same
+        is_equal = axis_text(value).lower() == target.lower() or (number is not None and _number(value) == number)
+        return is_equal if sign == "=" else not is_equal
 
     return equal
 
 
 def _column(listing: Listing, name: str) -> str:
-    for column in (*OF_A_RUN, *listing.axes):
+    for column in (*RUN_COLUMNS, *listing.axes):
         if name in (column, short(column)):
             return column
-    names = ", ".join(map(short, (*listing.axes, *OF_A_RUN)))
+    names = ", ".join(map(short, (*listing.axes, *RUN_COLUMNS)))
     raise FilterError(f"no such column: {name}; there are {names}")
 
 
@@ -187,13 +187,13 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
 
 
 def _value_of_cell(column: str, line: Json) -> Any:
-    return line.get(column) if column in OF_A_RUN else line["values"][list(line["cell"]).index(column)]
+    return line.get(column) if column in RUN_COLUMNS else line["values"][list(line["cell"]).index(column)]
 
 
 def _sort_lines(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bool) -> list[Line]:
-    """By a column: numbers, then words, then lines that have nothing there, whichever way is up."""
-    have = [line for line in lines if value(line) is not None]
-    keyed = sorted(have, key=lambda line: _place(value(line)), reverse=down)
+    """Returns lines sorted by a column: numbers, then words; lines without a value come last in either direction."""
+    valued = [line for line in lines if value(line) is not None]
+    keyed = sorted(valued, key=lambda line: _place(value(line)), reverse=down)
     return [*keyed, *(line for line in lines if value(line) is None)]
 
 
@@ -203,36 +203,36 @@ def _place(value: Any) -> tuple[int, float, str]:
 
 
 def prominence(row: ProgressRow) -> tuple[int, float]:
-    """Those that run, then those that ended badly, then the best."""
-    return BY_INTEREST.index(row.state), -(row.best or 0.0)
+    """Returns the default sort key of a run: running runs first, then badly ended ones, then the best."""
+    return STATE_ORDER.index(row.state), -(row.best or 0.0)
 
 
 def figure(listing: Listing) -> dict[str, object]:
-    """Every axis, and the mean score of each cell that has one: what slices and parallel coordinates are drawn of.
+    """Returns every axis, and the mean score of each cell that has one, as data for slices and parallel coordinates.
 
-    A value on an axis is a number, or its place among the axis's `words`; None where a cell has none.
+    A value on an axis is a number, or its index among the axis's `words`; None if a cell has none.
     """
     cells = [line for line in _cells(listing, listing.rows) if line["best"] is not None]
     cells.sort(key=lambda line: -line["best"])
     if len(cells) > PLOTTED:
-        best, others = cells[: PLOTTED // 2], cells[PLOTTED // 2 :]
-        cells = best + others[:: math.ceil(len(others) / (PLOTTED // 2))]
+        best, other_cells = cells[: PLOTTED // 2], cells[PLOTTED // 2 :]
+        cells = best + other_cells[:: math.ceil(len(other_cells) / (PLOTTED // 2))]
     return {
-        "axes": [_axis(axis, [line["values"][at] for line in cells]) for at, axis in enumerate(listing.axes)],
+        "axes": [_axis(axis, [line["values"][place] for line in cells]) for place, axis in enumerate(listing.axes)],
         "cells": [{name: line[name] for name in ("label", "best", "sd", "n")} for line in cells],
     }
 
 
 LOG_FROM = 10.0
-"""An axis whose positive values span more than this ratio is drawn on a log scale."""
+"""Ratio of an axis's largest to its smallest positive value above which it is drawn on a log scale."""
 
 
 def _axis(axis: str, values: Sequence[Any]) -> dict[str, object]:
     name = short(axis)
-    given = [value for value in values if value is not None]
-    numbers = [_number(value) for value in given if isinstance(value, int | float)]
+    present = [value for value in values if value is not None]
+    numbers = [_number(value) for value in present if isinstance(value, int | float)]
     plain = [number for number in numbers if number is not None]
-    if not plain or len(plain) < len(given):
+    if not plain or len(plain) < len(present):
         words = sorted({axis_text(value) for value in values})
         places = [words.index(axis_text(value)) for value in values]
         return {"axis": axis, "name": name, "log": False, "words": words, "values": places}

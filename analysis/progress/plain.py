@@ -1,4 +1,4 @@
-"""Sweeps and runs as plain values, for JSON."""
+"""Converts progress of sweeps and runs to plain values for JSON."""
 
 from dataclasses import asdict
 
@@ -6,13 +6,13 @@ from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
 
 
 def short(sweep: SweepProgress) -> dict[str, object]:
-    """A sweep's line; also what `cse status --format json` prints."""
+    """Returns a sweep's progress without its runs, as `cse status --format json` prints it."""
     plain = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
     return plain | {"ended": sweep.ended, "drivers": list(map(asdict, sweep.drivers))}
 
 
 def whole(sweep: SweepDetail) -> dict[str, object]:
-    """A sweep with its first runs and curves; also what `cse status ID --format json` prints."""
+    """Returns a sweep with its first runs and curves, as `cse status ID --format json` prints it."""
     return {
         **short(sweep.progress),
         "list": [run(progress) for progress in sweep.runs],

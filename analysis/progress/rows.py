@@ -1,4 +1,4 @@
-"""What is read of a ledger to say how far its sweeps are: few columns, one transaction, whatever the size."""
+"""Queries on a ledger for the progress of sweeps: few columns, in one transaction, for any number of runs."""
 
 import json
 from collections import defaultdict
@@ -15,19 +15,19 @@ from analysis.run_state import HELD, UNCLAIMED, WITH_RESULT, RunState, Standing,
 from cse_train.results import Settings
 
 RECENT = 400
-"""Transitions of a sweep that its pace is taken from, the newest ones."""
+"""Number of a sweep's newest transitions from which its pace is computed."""
 NOTHING: Settings = MappingProxyType({})
 
 
 class ProgressRow(NamedTuple):
-    """One (cell, seed) of a sweep and how far its run is; times in seconds since 1970 by the database's clock."""
+    """Progress of one (cell, seed) of a sweep; times are in seconds since 1970 by the database's clock."""
 
     sweep: str
     signature: str
     cell: Settings
     seed: int
     state: Standing
-    """`lost` where the owner's lease ended, `unclaimed` where nobody has begun."""
+    """State of the run; `lost` where the owner's lease ended, `unclaimed` where nobody has begun."""
     method: str | None = None
     examples: int = 0
     total: int | None = None
@@ -37,57 +37,57 @@ class ProgressRow(NamedTuple):
     updated: float | None = None
     reason: str | None = None
     identity: Settings = NOTHING
-    """Content hashes of its inputs; empty before anybody has begun."""
+    """Content hashes of the run's inputs; empty before anybody has begun."""
 
     @property
     def share(self) -> float:
-        """Trained part, 0 to 1."""
+        """Trained share of the run, 0 to 1."""
         if self.state == RunState.DONE:
             return 1.0
         return min(1.0, self.examples / self.total) if self.total else 0.0
 
     @property
     def way(self) -> float:
-        """How much of its way to a result it has behind it, 0 to 1; a failed run begins again, if at all."""
+        """Progress towards a result, 0 to 1; a failed run counts as 0, since another attempt begins again."""
         if self.state in WITH_RESULT:
             return 1.0
         return 0.0 if self.state == RunState.FAILED else self.share
 
 
 def cells_of(rows: Iterable[ProgressRow]) -> list[Settings]:
-    """The cells of these rows; equal ones that were read together are one object, and stand once."""
+    """Returns the distinct cells of rows; equal cells that were read together are one object."""
     return list({id(row.cell): row.cell for row in rows}.values())
 
 
 def clock(connection: Connection) -> float:
-    """The database's time, seconds since 1970."""
+    """Returns the database's time in seconds since 1970."""
     return float(connection.scalar(select(schema.now())) or 0.0)
 
 
-_OF_LINK = ("sweep", "signature", "cell", "seed")
-_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "reason", "identity")
+_LINK_COLUMNS = ("sweep", "signature", "cell", "seed")
+_RUN_COLUMNS = ("state", "method", "examples", "best", "best_examples", "updated", "reason", "identity")
 
 
 def sizes(connection: Connection) -> dict[str, int]:
-    """Sweep -> its number of rows; sweeps without any are absent."""
+    """Returns sweep -> number of its rows; sweeps without any are absent."""
     links = schema.sweep_runs
     return {row[0]: row[1] for row in connection.execute(select(links.c.sweep, func.count()).group_by(links.c.sweep))}
 
 
-def read_news(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
-    """Signatures of runs with news since a moment of the database's clock, None for all, and this moment.
+def read_changed_signatures(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
+    """Returns signatures of runs that changed since a time of the database's clock (None: all), and the time now.
 
-    As `analysis.ledger.queries.read_changes`, without the rows.
+    Unlike `analysis.ledger.queries.read_changes`, it reads no rows.
     """
     runs, now = schema.runs, clock(connection)
     if since is None or now < since:
         return None, now
-    news = or_(runs.c.updated > since - queries.LATE_S, runs.c.state.in_(HELD))
+    news = or_(runs.c.updated > since - queries.LATE_WRITE_SECONDS, runs.c.state.in_(HELD))
     return list(connection.scalars(select(runs.c.signature).where(news))), now
 
 
 def mark(connection: Connection) -> tuple[object, ...] | None:
-    """Equal at two looks where nothing changed between them; None while a driver works, since times move with it."""
+    """Returns a value that is equal for two queries with no change between; None while a driver is at work."""
     runs, links, sweeps = schema.runs, schema.sweep_runs, schema.sweeps
     if connection.scalar(select(runs.c.signature).where(runs.c.state.in_(HELD), schema.leased).limit(1)):
         return None
@@ -102,12 +102,12 @@ def mark(connection: Connection) -> tuple[object, ...] | None:
 def rows(
     connection: Connection, sweeps: Iterable[str] | None = None, signatures: Iterable[str] | None = None
 ) -> dict[str, list[ProgressRow]]:
-    """Sweep -> its rows by cell and seed; all, or those of these sweeps or runs."""
+    """Returns sweep -> its rows by cell and seed: all, or those of the given sweeps or runs."""
     links, runs = schema.sweep_runs, schema.runs
     not_done = runs.c.state != RunState.DONE  # of those that are, no configuration is looked into: it takes longest
     query = select(
-        *schema.cast_json(links, _OF_LINK),
-        *schema.cast_json(runs, _OF_RUN),
+        *schema.cast_json(links, _LINK_COLUMNS),
+        *schema.cast_json(runs, _RUN_COLUMNS),
         LIVE.label("live"),
         # A length in epochs stands in the configuration as text; what it comes to is among the run's inputs.
         case((not_done, func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")))),
@@ -128,12 +128,12 @@ def _setting(key: str) -> ColumnElement[int]:
 
 
 def _make_rows(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
-    """Rows of what the query gives, by sweep, cell and seed. Equal cells, and equal inputs, are one object."""
+    """Returns rows from the query's result, by sweep, cell and seed. Equal cells, and equal inputs, are one object."""
     columns = list(zip(*stored, strict=True))
     if not columns:
         return []
-    links: dict[str, Sequence[Any]] = dict(zip(_OF_LINK, columns, strict=False))
-    runs: dict[str, Sequence[Any]] = dict(zip(_OF_RUN, columns[len(_OF_LINK) :], strict=False))
+    links: dict[str, Sequence[Any]] = dict(zip(_LINK_COLUMNS, columns, strict=False))
+    runs: dict[str, Sequence[Any]] = dict(zip(_RUN_COLUMNS, columns[len(_LINK_COLUMNS) :], strict=False))
     cells = links["cell"]
     links["cell"], runs["identity"] = _decode(cells), _decode(runs["identity"])
     all_intact(schema.sweep_runs, links)
@@ -162,18 +162,18 @@ def _row(
     reason: str | None,
     identity: Settings | None,
     live: bool,
-    asked: int | None,
+    length: int | None,
     batch: int | None,
 ) -> ProgressRow:
-    stands = standing(STATE_OF[state], live) if state else UNCLAIMED
+    current = standing(STATE_OF[state], live) if state else UNCLAIMED
     # A run ends with its last whole batch.
-    total = examples if stands == RunState.DONE else max(1, asked // batch) * batch if asked and batch else None
+    total = examples if current == RunState.DONE else max(1, length // batch) * batch if length and batch else None
     return ProgressRow(
         sweep,
         signature,
         cell,
         seed,
-        stands,
+        current,
         method,
         examples or 0,
         total,
@@ -186,7 +186,7 @@ def _row(
 
 
 def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, float]]]:
-    """Signature -> (state, time) of its newest attempt's starts and ends, oldest first; of the sweep's newest ones."""
+    """Returns signature -> (state, time) of its newest attempt's starts and ends, oldest first, up to RECENT in all."""
     table, links = schema.history, schema.sweep_runs
     query = (
         select(table.c.signature, table.c.attempt, table.c.state, table.c.at)
@@ -197,7 +197,7 @@ def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, floa
     )
     newest: dict[str, int] = {}
     states: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for signature, attempt, state, at in connection.execute(query):
+    for signature, attempt, state, time in connection.execute(query):
         if newest.setdefault(signature, attempt) == attempt:
-            states[signature].insert(0, (state, at))
+            states[signature].insert(0, (state, time))
     return dict(states)

@@ -1,4 +1,4 @@
-"""How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
+"""Progress of sweeps from the ledger alone, for `cse status` and the page of `cse dashboard`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,59 +15,59 @@ from analysis.progress.pages import Listing, prominence
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.run_state import FINAL, RunState, Standing
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.data_sets import tell_apart
+from analysis.tables.data_sets import distinguish_runs
 from analysis.tables.labels import choose_axes, label
 from analysis.tables.spec import POINTS, MetricScale
 from cse_train.evaluate.metric_names import read_span
 
 SHOWN_RUNS = 200
-"""Rows of a sweep's list; those beyond are counted, not listed."""
+"""Number of runs in a sweep's list; further ones are counted."""
 SHOWN_CURVES = 24
-"""Learning curves in one figure: the running runs, then the best."""
+"""Number of learning curves in one figure: of the running runs first, then of the best."""
 
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """One sweep as it stands; scores are dev scores, Spearman x 100."""
+    """Progress of one sweep; scores are dev scores, Spearman x 100."""
 
     id: str
     space: str
-    """ID of the space that the sweep is of."""
+    """ID of the sweep's space."""
     title: str
     runs: int
-    """(cell, seed) pairs that are recorded; a search records them as it goes."""
+    """Number of recorded (cell, seed) pairs; a search records them as it proposes them."""
     num_samples: int | None
-    """Runs that a search may make at most; None where all are recorded."""
+    """Largest number of runs of a search; None if all are recorded."""
     search: bool
-    """Whether a sampler proposes the runs."""
+    """True if a sampler proposes the runs."""
     counts: Mapping[Standing, int]
-    """State -> runs, states without runs left out; `unclaimed` is nobody's yet, `lost` a dead driver's."""
+    """State -> number of runs, without zeros; `unclaimed` runs have no owner yet, the owner of `lost` ones is gone."""
     share: float
-    """Trained part of all runs, of a search of those that it may make; 0 to 1."""
+    """Trained share of the sweep's runs, 0 to 1; a search counts the largest number of runs that it may make."""
     live: bool
-    """Whether a driver holds one of its runs now."""
+    """True if a driver holds one of the sweep's runs now."""
     best: float | None
-    """The higher one wins: of a score whose lower value is better the sign is turned."""
+    """Highest stored score; a score whose lower value is better is stored with inverted sign."""
     is_turned: bool
     digits: int
-    """Decimals that count in its scores."""
+    """Number of decimals that count in the sweep's scores."""
     best_run: str
     seconds_left: float | None
-    """At the pace of the newest runs; None where nobody is training or nothing is known yet."""
+    """Remaining seconds at the pace of the newest runs; None if nobody is training or no pace is known."""
     updated: float | None
-    """When the newest run said something, seconds since 1970."""
+    """Time of the newest report of a run, in seconds since 1970."""
     dashboard: str
-    """HOST:PORT of the Ray dashboard of its driver while one lives, else empty."""
+    """HOST:PORT of the driver's Ray dashboard while the driver lives, else empty."""
     host: str
-    """The machine of its driver while one lives, as it names itself; its 127.0.0.1 is meant in `dashboard`."""
+    """Host name of the driver while it lives, else empty; a 127.0.0.1 in `dashboard` is on this host."""
     lost_logs: str
-    """HOST:FOLDER of the logs of Ray whose driver or cluster was lost, while runs are left; else empty."""
+    """HOST:FOLDER of Ray's logs where the driver or the cluster was lost and runs are left, else empty."""
     missing_input: int
-    """Cells that cannot be trained for want of data."""
+    """Number of cells that cannot be trained for want of data."""
     spent: Sequence[str]
-    """What was spent of each budget, a line for each."""
+    """Lines that say how much of each budget was spent."""
     drivers: Sequence[Driver]
-    """Those that are at work on its runs; they may be at work on other sweeps' too."""
+    """Drivers at work on the sweep's runs; they may work on other sweeps too."""
 
     @property
     def ended(self) -> int:
@@ -76,7 +76,7 @@ class SweepProgress:
 
 @dataclass(frozen=True)
 class Overview:
-    """Every sweep of a ledger, the newest first, at one moment of the database's clock."""
+    """Progress of every sweep of a ledger, the newest first, at one time of the database's clock."""
 
     now: float
     sweeps: Sequence[SweepProgress]
@@ -89,12 +89,12 @@ class RunProgress:
     label: str
     row: ProgressRow
     folder: str | None
-    """Where the files of a run lie that failed."""
+    """Folder of a failed run's files; None for other runs."""
 
 
 @dataclass(frozen=True)
 class SweepCurve:
-    """The dev score of one run over training examples."""
+    """Dev score of one run over training examples."""
 
     label: str
     signature: str
@@ -104,24 +104,24 @@ class SweepCurve:
 
 @dataclass(frozen=True)
 class SweepDetail:
-    """One sweep with its runs: those that run, then those that ended badly, then the best."""
+    """One sweep with its runs: running ones first, then badly ended ones, then the best."""
 
     progress: SweepProgress
     runs: Sequence[RunProgress]
     unlisted: int
     curves: Sequence[SweepCurve]
     listing: Listing
-    """Every run."""
+    """Every run of the sweep, not only the listed ones."""
 
 
 Labels = Callable[[str, Sequence[ProgressRow], bool], Mapping[str, str]]
-"""(sweep, its rows, whether a sampler proposes them) -> what each signature is called."""
+"""Function from a sweep, its rows, and whether a sampler proposes them, to signature -> label."""
 
 
 def detail_of(
     connection: Connection, sweep: str, rows: Sequence[ProgressRow], now: float, labels: Labels
 ) -> SweepDetail | None:
-    """A sweep of these rows, or None where the ledger has no such sweep."""
+    """Returns the detail of a sweep with these rows, or None if the ledger does not have the sweep."""
     spec = queries.specs(connection).get(sweep)
     if spec is None:
         return None
@@ -129,16 +129,16 @@ def detail_of(
     progress = progress_of(connection, sweep, spec, rows, clusters, drivers, now, labels)
     listing = listing_of(sweep, spec, rows, labels)
     names = listing.names
-    listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
-    failed = queries.runs(connection, signatures=[row.signature for row in listed if row.state == RunState.FAILED])
+    listed_rows = sorted(rows, key=prominence)[:SHOWN_RUNS]
+    failed = queries.runs(connection, signatures=[row.signature for row in listed_rows if row.state == RunState.FAILED])
     folders = {run.signature: run.folder for run in failed}
-    runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed]
+    runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed_rows]
     curves = _curves(connection, rows, names)
-    return SweepDetail(progress, runs, len(rows) - len(listed), curves, listing)
+    return SweepDetail(progress, runs, len(rows) - len(listed_rows), curves, listing)
 
 
 def listing_of(sweep: str, spec: SweepSpec, rows: Sequence[ProgressRow], labels: Labels) -> Listing:
-    """Every run of a sweep of these rows."""
+    """Returns the listing of a sweep with these rows."""
     return Listing(rows, labels(sweep, rows, spec.asked is not None))
 
 
@@ -152,7 +152,7 @@ def progress_of(
     now: float,
     labels: Labels,
 ) -> SweepProgress:
-    """How far a sweep of these rows is."""
+    """Returns the progress of a sweep with these rows."""
     counts = Counter(row.state for row in rows)
     live = bool(counts[RunState.RUNNING] or counts[RunState.CLAIMED])
     num_samples = spec.asked
@@ -161,7 +161,7 @@ def progress_of(
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
     cluster = clusters.get(sweep)
     open_cluster = cluster if cluster and cluster.ended is None else None
-    left = any(row.state not in FINAL for row in rows)
+    has_open_runs = any(row.state not in FINAL for row in rows)
     return SweepProgress(
         id=sweep,
         space=spec.space or sweep,
@@ -180,7 +180,7 @@ def progress_of(
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=open_cluster.dashboard if open_cluster and live else "",
         host=open_cluster.host if open_cluster and live else "",
-        lost_logs=open_cluster.logs if open_cluster and left and not live else "",
+        lost_logs=open_cluster.logs if open_cluster and has_open_runs and not live else "",
         missing_input=len(spec.blocked),
         spent=spec.spent,
         drivers=[driver for driver in drivers if sweep in driver.sweeps],
@@ -188,28 +188,31 @@ def progress_of(
 
 
 def count_digits(spec: SweepSpec, scores: Sequence[float]) -> int:
-    """Decimals that count in a sweep's best scores: two in points, four from 0 to 1."""
+    """Returns the number of decimals that count in a sweep's best scores: two in points, four from 0 to 1."""
     scale = MetricScale(span=spec.span or read_span(spec.metric, scores)) if spec.metric else POINTS
     return scale.digits(scores)
 
 
 class RunLabels(Mapping[str, str]):
-    """Signature -> the axes that name its cell, the data where runs of a cell differ in them, and its seed.
+    """Mapping from a run's signature to its label: the axes that name its cell, its seed, and its data where runs of
+    one cell differ in data.
 
-    A label is made when it is first asked for: a page shows a hundred of a hundred thousand.
+    A label is made on first access, since a page shows a hundred of a hundred thousand.
     """
 
     def __init__(self, rows: Sequence[ProgressRow], searched: bool) -> None:
         cells = cells_of(rows)
         self._axes = choose_axes(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
-        self._apart = tell_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
-        self._rows, self._made = {row.signature: row for row in rows}, dict[str, str]()
+        self._inputs = distinguish_runs(
+            (row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity
+        )
+        self._rows, self._labels = {row.signature: row for row in rows}, dict[str, str]()
 
     def __getitem__(self, signature: str) -> str:
-        if signature not in self._made:
-            row, apart = self._rows[signature], self._apart.get(signature, {})
-            self._made[signature] = label({**row.cell, **apart}, [*self._axes, *apart], row.seed)
-        return self._made[signature]
+        if signature not in self._labels:
+            row, inputs = self._rows[signature], self._inputs.get(signature, {})
+            self._labels[signature] = label({**row.cell, **inputs}, [*self._axes, *inputs], row.seed)
+        return self._labels[signature]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -219,23 +222,23 @@ class RunLabels(Mapping[str, str]):
 
 
 def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[SweepCurve]:
-    """Of the runs that run and of the best others, each with two points or more or running."""
+    """Returns curves of the running runs and the best others, up to SHOWN_CURVES; runs without a point are left out."""
     ranked = sorted(
         (row for row in rows if row.examples), key=lambda row: (row.state != RunState.RUNNING, -(row.best or 0.0))
     )
-    chosen = ranked[:SHOWN_CURVES]
-    points = queries.curves(connection, [row.signature for row in chosen])
+    drawn_rows = ranked[:SHOWN_CURVES]
+    points = queries.curves(connection, [row.signature for row in drawn_rows])
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
-    scores = [read_metric(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
+    scores = [read_metric(points.get(row.signature, ()), dev.get(row.signature)) for row in drawn_rows]
     return [
         SweepCurve(names[row.signature], row.signature, row.state, list(by_examples.items()))
-        for row, by_examples in zip(chosen, scores, strict=True)
+        for row, by_examples in zip(drawn_rows, scores, strict=True)
         if by_examples
     ]
 
 
 def run_folder(engine: Engine, signature: str) -> str | None:
-    """Where a run's files lie; None where there is no such run, or it has none yet. LedgerError."""
+    """Returns the folder of a run's files; None for an unknown run, or one without files. Raises LedgerError."""
     with transaction(engine) as connection:
         runs = queries.runs(connection, signatures=[signature])
     return runs[0].folder if runs else None

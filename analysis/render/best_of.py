@@ -1,4 +1,4 @@
-"""What the best of some seeds by dev is worth, in words and as plain data."""
+"""Describes the worth of the best of some seeds by dev, in words and as plain data."""
 
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Entry
@@ -6,11 +6,11 @@ from analysis.tables.labels import label
 from analysis.tables.spec import Json, MetricScale
 
 SEEDS_FOR_LINE = 5
-"""A row with fewer seeds has its best of them in JSON and `cse explain` alone."""
+"""Least number of seeds of a row with a line; rows with fewer appear only in JSON and `cse explain`."""
 
 
 def best_of_dict(entry: Entry, scale: MetricScale) -> Json:
-    """For programs; empty where the entry has too few seeds, or no dev scores."""
+    """Returns the best of some seeds as plain data; empty where the entry has too few seeds, or no dev scores."""
     best_of = entry.best_of
     if not best_of:
         return {}
@@ -24,9 +24,10 @@ def best_of_dict(entry: Entry, scale: MetricScale) -> Json:
 
 
 def describe_best_of(entry: Entry, scale: MetricScale) -> str:
-    """`best of 1, 3, 5 seeds by dev: 75.11 ± 0.12, ...; the published 76.25 takes the best of 20`; empty for none.
+    """Returns `best of 1, 3, 5 seeds by dev: 75.11 ± 0.12, ...; the published 76.25 takes the best of 20`; empty for
+    none.
 
-    Behind ± stands the standard error; a published value may also lie beyond the best of all seeds.
+    The number after ± is the standard error; a published value may also lie beyond the best of all seeds.
     """
     best_of, digits = entry.best_of, scale.digits(entry.values)
     if not best_of:
@@ -37,15 +38,15 @@ def describe_best_of(entry: Entry, scale: MetricScale) -> str:
 
 
 def describe_ranges(entry: Entry, scale: MetricScale) -> str:
-    """Between which 95% of the picks lie; empty where the seeds are too few to tell."""
+    """Returns a text on the ranges that hold 95% of the picks; empty for too few seeds."""
     digits = scale.digits(entry.values)
     ranges = [(best.seeds, best.spread) for best in entry.best_of if best.spread]
-    shown = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]
-    return f"95% of such picks: {', '.join(shown)}" if shown else ""
+    texts = [f"of {seeds} {low:.{digits}f} to {high:.{digits}f}" for seeds, (low, high) in ranges]
+    return f"95% of such picks: {', '.join(texts)}" if texts else ""
 
 
 def best_of_lines(table: Table) -> list[str]:
-    """A line for each column and row that has seeds enough and dev scores."""
+    """Returns a line for each column and row that has enough seeds and dev scores."""
     return [
         f"{column} of {label(row.key, table.named)}: {line}"
         for column in table.spec.columns
@@ -61,8 +62,8 @@ def _describe_published(entry: Entry, scale: MetricScale) -> str:
     seeds = entry.seeds_for_published(scale)
     if seeds is not None:
         return f"; the published {entry.published:g} takes the best of {seeds}"
-    side, most = ("below", min) if scale.better == "lower" else ("above", max)
+    side, extreme = ("below", min) if scale.better == "lower" else ("above", max)
     sign = -1 if scale.better == "lower" else 1
-    beyond_all = sign * (entry.published - most(entry.values)) > 0
+    beyond_all = sign * (entry.published - extreme(entry.values)) > 0
     every = f", and {side} every one of them" if beyond_all else ""
     return f"; the published {entry.published:g} lies {side} the best of any number of these {entry.n}{every}"

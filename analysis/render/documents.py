@@ -1,20 +1,20 @@
-"""What a command prints for programs: one JSON object with the version of its shape."""
+"""JSON output of commands: one object with the version of its schema."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
 
 JSON_VERSION = 1
-"""Of the shape of every command's JSON, which `cse schema` prints: new keys leave it, any other change raises it."""
+"""Version of the schema of every command's JSON (`cse schema`). New keys keep it; any other change raises it."""
 
 
 def dump_json(facts: Mapping[str, object] | Sequence[object]) -> str:
-    """The object with `version` first; a list stands under `rows`. NaN and infinities, which JSON lacks, are null."""
+    """Returns an object as JSON text with `version` first; a list goes under `rows`. NaN and infinities become null."""
     return json.dumps(document(facts), indent=1, ensure_ascii=False, allow_nan=False, default=str)
 
 
 def document(facts: Mapping[str, object] | Sequence[object]) -> dict[str, object]:
-    """The same as plain data."""
+    """Returns an object as plain data with `version` first; a list goes under `rows`, NaN becomes None."""
     content = facts if isinstance(facts, Mapping) else {"rows": facts}
     return {"version": JSON_VERSION, **{str(name): _make_finite(value) for name, value in content.items()}}
 

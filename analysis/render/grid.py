@@ -1,4 +1,4 @@
-"""A table's entries, marked up as a format writes them: the main part, the rows without training, the lines below."""
+"""Entries of a table in a format's markup: the main part, the baseline rows, and the lines below."""
 
 import itertools
 import re
@@ -13,23 +13,23 @@ from analysis.tables.labels import axis_text, differing_line, label
 from analysis.tables.spec import SettingDifference, TableSpec, identify
 
 NO_AXES = "model"
-"""Heads the names of a table whose rows are all the paper's."""
+"""Header of the names in a table whose rows are all the paper's."""
 ONE_CELL = "cell"
-"""Heads the name of the one row of a table without axes, such as the seeds of one imported configuration."""
+"""Header of the name in a table without axes, such as the seeds of one imported configuration."""
 REFERENCE_PREFIX = "paper: "
-"""Stands before the name of a row that has no numbers of ours."""
+"""Prefix of the name of a row that has only published numbers."""
 UNTRAINED_PREFIX = "without training: "
-"""Stands before the name of a row of the paper whose model is scored as it is."""
+"""Prefix of the name of a row of the paper whose model is scored without training."""
 NO_SEEDS_TEXT = "-"
-"""In place of the number of seeds."""
+"""Text in place of the number of seeds for a row without seeds."""
 SIC = " sic"
-"""Stands behind a printed number that cannot be right."""
+"""Suffix of a printed number that cannot be right."""
 SHA256 = re.compile(r"\A([0-9a-f]{12})[0-9a-f]{52}\Z")
-"""Its first digits stand below a table; JSON keeps them all."""
+"""Pattern of a hash whose first digits are printed below a table; JSON has all digits."""
 
 
 def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and body of the main part, every entry marked up; rows that are not trained come last."""
+    """Returns header and body of the main part, every entry marked up; rows that are not trained come last."""
     spec = table.spec
     header = [*map(markup.escape, spec.axes or [ONE_CELL if table.rows else NO_AXES]), "n"]
     texts = [[axis_text(row.key[axis]) for axis in spec.axes] or [label(row.key)] for row in table.rows]
@@ -51,23 +51,18 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
 
 
 def reference_name(table: Table, label: str) -> str:
-    """What a row that is not trained is called."""
+    """Returns the name of a row that is not trained, with its prefix."""
     return (UNTRAINED_PREFIX if label in table.untrained else REFERENCE_PREFIX) + label
 
 
-def list_untrained_values(table: Table, column: str) -> list[float | None]:
-    """Our score of each row that is not trained; None for one of the paper alone."""
-    models = (table.untrained.get(row["label"]) for row in table.spec.references)
-    return [None if model is None else model.values.get(column) for model in models]
-
-
 def text_columns(table: Table) -> int:
-    """Columns that say what a row is: the axes, or the name alone where nothing varies."""
+    """Returns the number of columns that name a row: one per axis, or one for a table without axes."""
     return max(1, len(table.spec.axes))
 
 
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
+    """Returns header and entries of one column: measured values and, if the paper prints any, the published value and
+    the difference."""
     entries = [row.entries[column] for row in table.rows]
     printed, name = _list_printed(table, column), markup.escape(column)
     # Decimals that the paper printed, at most four.
@@ -75,43 +70,47 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     decimals = max((min(4, len(text.partition(".")[2])) for text in texts), default=None)
     places = max(table.digits(column), decimals or 0)
     ranks = _ranks(table.best(column), entries, places)
-    scored = list_untrained_values(table, column)
-    ours = [[_number(entry, ranks, places, markup)] for entry in entries]
-    ours += [[_format(value, places, markup)] for value in scored]
+    models = (table.untrained.get(row["label"]) for row in table.spec.references)
+    scored = [None if model is None else model.values.get(column) for model in models]
+    measured = [[_number(entry, ranks, places, markup)] for entry in entries]
+    measured += [[_format(value, places, markup)] for value in scored]
     if decimals is None:
-        return [name], ours
+        return [name], measured
     deltas = [entry.delta for entry in entries]
     deltas += [
         difference(value, row["cells"].get(column)) for value, row in zip(scored, table.spec.references, strict=True)
     ]
-    theirs = [
-        [_format(value, decimals, markup) + SIC * wrong, _format(delta, places, markup, "+")]
-        for (value, wrong), delta in zip(printed, deltas, strict=True)
+    published = [
+        [_format(value, decimals, markup) + SIC * sic, _format(delta, places, markup, "+")]
+        for (value, sic), delta in zip(printed, deltas, strict=True)
     ]
-    return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
+    return [name, f"{name} paper", markup.delta], [
+        left + right for left, right in zip(measured, published, strict=True)
+    ]
 
 
-def difference(ours: float | None, published: float | None) -> float | None:
-    """Ours minus the published value."""
-    return None if ours is None or published is None else ours - published
+def difference(measured: float | None, published: float | None) -> float | None:
+    """Returns the measured value minus the published one; None if one is missing."""
+    return None if measured is None or published is None else measured - published
 
 
 def _list_printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
-    """The paper's value in every row, its own rows last, and whether it is a misprint."""
-    wrong = misprints(table.spec)
-    ours = [(row.entries[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
-    return ours + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
+    """Returns the paper's value in every row, its untrained rows last, each with whether it is a misprint."""
+    fixes = misprints(table.spec)
+    values = [(row.entries[column].published, column in fixes.get(identify(row.key), {})) for row in table.rows]
+    return values + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
 def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
-    """Identity of a published row -> {column: what its other numbers give}, of rows with a misprint."""
+    """Returns identity of a published row with a misprint -> {column: value by the row's other numbers}."""
     return {identify(row["key"]): row["recomputed"] for row in spec.published if row.get("recomputed")}
 
 
 def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
-    """The best and the second best mean of a column as printed, each where seeds tell it apart from the next.
+    """Returns the best and the second best mean of a column as printed, each if it differs from the next beyond seed
+    noise.
 
-    A single seed and a tie in print tell nothing.
+    A mean of a single seed, or equal to the next in print, is not ranked.
     """
     if best == "none":
         return []
@@ -124,7 +123,7 @@ def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
 
 
 def _number(entry: Entry, ranks: Sequence[str], places: int, markup: Markup) -> str:
-    """Mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
+    """Returns mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
     if entry.mean is None:
         return markup.none
     place = dict(zip(ranks, (markup.bold, markup.underline), strict=False))
@@ -138,7 +137,7 @@ def _format(value: float | None, decimals: int, markup: Markup, sign: str = "") 
 
 
 def remark_lines(table: Table) -> list[str]:
-    """Lines under a table: source, protocol, notes."""
+    """Returns the lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
     protocol = _describe_protocol(table.protocol)
@@ -153,28 +152,28 @@ def _describe_protocol(facts: Mapping[str, object]) -> str:
 
 
 def _remark_on_paper(table: Table) -> list[str]:
-    """Lines on the rows that are not trained, with the protocol of those that are scored; one for each misprint."""
+    """Returns lines on the rows that are not trained, with the protocol of scored ones, and on each misprint."""
     spec = table.spec
     rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
-    wrong = [
+    misprint_lines = [
         f"As printed: {column} {row['cells'][column]:g} of {name}; the row's other numbers give {value:g}"
         for name, row in rows
         for column, value in row.get("recomputed", {}).items()
     ]
-    alone = any(row["label"] not in table.untrained for row in spec.references)
-    about = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * alone
+    unscored = any(row["label"] not in table.untrained for row in spec.references)
+    lines = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * unscored
     if table.untrained:
         scored = f'Rows that begin with "{UNTRAINED_PREFIX.strip()}" are scored as they are, once and without seeds'
         each = [
             f"{model.label}: {model.model}, {_describe_protocol(model.protocol())}"
             for model in table.untrained.values()
         ]
-        about += [f"{scored}: the difference is that of one number that does not vary", *each]
-    return about + wrong
+        lines += [f"{scored}: the difference is that of one number that does not vary", *each]
+    return lines + misprint_lines
 
 
 def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and body of the rows without training, every entry marked up."""
+    """Returns header and body of the baseline rows, every entry marked up."""
     places = {column: table.digits(column) for column in table.spec.columns}
     body = [
         [
@@ -187,18 +186,18 @@ def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[st
 
 
 def list_differences(table: Table) -> list[SettingDifference]:
-    """In what the rows that the table shows differ beside its axes."""
+    """Returns the settings other than the axes in which the table's rows differ."""
     rows = {identify(row.key) for row in table.rows}
-    kept = []
+    differences = []
     for setting in table.differing:
         values = {value: [key for key in keys if identify(key) in rows] for value, keys in setting.values.items()}
         values = {value: keys for value, keys in values.items() if keys}
-        kept += [SettingDifference(setting.name, values)] if len(values) > 1 else []
-    return kept
+        differences += [SettingDifference(setting.name, values)] if len(values) > 1 else []
+    return differences
 
 
 def difference_line(table: Table) -> str:
-    """In what rows differ beside the axes, in one line; empty where they do not."""
+    """Returns a line on the settings other than the axes in which rows differ; empty where none do."""
     if table.apart:
         return table.apart
     axes = table.named
@@ -207,5 +206,5 @@ def difference_line(table: Table) -> str:
 
 
 def title(table: Table) -> str:
-    """The table's name and what it shows."""
+    """Returns the table's name and what it shows."""
     return " · ".join(part for part in (table.spec.id, table.spec.title) if part)

@@ -1,4 +1,4 @@
-"""How each text format writes a number, an emphasis and a foreign word."""
+"""Markup of text formats for numbers, emphasis and foreign words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from cse_train.reading import plain_text
 
 
 def escape_markdown(text: str) -> str:
-    """A foreign text in which Markdown finds no table, no link and no HTML."""
+    """Returns a foreign text in which Markdown finds no table, no link and no HTML."""
     text = plain_text(text).replace("\\", "\\\\").replace("|", "\\|")
     return text.replace("<", "&lt;").replace("](", "]\\(")
 
 
 @dataclass(frozen=True)
 class Markup:
-    """How one text format writes the parts of a number and of a word."""
+    """Functions and signs with which one text format writes numbers and words."""
 
     bold: Callable[[str], str]
     underline: Callable[[str], str]
@@ -37,15 +37,15 @@ MARKDOWN = Markup(
 
 
 def align_table(header: list[str], body: list[list[str]], texts: int) -> str:
-    """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
-    right = [index >= texts for index in range(len(header))]
-    head, *lines = pad_columns([header, *body], right, least=3)
-    rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, right, strict=True)]
+    """Returns a Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
+    aligns_right = [index >= texts for index in range(len(header))]
+    head, *lines = pad_columns([header, *body], aligns_right, least=3)
+    rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, aligns_right, strict=True)]
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
 
 
 def pad_columns(lines: Sequence[Sequence[str]], right: Sequence[bool], least: int = 0) -> list[list[str]]:
-    """The entries of each column filled up to one width, at least `least`; to the right where `right` says so."""
+    """Returns entries padded to the width of their column, at least `least`; to the right where `right` is True."""
     columns = zip(*lines, strict=True)
     widths = [max(least, *map(len, column)) for column in columns]
     return [

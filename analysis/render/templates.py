@@ -1,4 +1,4 @@
-"""HTML from Jinja2 templates, which lie beside the modules that fill them; every text is escaped."""
+"""HTML from Jinja2 templates, which lie next to the modules that fill them; every text is escaped."""
 
 import functools
 from pathlib import Path
@@ -10,23 +10,23 @@ from analysis.render.signs import GLYPHS
 from cse_train.reading import plain_text
 
 ROOT = Path(__file__).parents[2]
-"""Templates are named from here: `analysis/report/page.html`."""
+"""Folder from which templates are named, such as `analysis/report/page.html`."""
 
 
 def fill(template: str, **values: object) -> markupsafe.Markup:
-    """A template with these values, as markup that other templates take over as it is."""
+    """Returns a template filled with values, as markup that other templates insert without escaping."""
     return markupsafe.Markup(environment().get_template(template).render(**values))
 
 
 def own(file: str) -> markupsafe.Markup:
-    """A style or script of ours, which is no text to escape; named like a template."""
+    """Returns a style or script of this project as markup that is not escaped; named like a template."""
     return markupsafe.Markup((ROOT / file).read_text(encoding="utf8"))
 
 
 @functools.cache
 def environment() -> Environment:
-    """Of all templates: what a template misspells is an error."""
-    made = Environment(
+    """Returns the environment of all templates, in which an undefined name is an error."""
+    jinja = Environment(
         loader=FileSystemLoader(ROOT),
         autoescape=True,
         undefined=StrictUndefined,
@@ -35,12 +35,12 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_visible,
     )
-    made.globals |= {"own": own, "glyphs": GLYPHS}
-    return made
+    jinja.globals |= {"own": own, "glyphs": GLYPHS}
+    return jinja
 
 
 def _visible(value: object) -> object:
-    """A text with a blank for what is no visible character; lines stay lines, and markup is ours already."""
+    """Returns a text with spaces for invisible characters; line breaks stay, and markup passes unchanged."""
     if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
         return "\n".join(map(plain_text, value.split("\n")))
     return value

@@ -1,4 +1,4 @@
-"""A table's verdicts and the order of its rows as lines of text."""
+"""Renders a table's verdicts and the order of its rows as lines of text."""
 
 import math
 from collections import Counter
@@ -12,48 +12,49 @@ from analysis.tables.ordering import ORDER_LEVEL, Ordering, PairDifference
 from analysis.tables.verdict import Verdicts
 
 LACKING_SHOWN = 2
-"""Reasons that are given in full why rows are not compared by sentence pairs."""
+"""Number of reasons given in full why rows are not compared by sentence pairs."""
 PAIRS_SHOWN = 8
-"""Pairs of rows that are named in a line."""
+"""Number of pairs of rows that a line names."""
 
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: float | None = None) -> str:
-    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds would settle
-    them, 40 min); not the paper's scale`; empty where nothing was judged. `seconds`: what a run takes.
+    """Returns a sentence such as `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds would settle them,
+    40 min); not the paper's scale`; empty where nothing was judged.
 
-    A table without signal says so behind its counts.
+    `seconds` is the duration of a run. A table without signal says so after its counts.
     """
     counts = Counter(verdict.word for verdict in verdicts.values() if verdict.word != "reference")
     places = {word: place for place, word in enumerate(GLYPHS)}
     words = sorted(counts, key=lambda word: (places.get(word, len(places)), word))
     price = {"undecided": _price(verdicts, seconds)}
-    shown = ", ".join(f"{count_word(w, counts[w])}{price.get(w, '')}" for w in words)
-    why = f"; {table.no_signal}" if counts["no signal"] and table.no_signal else ""
+    counts_text = ", ".join(f"{count_word(w, counts[w])}{price.get(w, '')}" for w in words)
+    reason = f"; {table.no_signal}" if counts["no signal"] and table.no_signal else ""
     scale = "" if same_scale else "; not the paper's scale"
-    return f"{table.spec.id}: {shown}{why}{scale}" if shown else ""
+    return f"{table.spec.id}: {counts_text}{reason}{scale}" if counts_text else ""
 
 
 def _price(verdicts: Verdicts, seconds: float | None) -> str:
-    """What decides the undecided values for which that can be told: their rows' seeds, and as many of the reference's.
+    """Returns the cost of deciding undecided values, where known: seeds of their rows, and as many of the reference
+    row.
 
     A row's seeds count in all its columns.
     """
     undecided = {place: verdict for place, verdict in verdicts.items() if verdict.word == "undecided"}
-    wanted: dict[int, int] = {}
+    more_seeds: dict[int, int] = {}
     for (row, _), verdict in undecided.items():
-        wanted[row] = max(wanted.get(row, 0), verdict.more_seeds or 0)
-    most = max(wanted.values(), default=0)
-    if not most:
+        more_seeds[row] = max(more_seeds.get(row, 0), verdict.more_seeds or 0)
+    largest = max(more_seeds.values(), default=0)
+    if not largest:
         return ""
     priced = sum(verdict.more_seeds is not None for verdict in undecided.values())
-    which = "them" if priced == len(undecided) else f"{priced:,}"
-    runs = sum(wanted.values()) + most
+    object_text = "them" if priced == len(undecided) else f"{priced:,}"
+    runs = sum(more_seeds.values()) + largest
     time = f", {duration(MINUTE * math.ceil(runs * seconds / MINUTE))}" if seconds else ""
-    return f" (at most {number_of(most, 'more seed')} would settle {which}{time})"
+    return f" (at most {number_of(largest, 'more seed')} would settle {object_text}{time})"
 
 
 def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
-    """The table with, among its notes, the verdicts of each column counted and the word for each column's order."""
+    """Returns the table with notes added for each column: counts of verdicts, and the verdict on its order."""
     columns: dict[str, Counter[str]] = {}
     for (_, column), verdict in (verdicts or {}).items():
         columns.setdefault(column, Counter())[verdict.word] += 1
@@ -67,13 +68,13 @@ def add_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orde
 
 
 def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
-    """What is said of each column's order, a line each."""
+    """Returns lines on the order of rows in each column."""
     names = [label(row.key) for row in table.rows]
     return [f"{order.column}: {line}" for order in ordering for line in order_said(order, names)]
 
 
 def order_said(order: Ordering, names: Sequence[str]) -> list[str]:
-    """Of one column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
+    """Returns lines on one column's order of rows: verdict and reason, agreement of seeds, differing pairs."""
     return [_order(order), *_agreement(order), *_pairs(order, names)]
 
 
@@ -85,25 +86,28 @@ def _agreement(order: Ordering) -> list[str]:
     agreement = order.agreement
     if agreement is None:
         return []
-    said = f"{agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
+    ranking = f"{agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
     scale = f"1: every seed the same order; rows shuffled within each seed reach it with p {agreement.p:.2g}"
-    return [f"{said} ({scale}); over seeds, two rows correlate by rho {agreement.rho:.2f}"]
+    return [f"{ranking} ({scale}); over seeds, two rows correlate by rho {agreement.rho:.2f}"]
 
 
 def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
-    """Those that differ, or where these are many and more than the others, the others; a table's JSON has all."""
-    differing = [pair for pair in order.pairs if pair.differs]
-    alike = [pair for pair in order.pairs if not pair.differs]
-    said = f"{len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
-    said += f" (these runs' mean over seeds, Holm at {ORDER_LEVEL:g})"
-    if len(differing) <= max(PAIRS_SHOWN, len(alike)):
-        listed = some([_describe_pair(pair, names) for pair in differing], PAIRS_SHOWN, "; ")
+    """Returns a line on the pairs of rows that differ or, where those are many and the majority, on the other pairs.
+
+    JSON has all pairs.
+    """
+    different = [pair for pair in order.pairs if pair.differs]
+    similar = [pair for pair in order.pairs if not pair.differs]
+    summary = f"{len(different)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
+    summary += f" (these runs' mean over seeds, Holm at {ORDER_LEVEL:g})"
+    if len(different) <= max(PAIRS_SHOWN, len(similar)):
+        examples = some([_describe_pair(pair, names) for pair in different], PAIRS_SHOWN, "; ")
     else:
-        listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS_SHOWN, "; ")
-        listed = f"not told apart: {listed}" if alike else ""
-    compared = [said + (f": {listed}" if listed else "")]
-    lacking = [f"not compared by sentence pairs: {some(order.lacking, LACKING_SHOWN, '; ')}"]
-    return [*(compared if order.pairs else []), *(lacking if order.lacking else [])]
+        examples = some([f"{names[pair.left]} and {names[pair.right]}" for pair in similar], PAIRS_SHOWN, "; ")
+        examples = f"not told apart: {examples}" if similar else ""
+    compared = [summary + (f": {examples}" if examples else "")]
+    left_out = [f"not compared by sentence pairs: {some(order.lacking, LACKING_SHOWN, '; ')}"]
+    return [*(compared if order.pairs else []), *(left_out if order.lacking else [])]
 
 
 def _describe_pair(pair: PairDifference, names: Sequence[str]) -> str:

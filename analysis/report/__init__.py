@@ -1,3 +1,3 @@
-"""A study as one HTML page that works offline."""
+"""Report on a study as one HTML page that works offline."""
 
 __all__ = ["facts", "page", "report"]

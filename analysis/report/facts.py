@@ -1,4 +1,4 @@
-"""A report's small tables: cost, runs without a result, where the numbers come from, shares and verdicts."""
+"""Small tables of a report: cost, runs without a result, provenance, shares of axes, and verdicts."""
 
 import hashlib
 import re
@@ -15,38 +15,38 @@ from analysis.tables.labels import axis_text, label, some
 from analysis.tables.verdict import Verdicts
 
 FACT_EXAMPLES = 3
-"""Runs named beside a reason that many share."""
+"""Number of runs that are named for a reason that many runs share."""
 MOST_LISTED = 50
-"""Lines of one table; the rest is counted."""
+"""Largest number of lines of one table; further lines are counted."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A small table; the first `texts` columns are words."""
+    """Small table of a report: header, lines and caption; the first `texts` columns are words."""
 
     caption: str
     header: Sequence[str]
     body: Sequence[Sequence[str]]
     texts: int = 1
     tones: Sequence[str] = ()
-    """What the colour of each line's verdict says; none for a table without verdicts."""
+    """Colour of each line's verdict; empty for a table without verdicts."""
     judged: int = -1
-    """The column of the verdicts."""
+    """Index of the column of verdicts; -1 for none."""
 
 
 def slug(text: str) -> str:
-    """Letters, digits and dashes for a file's name."""
+    """Returns a text in letters, digits and dashes, for a file's name."""
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "x"
 
 
 def folder_name(name: str) -> str:
-    """A study's name as a folder's: another one for each name, also where two read alike without their marks."""
-    read = slug(name)
-    return read if read == name else f"{read}-{hashlib.sha256(name.encode('utf8', 'replace')).hexdigest()[:6]}"
+    """Returns a study's name as a folder's name; a hash is added if characters were replaced."""
+    text = slug(name)
+    return text if text == name else f"{text}-{hashlib.sha256(name.encode('utf8', 'replace')).hexdigest()[:6]}"
 
 
 def cost(study: Study) -> Grid:
-    """Examples and hours of finished runs, and of attempts that came to nothing or still run."""
+    """Returns a table of examples and hours of finished runs, and of attempts that failed or still run."""
     spent: dict[str, list[tuple[int, float]]] = {"finished runs": [], "other attempts": []}
     for member in study.members:
         for attempt in study.attempts.get(member.run.signature, ()) if member.run else ():
@@ -63,25 +63,25 @@ def cost(study: Study) -> Grid:
 
 
 def missing(study: Study) -> Grid:
-    """Runs without a result by state and reason."""
+    """Returns a table of the runs without a result by state and reason."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for member in study.missing:
         reason = (member.run.reason if member.run else None) or ""
         groups[member.state, reason].append(f"{member.cell} seed {member.seed}")
-    named = sorted(groups.items())
-    body = [[state, reason, some(runs, FACT_EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in named]
-    return Grid("Runs without a result", ["state", "reason", "runs", "number"], _most(body, 4), texts=3)
+    ordered = sorted(groups.items())
+    body = [[state, reason, some(runs, FACT_EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in ordered]
+    return Grid("Runs without a result", ["state", "reason", "runs", "number"], _cut_lines(body, 4), texts=3)
 
 
-def _most(body: list[list[str]], width: int) -> list[list[str]]:
-    """The first lines, and one that counts the others."""
+def _cut_lines(body: list[list[str]], width: int) -> list[list[str]]:
+    """Returns the first lines of a table, and one that counts the others."""
     if len(body) <= MOST_LISTED:
         return body
     return [*body[:MOST_LISTED], [f"and {len(body) - MOST_LISTED} more", *[""] * (width - 1)]]
 
 
 def environment(study: Study) -> Grid:
-    """Commits, hosts, packages of the attempts that finished."""
+    """Returns a table of commits, hosts and packages of the attempts that finished."""
     counts: Counter[tuple[str, str]] = Counter()
     for _, run in study.finished:
         for attempt in study.attempts.get(run.signature, ()):
@@ -91,7 +91,7 @@ def environment(study: Study) -> Grid:
 
 
 def _plain(details: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Nested details as (dotted name, value) pairs."""
+    """Yields nested details as (dotted name, value) pairs."""
     for name, value in details.items():
         if isinstance(value, Mapping):
             yield from _plain(value, f"{prefix}{name}.")
@@ -100,13 +100,13 @@ def _plain(details: Mapping[str, object], prefix: str = "") -> Iterable[tuple[st
 
 
 def inputs(study: Study) -> Grid:
-    """Content hashes of what the finished runs read."""
+    """Returns a table of the content hashes of the inputs that finished runs read."""
     counts = Counter((name, str(value)) for _, run in study.finished for name, value in run.identity.items())
     return _list_counts("Data, by content hash", counts)
 
 
 def protocols(study: Study) -> Grid:
-    """How each suite was scored."""
+    """Returns a table of the protocols by which suites were scored."""
     by_hash = {score.protocol_hash: score.protocol.facts for score in study.scores}
     texts = {name: ", ".join(f"{k} {axis_text(v)}" for k, v in fields.items()) for name, fields in by_hash.items()}
     counts = Counter((score.suite, texts[score.protocol_hash]) for score in study.scores)
@@ -115,17 +115,17 @@ def protocols(study: Study) -> Grid:
 
 def _list_counts(caption: str, counts: Counter[tuple[str, str]]) -> Grid:
     body = [[name, value, str(number)] for (name, value), number in sorted(counts.items())]
-    return Grid(caption, ["what", "value", "runs"], _most(body, 3), texts=2)
+    return Grid(caption, ["what", "value", "runs"], _cut_lines(body, 3), texts=2)
 
 
 def shares(effects: Importance) -> Grid:
-    """The importance of each axis as numbers."""
+    """Returns a table of the importance of each axis."""
     body = [
         [a.axis, str(a.levels), _percent(a.share), _percent(a.floor), "" if a.p is None else f"{a.p:.2g}"]
         for a in sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
     ]
-    others = {"seeds": effects.seeds, "interactions": effects.rest}
-    body += [[name, "", _percent(share), "", ""] for name, share in others.items() if share]
+    other_shares = {"seeds": effects.seeds, "interactions": effects.rest}
+    body += [[name, "", _percent(share), "", ""] for name, share in other_shares.items() if share]
     header = ["axis", "values", "share", "seeds alone (1 of 20)", "p"]
     return Grid("Share of the sum of squares", header, body)
 
@@ -135,15 +135,15 @@ def _percent(value: float | None) -> str:
 
 
 def verdicts(table: Table, judged: Verdicts) -> Grid:
-    """What is said of each published value."""
+    """Returns a table of the verdict on each published value."""
     body = []
     for (index, column), verdict in judged.items():
         row, interval = table.rows[index], verdict.interval
         digits = table.digits(column)
         sure = "" if verdict.level is None else f" ({sureness(verdict.level)})"
-        shown = "" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}{sure}"
+        span = "" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}{sure}"
         name = label(row.key, table.named)
-        body.append([name, column, sign_word(verdict.word), verdict.reason, shown, f"{verdict.published:.{digits}f}"])
+        body.append([name, column, sign_word(verdict.word), verdict.reason, span, f"{verdict.published:.{digits}f}"])
     header = ["row", "column", "verdict", "reason", "interval", "published"]
     tones = [TONES.get(verdict.word, "") for verdict in judged.values()]
     return Grid("Verdict on each published value", header, body, texts=4, tones=tones, judged=2)

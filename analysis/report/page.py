@@ -1,4 +1,4 @@
-"""A report as one HTML page: nothing is fetched, nothing runs, every text is escaped."""
+"""Report as one HTML page: it loads nothing, runs no script, and escapes every text."""
 
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,12 @@ from cse_train.files import replace_text
 
 
 def page(report: Report) -> str:
-    """The whole page; equal reports give equal text."""
+    """Returns the whole page; equal reports give equal text."""
     return fill("analysis/report/page.html", report=report, results=partial(render, format="html"))
 
 
 def write_report(report: Report, folder: Path, *, figures: bool = False) -> Path:
-    """Writes `index.html` and, on request, each figure as PNG and PDF beside it; returns the page's path."""
+    """Writes `index.html` and, on request, each figure as PNG and PDF next to it; returns the page's path."""
     for picture in report.pictures if figures else ():
         for suffix in ("png", "pdf"):
             save(picture.figure, folder / f"{picture.name}.{suffix}")

@@ -1,4 +1,4 @@
-"""A study's report as data: sections of sentences, tables and figures, each only where the ledger has what it needs."""
+"""Report on a study as data: sections of sentences, tables and figures, each only where the ledger has its inputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,42 +28,42 @@ from analysis.tables.spec import plain
 from analysis.tables.verdict import Verdicts
 
 LISTED_ROWS = 40
-"""Rows above which one axis plot is no picture any more."""
+"""Number of rows above which an axis plot is unreadable and left out."""
 CURVE_COLUMNS = 3
-"""Columns of the table that get an axis plot."""
+"""Number of columns of the table that get an axis plot."""
 PANELS = 9
-"""Axes that get a panel of their own."""
+"""Number of axes that get a panel of their own."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure with the words that stand for it where it is not seen."""
+    """One figure of a report with its alternative text and caption."""
 
     name: str
-    """Its file's name without suffix."""
+    """File name of the figure without suffix."""
     alt: str
     caption: str
     figure: Figure
 
     @property
     def source(self) -> str:
-        """The figure as the address of an image."""
+        """Figure as a data URI for an image element."""
         return data_uri(self.figure)
 
     @property
     def width(self) -> int:
-        """Pixels of a screen with 96 to the inch."""
+        """Width in pixels of a screen with 96 to the inch."""
         return round(96 * float(self.figure.get_size_inches()[0]))
 
     @property
     def height(self) -> int:
-        """Pixels, as `width`."""
+        """Height in pixels of a screen with 96 to the inch."""
         return round(96 * float(self.figure.get_size_inches()[1]))
 
 
 @dataclass(frozen=True)
 class Section:
-    """One heading with what stands under it, in this order."""
+    """One heading of a report with its content in the order of the fields."""
 
     heading: str
     texts: Sequence[str] = ()
@@ -75,11 +75,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A page."""
+    """Content of a report's page."""
 
     title: str
     headline: str
-    """The verdicts counted, and whether the scale is the paper's; empty where nothing was judged."""
+    """Counts of verdicts, and whether the scale is the paper's; empty where nothing was judged."""
     summary: str
     sections: Sequence[Section]
 
@@ -96,9 +96,9 @@ def make_report(
     *,
     same_scale: bool = True,
 ) -> Report:
-    """The report of a study with at least one finished run; equal ledgers give equal reports.
+    """Makes the report of a study with at least one finished run; equal ledgers give equal reports.
 
-    `same_scale`: the runs are the paper's, setting by setting.
+    `same_scale` says that the runs are the paper's, setting by setting.
     """
     assert study.finished, study.id
     makers: Sequence[Callable[[Study], Section]] = (
@@ -110,12 +110,12 @@ def make_report(
     ordered = [Section("Order of the rows", order)] if order else []
     sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
     cost = sum_cost(study)
-    said = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
-    return Report(title, said, _summary(study, table), [*sections, Section("How to repeat it", code=study.command)])
+    head = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
+    return Report(title, head, _summary(study, table), [*sections, Section("How to repeat it", code=study.command)])
 
 
 def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
-    """A section of small tables."""
+    """Returns a function that makes a section of small tables."""
     return lambda study: Section(heading, grids=[grid(study) for grid in grids])
 
 
@@ -141,19 +141,19 @@ def _results(table: Table, verdicts: Verdicts) -> Section:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
         return Section("Results", [text], table, grids=grids)
     pictures = [_axis_picture(table, column) for column in columns[:CURVE_COLUMNS]]
-    lacking = [column for column in table.spec.columns if column not in columns]
-    texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
+    unscored = [column for column in table.spec.columns if column not in columns]
+    texts = [f"No run has a score on {', '.join(unscored)}."] if unscored else []
     return Section("Results", texts, table, pictures, grids)
 
 
 def _axis_picture(table: Table, column: str) -> Picture:
     means = [row.entries[column].mean for row in table.rows]
     measured = [mean for mean in means if mean is not None]
-    over = ", ".join(table.named) or "one cell"
+    axes = ", ".join(table.named) or "one cell"
     published, digits = any(row.entries[column].published is not None for row in table.rows), table.digits(column)
     return Picture(
         f"axis-{facts.slug(column)}",
-        f"{column} over {over}: {len(measured)} means from {min(measured):.{digits}f} to {max(measured):.{digits}f}",
+        f"{column} over {axes}: {len(measured)} means from {min(measured):.{digits}f} to {max(measured):.{digits}f}",
         "A ring per seed; a dot for the mean with its 95% interval, from the row's own seeds where it has three"
         + (
             "; squares for the published values, in a panel whose scale begins elsewhere and has the same span."
@@ -223,8 +223,8 @@ def _plane(study: Study) -> Section:
 
 def _cosines(study: Study) -> Section:
     cells = list(dict.fromkeys([study.ranked[0], study.ranked[-1]]))
-    suite, kept = read_rated(study, cells)
-    histograms = [rating_histogram(cell, runs) for cell, runs in kept.items() if runs]
+    suite, cosines = read_rated(study, cells)
+    histograms = [rating_histogram(cell, runs) for cell, runs in cosines.items() if runs]
     if not histograms:
         return Section("Cosines by rating", ["No kept per-pair cosines of the best or the worst cell are at hand."])
     alt = f"Histograms of cosines on {suite} in five rating groups for {' and '.join(h.label for h in histograms)}"

@@ -1,4 +1,4 @@
-"""Means, intervals, agreement, importance, selection: arithmetic on plain numbers."""
+"""Statistics on plain numbers: means, intervals, agreement of orders, importance of axes, selection."""
 
 __all__ = [
     "agreement",

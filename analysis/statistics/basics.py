@@ -1,4 +1,4 @@
-"""The few statistics that tables need: spread over seeds, intervals, agreement of orders."""
+"""Basic statistics of tables: spread over seeds, intervals, and corrections for multiple comparisons."""
 
 import math
 import statistics
@@ -7,52 +7,53 @@ from dataclasses import dataclass
 
 
 def sureness(level: float) -> str:
-    """What an interval that may miss so often is called: `95%`."""
+    """Returns the name of an interval with a given error rate: 0.05 gives `95%`."""
     return f"{100 * (1 - level):.4g}%"
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Mean and standard deviation (n - 1 below the line); None where there are too few values for it."""
+    """Returns the mean and the standard deviation (divisor n - 1) of values; None for each that too few values give."""
     if not values:
         return None, None
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 CONFIDENCE = 0.95
-"""Of every interval."""
+"""Confidence level of every interval."""
 NORMAL_QUANTILE = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
-"""Student's quantile is above it at any degrees of freedom."""
+"""Normal quantile of a two-sided interval; Student's quantile is larger at any degrees of freedom."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A standard deviation and how many degrees of freedom it has."""
+    """Standard deviation with its degrees of freedom."""
 
     sd: float
     freedom: float
 
     def t(self) -> float:
-        """Student's quantile for a two-sided interval."""
+        """Returns Student's quantile for a two-sided interval at CONFIDENCE."""
         import scipy  # takes longer than most tables
 
         return float(scipy.special.stdtrit(self.freedom, 0.5 + CONFIDENCE / 2))
 
     def excludes(self, difference: float) -> bool:
-        """Whether a difference with this standard error is beyond its interval around 0."""
+        """Returns whether the interval around 0, with `sd` as standard error, leaves a difference out."""
+        # The normal quantile is the smaller one: a difference below it needs no scipy.
         return abs(difference) > NORMAL_QUANTILE * self.sd and abs(difference) > self.t() * self.sd
 
 
 def pool_spreads(spreads: Iterable[Spread]) -> Spread | None:
-    """One spread of several groups that share it, each variance weighted by its degrees of freedom; None of none."""
+    """Pools the spreads of several groups, each variance weighted by its degrees of freedom; None without any."""
     parts = list(spreads)
     freedom = sum(part.freedom for part in parts)
     return Spread(math.sqrt(sum(part.freedom * part.sd**2 for part in parts) / freedom), freedom) if freedom else None
 
 
 def welch(left: Spread, left_n: int, right: Spread, right_n: int) -> Spread:
-    """Standard error of a difference of two means and its degrees of freedom (Welch 1947, Satterthwaite's formula).
+    """Returns the standard error of a difference of two means and its degrees of freedom (Welch 1947, Satterthwaite).
 
-    Needs one positive standard deviation.
+    At least one standard deviation must be positive.
     """
     parts = [left.sd**2 / left_n, right.sd**2 / right_n]
     error = sum(parts)
@@ -60,7 +61,7 @@ def welch(left: Spread, left_n: int, right: Spread, right_n: int) -> Spread:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P values corrected for being many (Holm 1979), in the order given: reject where at most the wanted level."""
+    """Returns p values corrected for multiple tests (Holm 1979), in their given order."""
     count, corrected, largest = len(p_values), [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
         largest = max(largest, min(1.0, (count - rank) * p_values[index]))
@@ -69,7 +70,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Student's interval of the mean; None for fewer than two values."""
+    """Returns Student's interval of the mean of values; None for fewer than two."""
     mean, sd = mean_and_sd(values)
     if mean is None or sd is None:
         return None

@@ -1,8 +1,8 @@
-"""Rows against one reference row on common seeds: differences, their variances, simultaneous intervals.
+"""Contrasts of rows with one reference row on common seeds: differences, variances, simultaneous intervals.
 
-score = row + seed + residual. What a seed does to both rows leaves their difference, so only differences within a seed
-are looked at. Shape suffixes: T tables, R rows, C contrasts (all rows but the reference), S seeds. One table is T = 1;
-a simulation passes thousands.
+The model is score = row + seed + residual. A seed's effect on both rows cancels in their difference, so only
+differences within a seed are used. Shape suffixes: T tables, R rows, C contrasts (all rows but the reference), S seeds.
+One table is T = 1; a simulation passes thousands.
 """
 
 import functools
@@ -15,140 +15,144 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-APART = 0.9
-"""A contrast that varies more than this quantile of F, against the others, borrows nothing."""
-FLOOR = 0.01
-"""Of the table's variance: where two rows agree on every seed, the log of 0 must not hide the others' spread."""
+NOISE_QUANTILE = 0.9
+"""Quantile of the F distribution above which a contrast is too noisy, against the others, to share their variance."""
+VARIANCE_FLOOR = 0.01
+"""Lower bound of a contrast's variance as a share of the table's, so that log(0) of two equal rows hides no spread."""
 PRIORS = np.geomspace(0.1, 1e4, 400)
-"""Degrees of freedom among which the table's is looked for."""
+"""Grid of degrees of freedom on which the prior's is looked up."""
 
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Each row's difference from the reference, arrays [T, C]."""
+    """Differences of all rows from a reference row, with their variances; arrays [T, C]."""
 
     difference: Array
-    """NaN where the two rows have no seed in common."""
+    """Mean difference over common seeds; NaN where two rows have none in common."""
     variance: Array
-    """Of the difference within one seed; NaN where no seeds tell."""
+    """Variance of a difference within one seed; NaN if it is unknown."""
     freedom: Array
-    """Degrees of freedom of `variance`."""
+    """Degrees of freedom of each contrast's variance."""
     seeds: NDArray[np.int64]
-    """In common with the reference."""
+    """Number of seeds that a row and the reference have in common."""
 
     def half(self, level: float) -> Array:
-        """Half the interval that misses the truth with probability `level`, for each contrast by itself."""
+        """Returns half the width of each contrast's own interval at significance level `level`, [T, C]."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return student(level, self.freedom) * np.sqrt(self.variance / self.seeds)
 
 
 def student(level: float, freedom: Array | float) -> Array:
-    """Student's two-sided quantile."""
+    """Returns the two-sided quantile of Student's t distribution at a significance level."""
     return np.asarray(scipy.special.stdtrit(freedom, 1 - level / 2))
 
 
 def contrasts(values_TRS: Array, reference: int) -> Contrasts:
-    """All rows against row `reference`; NaN marks a seed that a row lacks.
+    """Compares all rows with row `reference`; NaN marks a seed that a row lacks.
 
-    Each contrast's variance over seeds is shrunk towards their mean over the table, as in the moderated t of Smyth
+    Each contrast's variance over seeds is shrunk towards the mean of all over the table, as in the moderated t of Smyth
     (2004, Statistical Applications in Genetics and Molecular Biology 3(1), eq. 3). Three limits keep the family error
     where variances are unequal and seeds too few to show it (`python -m benchmarks.verdicts`). The prior is worth no
     more than what the mean knows beyond the contrast itself: differences from one row share its noise, and where that
     noise is most of the mean, the mean knows no more than the contrast does. It is worth no more than the contrast's
-    own seeds. And a contrast that is far noisier than the others keeps its own variance. Without anything to borrow it
-    is Student's paired t.
+    own seeds. And a contrast that is far noisier than the others keeps its own variance. Without anything to borrow the
+    result is Student's paired t.
     """
     difference_TCS = np.delete(values_TRS, reference, axis=1) - values_TRS[:, reference, None]
-    has_TCS = np.isfinite(difference_TCS)
-    seeds_TC = has_TCS.sum(axis=2)
-    mean_TC, deviations_TCS = _centred(difference_TCS, has_TCS)
-    own_TC, freedom_TC = _over(np.square(deviations_TCS).sum(axis=2), seeds_TC - 1), np.maximum(seeds_TC - 1.0, 0.0)
-    table_T, table_freedom_T = _of_table(difference_TCS, has_TCS)
-    further_TC = np.maximum(table_freedom_T[:, None] - freedom_TC, 0.0)
+    known_TCS = np.isfinite(difference_TCS)
+    seeds_TC = known_TCS.sum(axis=2)
+    mean_TC, deviations_TCS = _centre(difference_TCS, known_TCS)
+    own_TC, freedom_TC = _divide(np.square(deviations_TCS).sum(axis=2), seeds_TC - 1), np.maximum(seeds_TC - 1.0, 0.0)
+    table_T, table_freedom_T = _pool_table(difference_TCS, known_TCS)
+    added_TC = np.maximum(table_freedom_T[:, None] - freedom_TC, 0.0)
     prior_T = prior_freedom(own_TC, freedom_TC, table_T)
-    borrowed_TC = np.minimum(np.minimum(prior_T[:, None], further_TC), np.maximum(freedom_TC, 1.0))
-    borrowed_TC[_apart(own_TC, freedom_TC, table_freedom_T)] = 0.0
+    borrowed_TC = np.minimum(np.minimum(prior_T[:, None], added_TC), np.maximum(freedom_TC, 1.0))
+    borrowed_TC[_find_noisy(own_TC, freedom_TC, table_freedom_T)] = 0.0
     total_TC = borrowed_TC + freedom_TC
-    variance_TC = _over(borrowed_TC * table_T[:, None] + freedom_TC * own_TC, total_TC)
+    variance_TC = _divide(borrowed_TC * table_T[:, None] + freedom_TC * own_TC, total_TC)
     variance_TC[(total_TC == 0) | (seeds_TC == 0)] = np.nan
     return Contrasts(np.where(seeds_TC > 0, mean_TC, np.nan), variance_TC, total_TC, seeds_TC)
 
 
 def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
-    """Degrees of freedom that the table's variance is worth as a prior, [T].
+    """Returns the degrees of freedom that the table's variance is worth as a prior, [T].
 
     Large where the contrasts' variances differ no more than their own degrees of freedom explain, as limma's fitFDist
     has it (Smyth 2004, section 6.2): the variance of log variances is trigamma(own / 2) + trigamma(prior / 2).
     """
     counted_TC = freedom_TC > 0
     half_TC = np.where(counted_TC, freedom_TC, 1.0) / 2
-    logs_TC = np.log(np.maximum(np.maximum(own_TC, FLOOR * table_T[:, None]), np.finfo(float).tiny))
+    logs_TC = np.log(np.maximum(np.maximum(own_TC, VARIANCE_FLOOR * table_T[:, None]), np.finfo(float).tiny))
     logs_TC = logs_TC - scipy.special.digamma(half_TC) + np.log(half_TC)
     count_T = counted_TC.sum(axis=1)
-    mean_T = _over((logs_TC * counted_TC).sum(axis=1), count_T)
+    mean_T = _divide((logs_TC * counted_TC).sum(axis=1), count_T)
     squares_T = (np.square(logs_TC - mean_T[:, None]) * counted_TC).sum(axis=1)
-    explained_T = _over((scipy.special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
-    return np.interp(_over(squares_T, count_T - 1) - explained_T, _spreads()[::-1], PRIORS[::-1])
+    explained_T = _divide((scipy.special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
+    # Reversed, since np.interp needs ascending points and trigamma falls.
+    return np.interp(_divide(squares_T, count_T - 1) - explained_T, _spreads()[::-1], PRIORS[::-1])
 
 
 @functools.cache
 def _spreads() -> Array:
-    """Variance of the log of a chi-square over its degrees of freedom, for each of PRIORS."""
+    """Returns the variance of the log of a chi-square over its degrees of freedom, for each of PRIORS."""
     return np.asarray(scipy.special.polygamma(1, PRIORS / 2))
 
 
-def _of_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
-    """Mean variance of the contrasts over the table and its degrees of freedom (Satterthwaite), each [T].
+def _pool_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
+    """Returns the mean variance of contrasts over each table and its degrees of freedom (Satterthwaite), each [T].
 
-    By the rows and seeds that give the most degrees of freedom without a gap. The seeds' means over those rows hold the
-    reference's noise, with S - 1 degrees of freedom; what is left holds that of the other rows, with (C - 1)(S - 1).
+    Only the rows and seeds count that give the most degrees of freedom without a gap. The seeds' means over those rows
+    hold the reference's noise, with S - 1 degrees of freedom; the residuals hold that of the other rows, with (C - 1)(S
+    - 1).
     """
-    rows_TC, seeds_TS = _without_gaps(has_TCS)
+    rows_TC, seeds_TS = _find_complete(has_TCS)
     within_TCS = rows_TC[:, :, None] & seeds_TS[:, None]
-    _, deviations_TCS = _centred(difference_TCS, within_TCS)
+    _, deviations_TCS = _centre(difference_TCS, within_TCS)
     rows_T, freedom_T = rows_TC.sum(axis=1), np.maximum(seeds_TS.sum(axis=1) - 1.0, 0.0)
-    common_TS = _over(deviations_TCS.sum(axis=1), rows_T[:, None])
-    left_TCS = np.where(within_TCS, deviations_TCS - common_TS[:, None], 0.0)
-    common_T = _over(np.square(common_TS).sum(axis=1), freedom_T)
-    left_T = _over(np.square(left_TCS).sum(axis=(1, 2)), rows_T * freedom_T)
-    parts_T = _over(np.square(common_T), freedom_T) + _over(np.square(left_T), (rows_T - 1) * freedom_T)
-    total_T = common_T + left_T
-    return total_T, _over(np.square(total_T), parts_T)
+    common_TS = _divide(deviations_TCS.sum(axis=1), rows_T[:, None])
+    residual_TCS = np.where(within_TCS, deviations_TCS - common_TS[:, None], 0.0)
+    common_T = _divide(np.square(common_TS).sum(axis=1), freedom_T)
+    residual_T = _divide(np.square(residual_TCS).sum(axis=(1, 2)), rows_T * freedom_T)
+    parts_T = _divide(np.square(common_T), freedom_T) + _divide(np.square(residual_T), (rows_T - 1) * freedom_T)
+    total_T = common_T + residual_T
+    return total_T, _divide(np.square(total_T), parts_T)
 
 
-def _without_gaps(has_TCS: Mask) -> tuple[Mask, Mask]:
-    """Rows [T, C] and seeds [T, S] without a missing value: of each row's seeds, those that leave most to learn."""
+def _find_complete(has_TCS: Mask) -> tuple[Mask, Mask]:
+    """Returns rows [T, C] and seeds [T, S] without a missing value that give the most degrees of freedom."""
     best_T = np.full(len(has_TCS), -1)
     rows_TC, seeds_TS = np.zeros(has_TCS.shape[:2], bool), np.zeros(has_TCS[:, 0].shape, bool)
     for row in range(has_TCS.shape[1]):
-        wanted_TS = has_TCS[:, row]
-        whole_TC: Mask = np.all(has_TCS | ~wanted_TS[:, None], axis=2)
-        worth_T = np.asarray(whole_TC.sum(axis=1) * (wanted_TS.sum(axis=1) - 1))
-        better_T: Mask = np.greater(worth_T, best_T)
-        rows_TC[better_T], seeds_TS[better_T] = whole_TC[better_T], wanted_TS[better_T]
-        best_T = np.maximum(best_T, worth_T)
+        present_TS = has_TCS[:, row]
+        complete_TC: Mask = np.all(has_TCS | ~present_TS[:, None], axis=2)
+        gain_T = np.asarray(complete_TC.sum(axis=1) * (present_TS.sum(axis=1) - 1))
+        better_T: Mask = np.greater(gain_T, best_T)
+        rows_TC[better_T], seeds_TS[better_T] = complete_TC[better_T], present_TS[better_T]
+        best_T = np.maximum(best_T, gain_T)
     return rows_TC, seeds_TS
 
 
-def _apart(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
-    """Contrasts whose variance is too far above the others' mean."""
+def _find_noisy(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
+    """Returns a mask of contrasts whose variance is too far above the mean of the others to share it."""
     weighted_TC = own_TC * freedom_TC
-    others_TC = _over(
+    others_TC = _divide(
         weighted_TC.sum(axis=1, keepdims=True) - weighted_TC, freedom_TC.sum(axis=1, keepdims=True) - freedom_TC
     )
     limit_TC = scipy.special.fdtri(
-        np.maximum(freedom_TC, 1), np.maximum(table_freedom_T[:, None], np.maximum(freedom_TC, 1)), APART
+        np.maximum(freedom_TC, 1), np.maximum(table_freedom_T[:, None], np.maximum(freedom_TC, 1)), NOISE_QUANTILE
     )
     return np.asarray((others_TC > 0) & (own_TC > limit_TC * others_TC))
 
 
-def _centred(values_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
-    """Means over the marked seeds [T, C], and deviations from them, 0 elsewhere."""
-    mean_TC = _over(np.where(has_TCS, values_TCS, 0.0).sum(axis=2), has_TCS.sum(axis=2))
+def _centre(values_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
+    """Returns means over the marked seeds [T, C], and deviations from them, 0 elsewhere."""
+    mean_TC = _divide(np.where(has_TCS, values_TCS, 0.0).sum(axis=2), has_TCS.sum(axis=2))
     return mean_TC, np.where(has_TCS, values_TCS - mean_TC[:, :, None], 0.0)
 
 
-def _over(above: Array, below: Array | NDArray[np.int64]) -> Array:
-    """The quotient; 0 where there is nothing below the line."""
-    some: Mask = np.greater(below, 0)
-    return np.divide(above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=some)
+def _divide(numerator: Array, divisor: Array | NDArray[np.int64]) -> Array:
+    """Returns a quotient, with 0 where the divisor is not positive."""
+    is_positive: Mask = np.greater(divisor, 0)
+    return np.divide(
+        numerator, divisor, out=np.zeros(np.broadcast_shapes(numerator.shape, divisor.shape)), where=is_positive
+    )

@@ -1,4 +1,4 @@
-"""How many seeds a difference needs."""
+"""Number of seeds that a difference needs."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,17 +10,18 @@ from analysis.statistics.contrasts import Array, contrasts, student
 from analysis.statistics.looks import level
 
 POWER = 0.8
-"""How often as many seeds as are named would decide."""
+"""Statistical power: the probability that a difference is detected with the computed number of seeds."""
 MOST_SEEDS_NEEDED = 200
-"""Seeds; more are named as none."""
+"""Largest number of seeds that is reported as needed."""
 NEEDED_DRAWS = 400
-"""Tables that an expectation is the mean of."""
+"""Number of simulated tables behind an expectation."""
 
 
 def seeds_needed(gap: float, variance: float, weight: float, level: float) -> int | None:
-    """Seeds of both rows that tell a true difference of `gap` from 0 in POWER of all tables; None for over MOST.
+    """Returns the seeds of both rows with which a true difference of `gap` is detected with probability POWER.
 
-    `variance` is that of the difference within a seed, with `weight` degrees of freedom for each seed but one.
+    None for more than MOST_SEEDS_NEEDED. `variance` is that of the difference within a seed, with `weight` degrees of
+    freedom for each seed but one.
     """
     seeds = np.arange(2, MOST_SEEDS_NEEDED + 1, dtype=np.float64)
     freedom = weight * (seeds - 1.0)
@@ -30,9 +31,9 @@ def seeds_needed(gap: float, variance: float, weight: float, level: float) -> in
 
 
 def seeds_to_decide(difference: float, margin: float, variance: float, weight: float, level: float) -> int | None:
-    """Seeds that tell this difference from 0, or place it within the margin, whichever takes fewer.
+    """Returns the seeds that separate a difference from 0, or place it within the margin, whichever takes fewer.
 
-    A tie is told at twice the level: its interval is one of 90% where a direction's is one of 95%.
+    A tie is decided at twice the level: its interval is one of 90% where a direction's is one of 95%.
     """
     ways = (
         seeds_needed(difference, variance, weight, level),
@@ -44,20 +45,21 @@ def seeds_to_decide(difference: float, margin: float, variance: float, weight: f
 def expect_seeds(
     means_R: Array, reference: int, deviation: float, margin: float, columns: int, looks: Sequence[int]
 ) -> Array:
-    """Seeds that each row will have had when it is decided, or at the last look, on average, [R].
+    """Returns the mean number of seeds that each row will have had when it is decided, or at the last look, [R].
 
-    `means_R`: what rows are taken to be; `deviation`: of a row's difference from the reference within one seed.
+    `means_R` are the assumed true means; `deviation` is that of a row's difference from the reference within one seed.
     """
+    # A difference of two rows has twice the variance of a row.
     noise_TRS = np.random.default_rng(0).normal(size=(NEEDED_DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
     values_TRS = np.asarray(means_R)[:, None] + noise_TRS
     share = level(len(means_R) - 1, columns, looks)
-    others = np.delete(np.arange(len(means_R)), reference)
+    rows = np.delete(np.arange(len(means_R)), reference)
     seeds_TR = np.full((NEEDED_DRAWS, len(means_R)), looks[0])
-    open_TC = np.ones((NEEDED_DRAWS, len(others)), bool)
-    for look, coming in pairwise(looks):
-        made = contrasts(values_TRS[:, :, :look], reference)
-        size_TC = np.abs(made.difference)
-        open_TC &= (size_TC <= made.half(share)) & (size_TC + made.half(2 * share) >= margin)
-        seeds_TR[:, others] = np.where(open_TC, coming, seeds_TR[:, others])
-        seeds_TR[open_TC.any(axis=1), reference] = coming
+    open_TC = np.ones((NEEDED_DRAWS, len(rows)), bool)
+    for look, next_look in pairwise(looks):
+        contrast = contrasts(values_TRS[:, :, :look], reference)
+        size_TC = np.abs(contrast.difference)
+        open_TC &= (size_TC <= contrast.half(share)) & (size_TC + contrast.half(2 * share) >= margin)
+        seeds_TR[:, rows] = np.where(open_TC, next_look, seeds_TR[:, rows])
+        seeds_TR[open_TC.any(axis=1), reference] = next_look
     return np.asarray(seeds_TR.mean(axis=0))

@@ -1,4 +1,4 @@
-"""What the best of many is worth: its expected value under fewer draws, and how much of it is luck.
+"""Worth of the best of many: its expected value under fewer draws, and how much of it is luck.
 
 Papers print the best of k seeds by dev. Of all choices of k seeds from a row's N, each as likely as any other, the one
 with the highest dev score is picked and its test score is printed. The share of the choices in which a seed is the pick
@@ -16,24 +16,26 @@ from analysis.statistics.basics import CONFIDENCE, Spread, mean_and_sd, pool_spr
 from analysis.statistics.contrasts import Array
 
 DRAWN_CELLS = (1, 5, 10)
-"""Numbers of draws at which the expected best is shown, beside all."""
+"""Numbers of draws for which the expected best is shown, in addition to all cells."""
 
 
 def expect_best(values: Sequence[float], draws: int) -> float:
-    """Expected maximum of `draws` values drawn at random without replacement from the given ones.
+    """Returns the expected maximum of `draws` values drawn at random without replacement.
 
-    The mean over all subsets of that size, hence unbiased for independent values: the i-th smallest of N is the largest
-    of C(i - 1, n - 1) of the C(N, n) subsets. Source: Tang et al., "Showing Your Work Doesn't Always Work", ACL 2020,
-    in place of the plug-in estimate with replacement of Dodge et al., "Show Your Work", EMNLP 2019, which is biased.
+    It is the mean over all subsets of that size, hence unbiased for independent values: the i-th smallest of N is the
+    largest of C(i - 1, n - 1) of the C(N, n) subsets. Source: Tang et al., "Showing Your Work Doesn't Always Work", ACL
+    2020, in place of the plug-in estimate with replacement of Dodge et al., "Show Your Work", EMNLP 2019, which is
+    biased.
     """
     shares = shares_of_ranks(len(values), draws)
     return math.fsum(shares * sorted(values, reverse=True)[: len(shares)])
 
 
 def shares_of_ranks(count: int, draws: int) -> Array:
-    """Of all choices of `draws` of `count` values, the share whose largest is the first, second, ... value from above.
+    """Returns the share of all choices of `draws` from `count` values whose largest is the first, second, ... from
+    above.
 
-    Float64 [count - draws + 1]: the others are in no choice the largest.
+    Float64 [count - draws + 1]: lower values are the largest in no choice.
     """
     assert 1 <= draws <= count, (draws, count)
     places = np.arange(count, draws, -1)
@@ -42,11 +44,11 @@ def shares_of_ranks(count: int, draws: int) -> Array:
 
 
 def shrunken(cells: Sequence[Sequence[float]], picked: int) -> float | None:
-    """The picked cell's mean, shrunk as far as seeds alone would spread the cells' means.
+    """Returns the picked cell's mean, shrunk as far as seeds alone would spread the cells' means.
 
     One-way random effects: a cell's true value varies with variance t between cells, a run with s around it (pooled),
     so its mean of n runs keeps t / (t + s / n) of its distance from the mean of all. t is the analysis of variance's
-    estimate for unequal n (Searle, Casella and McCulloch, Variance Components, 1992), at least 0. None where no cell
+    estimate for unequal n (Searle, Casella and McCulloch, Variance Components, 1992), at least 0. None if no cell
     has two runs, or there is one cell.
     """
     variances = _variances(cells)
@@ -63,33 +65,33 @@ def shrunken(cells: Sequence[Sequence[float]], picked: int) -> float | None:
 
 @dataclass(frozen=True)
 class Selection:
-    """The pick among N cells, and what speaks against taking its value at face value."""
+    """Pick among N cells, with estimates of how much of its score is luck."""
 
     candidates: int
     value: float
-    """Mean over the picked cell's seeds."""
+    """Mean score over the picked cell's seeds."""
     expected_best: Mapping[int, float]
-    """Draws -> expected best mean of so many random cells; at N it is the best of all."""
+    """Number of draws -> expected best mean of so many random cells; at N, the best of all."""
     best_run: float
-    """The picked cell's highest run."""
+    """Highest score of a run of the picked cell."""
     other_seeds: float | None
-    """Mean of the picked cell's other runs, None for a single one."""
+    """Mean of the picked cell's other runs; None for a single run."""
     shrunken: float | None
-    """The value shrunk towards the mean of all cells as far as seeds explain the spread; None without repeats."""
+    """Mean of the picked cell, shrunk towards the mean of all as far as seeds explain the spread; None if unknown."""
 
     @property
     def optimism_of_run(self) -> float | None:
-        """What the highest run stands above its cell's other seeds."""
+        """Highest run of the picked cell minus the mean of its other seeds; None for a single run."""
         return None if self.other_seeds is None else self.best_run - self.other_seeds
 
     @property
     def optimism(self) -> float | None:
-        """What the mean stands above its shrunken value."""
+        """Mean of the picked cell minus its shrunken value; None if that is unknown."""
         return None if self.shrunken is None else self.value - self.shrunken
 
 
 def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
-    """The selection of cell `picked` among cells of one value per seed each; needs at least one value in every cell."""
+    """Returns the selection of cell `picked`; each cell holds one value per seed, at least one."""
     assert cells and all(cells) and 0 <= picked < len(cells)
     means, scores = [fmean(values) for values in cells], sorted(cells[picked])
     draws = sorted({*(n for n in DRAWN_CELLS if n <= len(cells)), len(cells)})
@@ -104,7 +106,7 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
 
 
 def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
-    """Variance between cells and within them."""
+    """Returns the variance between cells and the variance within cells; None for one cell or no repeats."""
     sds = [(mean_and_sd(values)[1], len(values) - 1) for values in cells]
     spread = pool_spreads(Spread(sd, freedom) for sd, freedom in sds if sd is not None)
     if spread is None or len(cells) < 2:
@@ -113,37 +115,38 @@ def _variances(cells: Sequence[Sequence[float]]) -> tuple[float, float] | None:
     means = np.array([fmean(values) for values in cells])
     grand = float(np.average(means, weights=counts))
     between = float((counts * (means - grand) ** 2).sum()) / (len(cells) - 1)
+    # The n0 of an unbalanced one-way analysis of variance: equal to n where all cells have n runs.
     typical = (counts.sum() - (counts**2).sum() / counts.sum()) / (len(cells) - 1)
     return max(0.0, (between - spread.sd**2) / float(typical)), spread.sd**2
 
 
 SEEDS_PICKED = (1, 3, 5, 10)
-"""Numbers of seeds of which the best one is shown."""
+"""Numbers of seeds for which the best one is shown."""
 SEEDS_FOR_RANGE = 20
-"""Fewer seeds have no 95% range: the outermost of 20 leaves out as much as 5%."""
+"""Smallest number of seeds with a 95% range: of 20 seeds, the outermost one is 5%."""
 
 
 @dataclass(frozen=True)
 class BestOf:
-    """The best of `seeds` seeds by dev; scores in the units of the test column."""
+    """Best of `seeds` seeds by dev; scores are in the units of the test column."""
 
     seeds: int
     expected: float
     """Mean test score of the picks over all choices of so many seeds."""
     error: float | None
-    """Its standard error, by leaving out one seed at a time (jackknife); None where `seeds` is above half of all."""
+    """Standard error of `expected` by the jackknife over seeds; None if `seeds` is above half of all."""
     spread: tuple[float, float] | None
-    """Between which 95% of such picks lie, over all choices; None for fewer than SEEDS_FOR_RANGE seeds, and where
-    `seeds` is above half of all, since these choices have most seeds in common."""
+    """Range of 95% of the picks over all choices of `seeds` seeds; None for fewer than SEEDS_FOR_RANGE seeds in all,
+    and if `seeds` is above half of all, since choices then share most seeds."""
 
 
 def expect_best_by(dev: Sequence[float], test: Sequence[float], seeds: int) -> float:
-    """Expected test score of the best of `seeds` seeds by dev, of 1 to N; of seeds with equal dev scores any."""
+    """Returns the expected test score of the best of `seeds` seeds by dev, 1 to N; ties in dev count as random."""
     return float(_shares(np.asarray(dev), seeds) @ np.asarray(test))
 
 
 def best_of_seeds(dev: Sequence[float], test: Sequence[float]) -> list[BestOf]:
-    """For each of SEEDS_PICKED that N allows; none for fewer than three seeds. `dev`, `test`: a value a seed, [N]."""
+    """Returns the best of each number in SEEDS_PICKED up to N; none for N < 3. `dev` and `test` are [N]."""
     count = len(dev)
     assert count == len(test), (count, len(test))
     if count < SEEDS_PICKED[1]:
@@ -153,9 +156,9 @@ def best_of_seeds(dev: Sequence[float], test: Sequence[float]) -> list[BestOf]:
 
 
 def find_seeds_for(dev: Sequence[float], test: Sequence[float], value: float, *, lower: bool = False) -> int | None:
-    """The fewest seeds whose expected best by dev reaches a test score; None where not even the best of all does.
+    """Returns the fewest seeds whose expected best by dev reaches a test score; None if not even all seeds do.
 
-    `lower`: the lower test score is the better one.
+    `lower` says that the lower test score is the better one.
     """
     sign = -1.0 if lower else 1.0
     every = range(1, len(dev) + 1)
@@ -174,7 +177,7 @@ def _describe(dev_N: Array, test_N: Array, seeds: int) -> BestOf:
 
 
 def _shares(dev_N: Array, seeds: int) -> Array:
-    """Of all choices of `seeds` seeds, the share in which each is the pick [N]; seeds of one dev score share theirs."""
+    """Returns the share of all choices of `seeds` seeds in which each seed is best by dev, [N]; ties share equally."""
     order_N = np.argsort(-dev_N, kind="stable")
     by_rank_N = np.zeros(len(dev_N))
     shares = shares_of_ranks(len(dev_N), seeds)
@@ -186,15 +189,15 @@ def _shares(dev_N: Array, seeds: int) -> Array:
 
 
 def _jackknife(dev_N: Array, test_N: Array, seeds: int) -> float:
-    """Standard error of the expected score: sqrt((N - 1) / N * the sum of squares of the estimates without a seed)."""
+    """Returns the jackknife's standard error of the expected score: sqrt((N - 1) / N * sum of squared deviations)."""
     count = len(dev_N)
-    kept = [np.arange(count) != left_out for left_out in range(count)]
-    without_N = np.array([_shares(dev_N[some], seeds) @ test_N[some] for some in kept])
+    masks = [np.arange(count) != left_out for left_out in range(count)]
+    without_N = np.array([_shares(dev_N[mask], seeds) @ test_N[mask] for mask in masks])
     return math.sqrt((count - 1) / count * float(((without_N - without_N.mean()) ** 2).sum()))
 
 
 def _range(test_N: Array, shares_N: Array) -> tuple[float, float]:
-    """The test scores that leave out half of 5% of the choices on either side."""
+    """Returns the test scores that leave out 2.5% of the choices on either side."""
     order_N, aside = np.argsort(test_N), (1 - CONFIDENCE) / 2
     below_N = np.cumsum(shares_N[order_N])
     ends = (int(np.searchsorted(below_N, share)) for share in (aside, 1 - aside))

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 RESAMPLES_A_TASK = 64
-"""Resamples held at once: 1,500 pairs of them stay in a core's cache."""
+"""Number of resamples in memory at once: 1,500 pairs of them fit into a core's cache."""
 RESAMPLES_AT_ONCE = 32
-"""Rows that are cumulated by one small product of matrices, which takes half of numpy's time along that axis."""
+"""Rows cumulated by one small matrix product, which takes half the time of numpy.cumsum along that axis."""
 HALF_BEFORE_KK = np.tril(np.ones((RESAMPLES_AT_ONCE, RESAMPLES_AT_ONCE))) - np.eye(RESAMPLES_AT_ONCE) / 2
+"""Matrix that sums all counts before a row and half of the row's own count."""
 
 
-def draws_of(pairs: int, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Counts [P, B] of `draws` resamples in all, in chunks."""
+def draw_counts(pairs: int, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yields counts [P, B] of `draws` resamples in all, in chunks."""
     for start in range(0, draws, RESAMPLES_A_TASK):
         drawn_BP = generator.multinomial(pairs, np.full(pairs, 1 / pairs), size=min(RESAMPLES_A_TASK, draws - start))
         yield np.ascontiguousarray(drawn_BP.T, dtype=float)
@@ -27,15 +28,15 @@ def draws_of(pairs: int, draws: int, generator: np.random.Generator) -> Iterator
 def resample_pairs(
     rows: Sequence[Sequence[np.ndarray]], gold: np.ndarray, draws: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """Spearman's correlation times 100, mean over a row's seeds, as float64 [rows, draws].
+    """Returns Spearman's correlation times 100, mean over a row's seeds, as float64 [rows, draws].
 
-    `rows`: for each row the cosines [P] of each of its seeds; every row sees the same resamples. A resample in which
-    one side is constant counts as 0.
+    `rows` holds for each row the cosines [P] of each of its seeds; every row sees the same resamples. A resample in
+    which one side is constant counts as 0.
     """
     graded = Order(gold)
     ordered = [[Order(cosines) for cosines in seeds] for seeds in rows]
     parts = []
-    for counts_PB in draws_of(len(gold), draws, generator):
+    for counts_PB in draw_counts(len(gold), draws, generator):
         graded_PB, graded_spread_B = graded.ranks(counts_PB)
         deviations_PB = np.empty_like(graded_PB)
         deviations_PB[graded.order_P] = graded_PB - len(gold) / 2
@@ -50,7 +51,7 @@ def resample_pairs(
 
 
 class Order:
-    """One list of values [P] in ascending order, ready to be ranked within any resample."""
+    """One list of values [P] in ascending order, prepared for ranking within any resample."""
 
     def __init__(self, values_P: np.ndarray) -> None:
         self.order_P = np.argsort(values_P, kind="stable")
@@ -64,7 +65,7 @@ class Order:
         self._group_T = (np.cumsum(shared) - 1)[group_P[self._tied_T]]
 
     def ranks(self, counts_PB: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Average ranks less 1/2 [P, B], in this order; and the sum of the drawn ranks' squared deviations [B]."""
+        """Returns average ranks less 1/2 [P, B] in ascending order, and the ranks' sum of squared deviations [B]."""
         pairs = len(counts_PB)
         drawn_PB = np.zeros((-(-pairs // RESAMPLES_AT_ONCE) * RESAMPLES_AT_ONCE, counts_PB.shape[1]))
         drawn_PB[:pairs] = counts_PB[self.order_P]
@@ -82,7 +83,7 @@ class Order:
 
 
 def _middles(drawn_PB: np.ndarray) -> np.ndarray:
-    """Of each pair, the sum of all counts before it and half of its own; P is a multiple of BLOCK."""
+    """Returns for each pair all counts before it plus half of its own; P must be a multiple of RESAMPLES_AT_ONCE."""
     blocks = drawn_PB.reshape(-1, RESAMPLES_AT_ONCE, drawn_PB.shape[1])
     middles: np.ndarray = np.matmul(HALF_BEFORE_KK, blocks)
     middles[1:] += np.cumsum(middles[:-1, -1] + blocks[:-1, -1] / 2, axis=0)[:, None]
@@ -92,9 +93,10 @@ def _middles(drawn_PB: np.ndarray) -> np.ndarray:
 def correlation(
     order: Order, counts_PB: np.ndarray, deviations_PB: np.ndarray, graded_spread_B: np.ndarray
 ) -> np.ndarray:
-    """Spearman's correlation times 100 in each resample [B]; 0 where one side is constant.
+    """Returns Spearman's correlation times 100 in each resample [B]; 0 where one side is constant.
 
-    `deviations_PB`: the grades' ranks less their mean, times the counts; they sum to 0, so ours need no centring.
+    `deviations_PB` are the grades' ranks less their mean, times the counts; they sum to 0, so the cosines' ranks need
+    no centring.
     """
     ranks_PB, spread_B = order.ranks(counts_PB)
     covariance = np.einsum("pb,pb->b", deviations_PB[order.order_P], ranks_PB)

@@ -1,4 +1,4 @@
-"""What a cell of a search is expected to score, by all runs of all cells: a Gaussian process over the axes.
+"""Expected score of a search's cells from all runs of all cells: a Gaussian process over the axes.
 
 A search runs most cells once, and the best of many single runs is best partly by luck. Cells that lie close together
 score alike, so neighbours say what of a high score is the cell's own. Stopped runs count with the best that they had
@@ -12,26 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-BROKEN = 2.0
-"""Median absolute deviations below the median at which a score is cut."""
+BROKEN_DEVIATIONS = 2.0
+"""Median absolute deviations below the median at which a low score is cut off."""
 FITTED_POINTS = 200
-"""Runs, drawn at random, whose scores decide the kernel: the time of a fit grows with their third power."""
+"""Number of runs, drawn at random, that the kernel is fitted to: the time of a fit grows with their third power."""
 DOUBT = 0.5
-"""Deviations of the expected score that its lower bound lies below it."""
+"""Standard deviations from the expected score down to its lower bound."""
 
 
 def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float]) -> Array:
-    """[N] lower bounds of the expected scores of the runs' cells, from the runs' cell keys and scores [N].
+    """Returns lower bounds of the expected scores of the runs' cells, [N], from the runs' cell keys and scores [N].
 
     Matern 5/2 with a length for each axis and the seeds' noise, by maximum likelihood. Numbers count by their rank
-    among an axis' values, everything else by whether it is the same. Without an axis or a score that varies, the scores
-    themselves.
+    among an axis' values, everything else by equality. Without an axis or a score that varies, returns the scores.
     """
     from sklearn.exceptions import ConvergenceWarning  # slow to import
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-    inputs_ND, values_N = coordinates(cells), raise_broken(np.asarray(scores, dtype=float))
+    inputs_ND, values_N = coordinates(cells), clip_broken(np.asarray(scores, dtype=float))
     centre, spread = values_N.mean(), values_N.std()
     if not spread or not inputs_ND.size:
         return np.asarray(scores, dtype=float)
@@ -42,6 +41,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound: the axis does not matter
         model = GaussianProcessRegressor(kernel, random_state=0).fit(inputs_ND[fitted], targets_N[fitted])
+    # k1 is the signal, k2 the noise of seeds. The fit chose the kernel; all runs count in the prediction.
     kernel_NN = model.kernel_.k1(inputs_ND)
     gain_NN = np.linalg.solve(kernel_NN + model.kernel_.k2(inputs_ND), kernel_NN)
     mean_N = gain_NN.T @ targets_N
@@ -49,14 +49,15 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     return np.asarray(centre + spread * (mean_N - DOUBT * np.sqrt(variance_N)))
 
 
-def raise_broken(values_N: Array) -> Array:
-    """The scores with broken ones raised to where the rest ends."""
+def clip_broken(values_N: Array) -> Array:
+    """Returns scores with broken ones raised to the lower end of the others."""
     middle = np.median(values_N)
-    return np.asarray(np.maximum(values_N, middle - BROKEN * np.median(np.abs(values_N - middle))))
+    return np.asarray(np.maximum(values_N, middle - BROKEN_DEVIATIONS * np.median(np.abs(values_N - middle))))
 
 
 def coordinates(cells: Sequence[Mapping[str, object]]) -> Array:
-    """[N, D] from 0 to 1: a column for each numeric axis that varies, one for each value of any other."""
+    """Returns the inputs of the Gaussian process, [N, D] from 0 to 1: a column for each numeric axis that varies, and
+    one for each value of any other axis."""
     columns = []
     for axis in dict.fromkeys(key for cell in cells for key in cell):
         values = [cell.get(axis) for cell in cells]
@@ -67,5 +68,5 @@ def coordinates(cells: Sequence[Mapping[str, object]]) -> Array:
             rank = {value: place for place, value in enumerate(sorted(distinct))}  # type: ignore[type-var]
             columns.append([rank[value] / (len(rank) - 1) for value in values])
         else:
-            columns += [[float(value == other) for value in values] for other in distinct]
+            columns += [[float(value == level) for value in values] for level in distinct]
     return np.array(columns, dtype=float).reshape(len(columns), len(cells)).T

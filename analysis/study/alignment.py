@@ -1,4 +1,4 @@
-"""The alignment-uniformity plane: how close positives lie, how evenly the sphere is covered; lower is better."""
+"""Alignment and uniformity of runs: how close positives lie, how evenly the sphere is covered; lower is better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,26 +11,28 @@ ALIGNMENT, UNIFORMITY = "alignment", "uniformity"
 
 @dataclass(frozen=True)
 class PlanePoint:
-    """One run on the plane."""
+    """Alignment and uniformity of one run."""
 
     cell: str
     alignment: float
     uniformity: float
     score: float
-    """Best dev score."""
+    """Best dev score of the run."""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """All points, and what measured them."""
+    """Points of all runs on the alignment-uniformity plane, and what measured them."""
 
     points: tuple[PlanePoint, ...]
     source: str
 
 
 def plane(study: Study) -> Plane | None:
-    """From the geometry scores where every placed run has them, else from the curve at the best checkpoint; None
-    where no run has both numbers."""
+    """Returns the points from the geometry suite where runs have its scores, else from curves at the best checkpoint.
+
+    None if no run has both numbers.
+    """
     scored = _scores(study.scores)
     for source, measured in (("geometry suite", scored), ("training batch at the best checkpoint", _curves(study))):
         points = [
@@ -44,7 +46,7 @@ def plane(study: Study) -> Plane | None:
 
 
 def _scores(scores: Sequence[ScoreRow]) -> dict[str, tuple[float, float]]:
-    """Signature -> (alignment, uniformity) of the geometry suite; of several kinds of positives the first by name."""
+    """Returns signature -> (alignment, uniformity) of the geometry suite, of the first kind of positives by name."""
     by_run: dict[str, dict[str, float]] = {}
     for score in scores:
         metric = score.suite.partition(":")[2].partition(" ")[0]

@@ -1,4 +1,4 @@
-"""What the training bought: the best score so far over the examples spent, beside what random picking would give."""
+"""Best score so far over the training examples spent, next to what random picking would give."""
 
 from dataclasses import dataclass
 
@@ -10,23 +10,23 @@ from analysis.study.study import Study
 
 @dataclass(frozen=True)
 class SpentBudget:
-    """Cells in the order in which their last seed ended."""
+    """Cells of a study in the order in which their last seed ended, with what they cost and scored."""
 
     spent: tuple[int, ...]
-    """Training examples of all runs up to and with this cell's last."""
+    """Training examples of all runs up to each cell's last run."""
     scores: tuple[float, ...]
-    """The cell's mean best dev score over its seeds."""
+    """Mean best dev score of each cell over its seeds."""
     expected: tuple[float, ...]
-    """Expected best of as many cells drawn at random without putting back."""
+    """Expected best of as many cells drawn at random without replacement."""
 
     @property
     def best(self) -> tuple[float, ...]:
-        """Best so far."""
+        """Best mean score so far, after each cell."""
         return tuple(np.maximum.accumulate(self.scores).tolist()) if self.scores else ()
 
 
 def budget(study: Study) -> SpentBudget:
-    """The study's finished cells by completion; ties by name."""
+    """Returns the budget of a study's finished cells by completion; ties are ordered by name."""
     ends = {cell: max(run.updated for _, run in runs) for cell, runs in study.cells.items()}
     order = sorted(ends, key=lambda cell: (ends[cell], cell))
     costs = [sum(run.examples or 0 for _, run in study.cells[cell]) for cell in order]

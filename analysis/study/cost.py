@@ -1,4 +1,4 @@
-"""What a study has cost, by the ledger's own books."""
+"""Cost of a study, as recorded in the ledger."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from analysis.study.study import Study
 
 @dataclass(frozen=True)
 class Spent:
-    """Sums over all attempts of a study's runs, failed ones too."""
+    """Cost of a study, summed over all attempts of its runs, failed ones too."""
 
     runs: int
-    """Finished runs, each signature once."""
+    """Number of finished runs, each signature once."""
     attempts: int
     examples: int
     seconds: float
-    """Of the runs, one after the other: two that ran side by side count twice."""
+    """Seconds of all attempts in sum: two that ran at the same time count twice."""
     shared: int = 0
-    """Of the runs, those that other tables of the same call have too."""
+    """Number of finished runs that other tables of the same call have too."""
 
     def line(self) -> str:
         shared = f", {self.shared} of them shared with other tables here" if self.shared else ""
@@ -28,13 +28,13 @@ class Spent:
 
 
 def sum_cost(study: Study, elsewhere: Iterable[str] = ()) -> Spent:
-    """The cost of a study; `elsewhere`: signatures that other tables of the same call have."""
-    done = {run.signature for _, run in study.finished}
+    """Returns the cost of a study; `elsewhere` holds signatures that other tables of the same call have."""
+    finished = {run.signature for _, run in study.finished}
     attempts = [attempt for rows in study.attempts.values() for attempt in rows]
     return Spent(
-        runs=len(done),
+        runs=len(finished),
         attempts=len(attempts),
         examples=sum(attempt.examples or 0 for attempt in attempts),
         seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
-        shared=len(done & set(elsewhere)),
+        shared=len(finished & set(elsewhere)),
     )

@@ -10,24 +10,24 @@ from analysis.study.study import Study
 from analysis.tables.results import DEV
 
 CURVES_SHOWN = 8
-"""Cells in one figure; more lines cannot be told apart."""
+"""Largest number of cells in one figure, since more lines cannot be distinguished."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """One cell's curve: at each number of examples that all its seeds reached, mean and sd over them."""
+    """Curve of one cell: mean and sd over its seeds, at each number of examples that all seeds reached."""
 
     label: str
     seeds: int
     examples: tuple[int, ...]
     means: tuple[float, ...]
     sds: tuple[float, ...]
-    """0 for a single seed."""
+    """Standard deviation over seeds at each point; 0 for a single seed."""
 
 
-def learning_bands(study: Study, shown: int = CURVES_SHOWN) -> list[Band]:
-    """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
-    ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
+def learning_bands(study: Study, limit: int = CURVES_SHOWN) -> list[Band]:
+    """Returns bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
+    ranked = study.ranked if len(study.ranked) <= limit else [*study.ranked[: limit - 1], study.ranked[-1]]
     bands = [
         band(
             cell,
@@ -39,11 +39,11 @@ def learning_bands(study: Study, shown: int = CURVES_SHOWN) -> list[Band]:
 
 
 def band(label: str, curves: Sequence[Mapping[int, float]]) -> Band:
-    """The band of one cell's curves (examples -> value, one mapping per seed)."""
-    at: dict[int, list[float]] = defaultdict(list)
+    """Returns the band of one cell's curves (examples -> value, one mapping per seed)."""
+    points: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for examples, value in curve.items():
-            at[examples].append(value)
-    whole = {examples: mean_and_sd(values) for examples, values in sorted(at.items()) if len(values) == len(curves)}
+            points[examples].append(value)
+    whole = {examples: mean_and_sd(values) for examples, values in sorted(points.items()) if len(values) == len(curves)}
     means = tuple(mean for mean, _ in whole.values() if mean is not None)
     return Band(label, len(curves), tuple(whole), means, tuple(sd or 0.0 for _, sd in whole.values()))

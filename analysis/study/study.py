@@ -1,4 +1,4 @@
-"""One study out of the ledger: its runs with curves, scores and attempts, read at once."""
+"""Reads one study from the ledger: its runs with curves, scores and attempts."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,13 +15,13 @@ from analysis.tables.spec import Key
 
 @dataclass(frozen=True)
 class Member:
-    """One (cell, seed) of a study and its run; None where nobody has started it."""
+    """One (cell, seed) of a study and its run; the run is None if nobody has started it."""
 
     key: Key
     seed: int
     run: RunRow | None
     cell: str = ""
-    """The cell's name in the study, of the study's axes."""
+    """Label of the cell, made of the study's axes."""
 
     @property
     def state(self) -> Standing:
@@ -34,19 +34,19 @@ class Member:
 
 @dataclass(frozen=True)
 class Study:
-    """What a report is made of; every list in an order that depends on the ledger's content alone."""
+    """Runs of a study with all that a report needs; the order of every list depends on the ledger's content alone."""
 
     id: str
     title: str
     axes: Sequence[str]
-    """Those that name the cells: of a search all that vary, else as many as tell the cells apart."""
+    """Axes that name the cells: all that vary in a search, else as few as distinguish all cells."""
     members: Sequence[Member]
     curves: Mapping[str, Sequence[CurvePoint]]
-    """Signature -> points as `Ledger.curve` gives them."""
+    """Signature -> points of the run's curve."""
     scores: Sequence[ScoreRow]
     attempts: Mapping[str, Sequence[ProvenanceRow]]
     command: str = ""
-    """The command line that repeats the study."""
+    """Command line that repeats the study."""
 
     @cached_property
     def finished(self) -> list[tuple[Member, RunRow]]:
@@ -69,12 +69,12 @@ class Study:
 
     @property
     def missing(self) -> list[Member]:
-        """What has no result yet, in any state."""
+        """Members of the study without a result, in any state."""
         return [member for member in self.members if not member.done]
 
     @cached_property
     def dev(self) -> str:
-        """The metric on the curves that runs were picked by; where runs differ, the names joined."""
+        """Metric on the curves by which checkpoints were picked; where runs differ, the names joined."""
         names = dict.fromkeys(str(run.config.get(DEV)) for _, run in self.finished)
         return ", ".join(sorted(names))
 
@@ -89,11 +89,11 @@ def read_study(
     command: str = "",
     searched: bool = False,
 ) -> Study:
-    """The study of the planned (cell key, signature, seed); `searched`: a sampler drew the cells."""
+    """Reads the study of the planned (cell key, signature, seed); `searched` says that a sampler drew the cells."""
     rows = sorted(planned, key=lambda row: (json.dumps(dict(row[0]), sort_keys=True, default=str), row[2], row[1]))
     signatures = [signature for _, signature, _ in rows]
     runs = {run.signature: run for run in ledger.runs(signatures=signatures)}
-    named = choose_axes([key for key, _, _ in rows], axes, searched=searched)
-    members = [Member(key, seed, runs.get(signature), label(key, named)) for key, signature, seed in rows]
+    label_axes = choose_axes([key for key, _, _ in rows], axes, searched=searched)
+    members = [Member(key, seed, runs.get(signature), label(key, label_axes)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
-    return Study(id, title, named, members, ledger.curves(runs), scores, ledger.provenance(runs), command)
+    return Study(id, title, label_axes, members, ledger.curves(runs), scores, ledger.provenance(runs), command)

@@ -1,4 +1,4 @@
-"""A table as data: aggregated cells, verdicts, the order of its rows."""
+"""Tables as data: aggregated cells, verdicts, and the order of rows."""
 
 __all__ = [
     "aggregate",

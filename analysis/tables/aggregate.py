@@ -1,4 +1,4 @@
-"""A table as data: means over seeds beside published values. Rendered elsewhere (`render`, `plots`)."""
+"""Builds a table as data: means over seeds next to published values. `render` and `figures` print it."""
 
 import json
 import math
@@ -28,20 +28,20 @@ from analysis.tables.untrained import UntrainedModel, comparable, field_text
 from cse_train.results import Protocol
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
-"""Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
+"""Protocol fields in which the columns of one table may differ; all other fields must agree over the whole table."""
 RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
-"""Suite fields' values, up to a comma, that are choices of the scorer and not of the suite: all columns share one."""
+"""Suite field -> values (up to a comma) that are choices of the scorer and not of the suite: all columns share one."""
 OWN_FIELD = "pooler"
-"""The protocol field that is a method's own: in a table of several methods each has its test-time representation."""
-IDLE = "never beat their first evaluation or their encoder without training"
-"""What is said of idle runs: nothing that was trained shows in their score."""
+"""Protocol field that belongs to a method: in a table of several methods each has its own test-time representation."""
+NO_SIGNAL_TEXT = "never beat their first evaluation or their encoder without training"
+"""Message about runs without signal: nothing that was trained shows in their score."""
 UNTRAINED_CLS = "untrained [CLS]"
-"""How the row without training begins that figures draw as their line of reference."""
+"""Prefix of the baseline's label whose value figures draw as a reference line."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: its axis values and an entry for every column."""
+    """One row of a table: its axis values and an entry for every column."""
 
     key: Key
     entries: dict[str, Entry]
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A row without training: column -> value; a column may be absent."""
+    """Row of scores without training: column -> value; a column may be absent."""
 
     label: str
     values: dict[str, float]
@@ -57,7 +57,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Table:
-    """What is printed: the spec, its rows, rows without training, the protocol that all numbers share, and remarks."""
+    """A table to print: its spec, its rows, baseline rows, the protocol that all numbers share, and remarks."""
 
     spec: TableSpec
     rows: list[Row]
@@ -65,26 +65,25 @@ class Table:
     protocol: Mapping[str, object]
     notes: list[str]
     untrained: dict[str, UntrainedModel] = field(default_factory=dict)
-    """Label of a row of the paper -> our scores of its model, which is not trained; a row without one is the paper's
-    alone."""
+    """Label of a row of the paper -> measured scores of its model, which is not trained by this project."""
     no_signal: str = ""
-    """Why no row of it may be told from another; empty where rows may."""
+    """Reason why no two rows may be compared; empty if they may."""
 
     differing: Sequence[SettingDifference] = ()
-    """In what rows differ beside the axes."""
+    """Settings other than the axes in which rows differ."""
     apart: str = ""
-    """The same in a line, where it is not the table's own rows that differ."""
+    """Line on settings in which compared models differ, for a table whose rows are comparisons; else empty."""
     _scales: dict[str, MetricScale] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Of each column that was asked for: every row asks, and reading all rows for each is quadratic."""
+    """Cache of each column's scale: every row asks for it, and reading all rows each time would be quadratic."""
 
     @property
     def named(self) -> list[str]:
-        """The axes that name its rows."""
+        """Axes that name the table's rows."""
         keys = self.spec.rows if self.spec.rows else [row.key for row in self.rows]
         return choose_axes(keys, self.spec.axes, searched=self.spec.searched)
 
     def scale(self, column: str) -> MetricScale:
-        """What a column's numbers mean."""
+        """Returns the scale of a column's numbers: the declared one, else a guess by its published values."""
         if column not in self._scales:
             printed = [row.entries[column].published for row in self.rows]
             scale = self.spec.scales.get(column)
@@ -93,23 +92,23 @@ class Table:
         return self._scales[column]
 
     def digits(self, column: str) -> int:
-        """Decimals that count in a column."""
+        """Returns the number of decimals that count in a column."""
         return self.scale(column).digits(value for row in self.rows for value in row.entries[column].values)
 
     def best(self, column: str) -> Literal["max", "min", "none"]:
-        """Which mean of a column is the best one."""
+        """Returns which mean of a column is the best one."""
         better = self.scale(column).better
         return self.spec.best or ("none" if better is None else "max" if better == "higher" else "min")
 
     def starting_point(self, column: str) -> float | None:
-        """A column's value of the untrained encoder's [CLS], with which training starts; None where none is stored."""
+        """Returns a column's value of the untrained encoder's [CLS], from which training starts; None if not stored."""
         starts = (
             row.values[column] for row in self.baselines if row.label.startswith(UNTRAINED_CLS) and column in row.values
         )
         return next(starts, None)
 
     def seed_spread(self, column: str) -> Spread | None:
-        """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
+        """Returns the standard deviation between seeds, pooled over a column's entries; None without repeated seeds."""
         entries = (row.entries[column] for row in self.rows)
         return pool_spreads(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
 
@@ -121,14 +120,14 @@ def aggregate(
     baselines: Sequence[Baseline] = (),
     untrained: Mapping[str, float] | None = None,
     models: Sequence[UntrainedModel] = (),
-    idle: Set[str] = frozenset(),
+    no_signal_runs: Set[str] = frozenset(),
 ) -> Table:
-    """The table of `results`; `models` are the paper's other rows with our scores.
+    """Builds the table of `results`; `models` are the paper's other rows with measured scores.
 
-    `idle`: signatures of runs that never beat their first evaluation or their encoder without training. A published
-    table of which half the runs are idle is without signal, and so is one whose entries all lie within the median seed
-    sd of `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different
-    protocols, one seed has two values, or `train.precision` came to several things.
+    `no_signal_runs` holds signatures of runs that never beat their first evaluation or their encoder without training.
+    A published table is without signal if half its runs are, or if all its entries lie within the median seed sd of
+    `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different protocols, one
+    seed has two values, or `train.precision` came to several things.
     """
     require_one_precision(results, spec.id)
     values = _values(spec, results)
@@ -139,19 +138,19 @@ def aggregate(
             identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results
         }
         keys = list(by_identity.values())
-    rows = [_row(spec, key, values, idle, printed) for key in keys]
+    rows = [_row(spec, key, values, no_signal_runs, printed) for key in keys]
     by_column = _protocols(spec, results)
-    beside, unlike = comparable(models, by_column)
-    notes = [*spec.notes, *_remarks(spec, results), *unlike]
-    scored = {model.label: model for model in beside if model.values}
+    compared, protocol_notes = comparable(models, by_column)
+    notes = [*spec.notes, *_remarks(spec, results), *protocol_notes]
+    scored = {model.label: model for model in compared if model.values}
     table = Table(spec, rows, list(baselines), _protocol(spec, results, by_column), notes, scored)
-    why = _mostly_idle(spec, results, idle) or _flat(table, untrained or {})
-    return replace(table, no_signal=why, notes=[*notes, f"no signal at this scale: {why}"]) if why else table
+    reason = _describe_no_signal(spec, results, no_signal_runs) or _flat(table, untrained or {})
+    return replace(table, no_signal=reason, notes=[*notes, f"no signal at this scale: {reason}"]) if reason else table
 
 
 Identity = tuple[Any, ...]
 Values = Mapping[tuple[Identity, str], Mapping[int, RunValue]]
-"""(row identity, column) -> seed -> a run's finite value."""
+"""(row identity, column) -> seed -> result with a finite value."""
 
 
 def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
@@ -172,7 +171,7 @@ def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
 
 
 def _row(
-    spec: TableSpec, key: Key, values: Values, idle: Set[str], printed: Mapping[Identity, Mapping[str, float]]
+    spec: TableSpec, key: Key, values: Values, no_signal_runs: Set[str], printed: Mapping[Identity, Mapping[str, float]]
 ) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
@@ -180,26 +179,26 @@ def _row(
     for column in spec.columns:
         runs = values.get((name, column), {})
         dev = {seed: run.dev for seed, run in runs.items() if run.dev is not None}
-        still = [seed for seed, run in runs.items() if run.signature in idle]
+        no_signal_seeds = [seed for seed, run in runs.items() if run.signature in no_signal_runs]
         of_seeds = {seed: run.value for seed, run in runs.items()}
-        entries[column] = entry_of(of_seeds, paper.get(column), still, dev)
+        entries[column] = entry_of(of_seeds, paper.get(column), no_signal_seeds, dev)
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 
 def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
-    """What the table lacks: runs that are not done, by state, and done runs without a score."""
+    """Returns remarks on what the table lacks: runs that are not done, by state, and done runs without a score."""
     stated = [result for result in results if result.state]
     runs = {result.signature or number: result.state for number, result in enumerate(stated)}
     states = Counter(runs.values())
-    lacking = states.total() - states[RunState.DONE]
+    unfinished = states.total() - states[RunState.DONE]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != RunState.DONE)
-    remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
+    remarks = [f"{unfinished} of {states.total()} runs are not done ({counted})"] if unfinished else []
     lacking_a_score = [result for result in stated if result.state == RunState.DONE and math.isnan(result.value)]
     unscored = Counter(result.column for result in lacking_a_score)
     flat = Counter(result.column for result in lacking_a_score if result.protocol)
-    why = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}
+    explanations = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}
     return remarks + [
-        f"done runs without a {name} score: {unscored[name]}{why.get(name, '')}"
+        f"done runs without a {name} score: {unscored[name]}{explanations.get(name, '')}"
         for name in spec.columns
         if unscored[name]
     ]
@@ -208,14 +207,14 @@ def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
 def _protocol(
     spec: TableSpec, results: Sequence[RunValue], by_column: Mapping[str, Sequence[Protocol]]
 ) -> dict[str, object]:
-    """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
+    """Returns the protocol fields that all scores share, over those of the spec. Raises TableError for conflicts."""
     fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol.facts}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
     for name in sorted(fields - varied - {OWN_FIELD}):
         _check_field(spec, name, by_column)
     for method in {result.key.get("method") for result in results} if OWN_FIELD not in varied else ():
-        ours = [result for result in results if result.key.get("method") == method]
-        _check_field(spec, OWN_FIELD, _protocols(spec, ours))
+        method_results = [result for result in results if result.key.get("method") == method]
+        _check_field(spec, OWN_FIELD, _protocols(spec, method_results))
     shared = {}
     for name in sorted(fields):
         values = {field_text(protocol, name) for protocols in by_column.values() for protocol in protocols}
@@ -225,7 +224,8 @@ def _protocol(
 
 
 def _protocols(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, list[Protocol]]:
-    """Column -> the distinct protocols of its scores."""
+    """Returns column -> the distinct protocols of its scores."""
+    # Equal protocols are mostly one object: comparing identities first leaves few to compare by content.
     distinct = {(result.column, id(result.protocol)): result.protocol for result in results}
     by_column = defaultdict(list)
     for (column, _), protocol in distinct.items():
@@ -235,7 +235,11 @@ def _protocols(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, list[P
 
 
 def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, Sequence[Protocol]]) -> None:
-    """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
+    """Raises TableError unless one protocol field agrees within each column and, unless it is the suite's, between
+    columns.
+
+    Values in RIVALS must agree between columns too.
+    """
     whole = [protocol for protocols in by_column.values() for protocol in protocols]
     groups: dict[str, Sequence[Protocol]] = {"the table": whole}
     if name in SUITE_FIELDS:
@@ -251,18 +255,22 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, Sequence[Pr
             )
 
 
-def _mostly_idle(spec: TableSpec, results: Sequence[RunValue], idle: Set[str]) -> str:
-    """How many of a published table's runs are idle, where these are half of them or more; else empty.
+def _describe_no_signal(spec: TableSpec, results: Sequence[RunValue], no_signal_runs: Set[str]) -> str:
+    """Returns a message if half or more of a published table's runs are without signal, else an empty text.
 
-    Most cells of a search may be bad without a word on its best ones.
+    A search gets none: most of its cells may be bad, which says nothing of its best ones.
     """
     runs = {result.signature for result in results if result.signature and math.isfinite(result.value)}
-    few = not runs & idle or 2 * len(runs & idle) < len(runs)
-    return "" if few or spec.searched or not spec.published else f"{len(runs & idle)} of {len(runs)} runs {IDLE}"
+    few = not runs & no_signal_runs or 2 * len(runs & no_signal_runs) < len(runs)
+    return (
+        ""
+        if few or spec.searched or not spec.published
+        else f"{len(runs & no_signal_runs)} of {len(runs)} runs {NO_SIGNAL_TEXT}"
+    )
 
 
 def _flat(table: Table, untrained: Mapping[str, float]) -> str:
-    """Said where no entry leaves the untrained encoder by more than seeds do; empty without seeds to tell."""
+    """Returns a message where no entry leaves the untrained encoder by more than seeds do, else an empty text."""
     judged = {column: untrained[column] for column in table.spec.columns if column in untrained}
     if not judged or not all(_is_flat(table, column, value) for column, value in judged.items()):
         return ""
@@ -271,7 +279,10 @@ def _flat(table: Table, untrained: Mapping[str, float]) -> str:
 
 
 def _is_flat(table: Table, column: str, untrained: float) -> bool:
-    """By the entries' median sd: the pooled one lets a few entries with collapsed seeds hide what all others show."""
+    """Returns whether all means of a column lie within the median seed sd of the untrained value.
+
+    A pooled sd would let a few entries with collapsed seeds hide what all others show.
+    """
     entries = [row.entries[column] for row in table.rows]
     sds = [entry.sd for entry in entries if entry.sd is not None]
     means = [entry.mean for entry in entries if entry.mean is not None]

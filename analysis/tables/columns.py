@@ -1,4 +1,4 @@
-"""An entry of a table with its seeds, a column of them as verdicts see it, and what a verdict is."""
+"""Entry of a table with its seeds, column of entries for verdicts, and the verdict on one published value."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,44 +21,44 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
+    """One entry of a table: mean and sd (divisor n - 1) over seeds, and the published value."""
 
     n: int
     mean: float | None
     sd: float | None
     published: float | None
     values: tuple[float, ...] = ()
-    """One value per seed, in the order of the seeds."""
+    """Scores of the entry's runs, one per seed, in the order of the seeds."""
     seeds: tuple[int, ...] = ()
-    """The seeds of `values`."""
+    """Seeds of the entry's runs, in ascending order, one for each of `values`."""
     idle: tuple[int, ...] = ()
-    """The seeds of idle runs among them."""
+    """Seeds whose runs show no signal of training."""
     dev: tuple[float, ...] = ()
-    """The runs' scores on the dev set, in the order of the seeds; empty where one has none, and for the dev set."""
+    """Dev scores of the runs, in the order of the seeds; empty where one is missing, and for the dev set's column."""
 
     @property
     def best_of(self) -> list[BestOf]:
-        """What the best of some of its seeds by dev is worth; empty for fewer than three seeds."""
+        """Worth of the best of some of the entry's seeds by dev; empty for fewer than three seeds."""
         return best_of_seeds(self.dev, self.values) if self.dev else []
 
     def seeds_for_published(self, scale: MetricScale) -> int | None:
-        """The fewest seeds of which the best by dev is expected to reach the published value; None for none of them."""
+        """Returns the fewest seeds whose best by dev is expected to reach the published value; None if none do."""
         if self.published is None or not self.dev:
             return None
         return find_seeds_for(self.dev, self.values, self.published, lower=scale.better == "lower")
 
     @property
     def has_signal(self) -> bool:
-        """Whether more than half of its runs are not idle."""
+        """True if more than half of the entry's runs show a signal of training."""
         return 2 * len(self.idle) < self.n
 
     @property
     def delta(self) -> float | None:
-        """Ours minus the published value."""
+        """Mean over seeds minus the published value; None if one is missing."""
         return None if self.mean is None or self.published is None else self.mean - self.published
 
     def as_dict(self) -> dict[str, float | None]:
-        """Plain data without the single seeds."""
+        """Returns the entry as plain data without single seeds."""
         return {"n": self.n, "mean": self.mean, "sd": self.sd, "published": self.published, "delta": self.delta}
 
 
@@ -71,16 +71,16 @@ def entry_of(
     idle: Iterable[int] = (),
     dev: Mapping[int, float] = NO_DEV,
 ) -> Entry:
-    """The entry of values by seed; `idle`: the seeds of idle runs; `dev`: the dev scores, of none or of all."""
+    """Makes an entry from values by seed; `idle` holds seeds without signal, `dev` the dev scores of none or all."""
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    of_dev = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
-    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), of_dev)
+    dev_scores = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
+    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), dev_scores)
 
 
 def differ(left: Entry, right: Entry) -> bool:
-    """Whether seeds tell two means apart: Welch's interval of their difference leaves out 0; needs two of each."""
+    """Returns whether Welch's interval of the difference of two means leaves out 0; needs two seeds of each."""
     if left.mean is None or right.mean is None or left.sd is None or right.sd is None:
         return False
     difference = abs(left.mean - right.mean)
@@ -91,31 +91,31 @@ def differ(left: Entry, right: Entry) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of one published value."""
+    """Judgement on one published value of a table."""
 
     word: Word
     interval: Interval | None
-    """The interval that decided: of our mean, of one further seed, or of our difference from the reference row."""
+    """Interval that decided: of the mean over seeds, of one further seed, or of the difference in question."""
     published: float
-    """What is looked for in it: the paper's value, or its difference from the paper's reference row."""
+    """Number that is compared with the interval: the paper's value, or its difference from the reference row."""
     reason: str
     seeds_needed: int | None = None
-    """Seeds that would show the paper's difference in four of five tables, by our seeds' spread."""
+    """Seeds that would show the paper's difference in four of five tables, by the measured spread over seeds."""
     more_seeds: int | None = None
-    """Seeds that an undecided row and its reference lack, if our difference stays what it is."""
+    """Further seeds that an undecided row and its reference row need, if the measured difference stays what it is."""
     level: float | None = None
-    """How often the interval may miss the truth, at one look."""
+    """Significance level of the interval at one interim analysis."""
     collapsed: int = 0
-    """Of our seeds, those that are far below the row's others; no difference averages them in."""
+    """Number of the row's seeds that collapsed, far below its others; no difference averages them in."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One result's entries with what is said of all of them."""
+    """Entries of one column with the seeds' pooled spread and the scale."""
 
     entries: Sequence[Entry]
     shared: Spread | None
-    """Seeds' spread pooled over the column."""
+    """Spread of seeds, pooled over the column; None if no entry has two seeds."""
     scale: MetricScale
 
     @property
@@ -128,12 +128,12 @@ class Column:
 
     @property
     def point(self) -> float:
-        """`MetricScale.unit` of our values."""
+        """One point in the units of the column's values (`MetricScale.unit`)."""
         return self.scale.unit(self.values)
 
     @property
     def digits(self) -> int:
-        """Decimals of our numbers in a reason."""
+        """Decimals of measured numbers in a verdict's reason."""
         return self.scale.digits(self.values)
 
     @property
@@ -142,13 +142,13 @@ class Column:
         return 0.5 * 10.0 ** -max(len(f"{value:.10g}".partition(".")[2]) for value in self.printed)
 
     def spread(self, entry: Entry) -> Spread | None:
-        """An entry's own spread where two seeds differ, else the column's; None where no seeds tell."""
+        """Returns an entry's own spread if two seeds differ, else the column's; None if neither is known."""
         spread = Spread(entry.sd, entry.n - 1) if entry.sd else self.shared
         return spread if spread is not None and spread.sd > 0 else None
 
 
 def align_by_seed(entries: Sequence[Entry]) -> tuple[list[int], Array]:
-    """The places of the entries with values, and those values [R, S] by seed, NaN where a row lacks a seed."""
+    """Returns the indices of entries with values, and their values [R, S] by seed, NaN where a row lacks a seed."""
     scored = [i for i, entry in enumerate(entries) if entry.values]
     seeds = sorted({seed for i in scored for seed in entries[i].seeds})
     values = np.full((len(scored), len(seeds)), np.nan)

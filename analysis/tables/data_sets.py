@@ -1,4 +1,4 @@
-"""Runs of one cell that differ in their inputs or their code: told apart wherever runs are listed or averaged."""
+"""Distinguishes runs of one cell that differ in inputs or code, wherever runs are listed or averaged."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,39 +6,42 @@ from collections.abc import Iterable
 from cse_train.results import Settings
 
 DATA_DIGITS = 8
-"""Hexadecimal digits shown of a content hash."""
+"""Number of hexadecimal digits of a content hash in messages."""
 LENGTH = "examples"
-"""The input that follows from the corpus."""
+"""Input that follows from the corpus: the number of its examples."""
 
 Run = tuple[str, Settings, int, Settings]
-"""Signature, cell, seed, identity."""
+"""Signature, cell, seed and identity of a run."""
 
 
-def tell_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Signature -> {input: beginning of its hash}, of the inputs in which runs of one cell differ somewhere; else {}.
+def distinguish_runs(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
+    """Returns signature -> {input: beginning of its hash}, for inputs in which runs of one cell differ; {} where none
+    do.
 
-    Where cell, seed and inputs are all alike the code was another one; `run` is then the beginning of the signature.
+    Runs with equal cell, seed and inputs differ in their code; `run` is then the beginning of the signature.
     """
     rows = list(runs)
     # Equal cells are mostly one object, and so are equal inputs: each is looked into once.
-    cells = {at: repr(sorted(cell.items())) for at, cell in {id(cell): cell for _, cell, _, _ in rows}.items()}
-    given = {id(inputs): inputs for *_, inputs in rows}
-    whole = {at: frozenset((part, str(value)) for part, value in inputs.items()) for at, inputs in given.items()}
+    cells = {key: repr(sorted(cell.items())) for key, cell in {id(cell): cell for _, cell, _, _ in rows}.items()}
+    inputs_by_id = {id(inputs): inputs for *_, inputs in rows}
+    whole = {
+        key: frozenset((part, str(value)) for part, value in inputs.items()) for key, inputs in inputs_by_id.items()
+    }
     if len(set(whole.values())) == 1 and len({(cells[id(cell)], seed) for _, cell, seed, _ in rows}) == len(rows):
         return {}
-    parts = sorted({part for inputs in given.values() for part in inputs} - {LENGTH})
+    parts = sorted({part for inputs in inputs_by_id.values() for part in inputs} - {LENGTH})
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for text, at in {(cells[id(cell)], id(inputs)) for _, cell, _, inputs in rows}:
+    for text, key in {(cells[id(cell)], id(inputs)) for _, cell, _, inputs in rows}:
         for part in parts:
-            values[part, text].add(str(given[at].get(part, "")))
-    apart = {part for (part, _), several in values.items() if len(several) > 1}
-    differing = [part for part in parts if part in apart]
-    alike = {(cells[id(cell)], seed, whole[id(inputs)], name) for name, cell, seed, inputs in rows}
-    other_code = len({run[:-1] for run in alike}) < len(alike)
-    if not differing and not other_code:
+            values[part, text].add(str(inputs_by_id[key].get(part, "")))
+    differing_parts = {part for (part, _), several in values.items() if len(several) > 1}
+    ordered_parts = [part for part in parts if part in differing_parts]
+    distinct_runs = {(cells[id(cell)], seed, whole[id(inputs)], name) for name, cell, seed, inputs in rows}
+    other_code = len({run[:-1] for run in distinct_runs}) < len(distinct_runs)
+    if not ordered_parts and not other_code:
         return {}
     return {
-        name: {part: str(inputs.get(part, ""))[:DATA_DIGITS] for part in differing}
+        name: {part: str(inputs.get(part, ""))[:DATA_DIGITS] for part in ordered_parts}
         | ({"run": name[:DATA_DIGITS]} if other_code else {})
         for name, _, _, inputs in rows
     }

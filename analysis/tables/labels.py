@@ -1,4 +1,4 @@
-"""Names of rows for figures and lists: short, and different for different rows."""
+"""Labels of rows for figures and lists: short, and different for different rows."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -11,9 +11,9 @@ MINUTE, HOUR = 60, 3600
 
 
 def label(key: Key, axes: Sequence[str] | None = None, seed: int | None = None) -> str:
-    """A row, or one of its runs, in a reader's words: `dup_rate=0.32 momentum=off seed 1`; `all` for no words.
+    """Returns the label of a row, or of one of its runs: `dup_rate=0.32 momentum=off seed 1`; `all` for no axes.
 
-    `axes`: those to name, by default all of the key.
+    `axes` are those to name, by default all of the key.
     """
     names = key if axes is None else axes
     words = [f"{short(axis)}={axis_text(key.get(axis))}" for axis in names]
@@ -21,114 +21,116 @@ def label(key: Key, axes: Sequence[str] | None = None, seed: int | None = None) 
 
 
 def short(axis: str) -> str:
-    """An axis as people call it: `dup_rate` of `method.dup_rate`."""
+    """Returns the last part of an axis' name: `dup_rate` of `method.dup_rate`."""
     return axis.rpartition(".")[2]
 
 
 def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
-    """The axes with more than one value."""
+    """Returns the axes with more than one value."""
     return [axes[place] for place in _find_varying(_rows(keys, axes))]
 
 
 def choose_axes(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
-    """The axes that name the keys: as many as tell them apart; of two that say the same the first stays.
+    """Returns the axes that name the keys: as few as distinguish all keys. Of two axes that vary together the first
+    stays.
 
-    `searched`: a sampler drew the keys. One drawn rate tells all cells apart by chance, so there every axis with two
-    values stays.
+    `searched` says that a sampler drew the keys. One drawn rate distinguishes all cells by chance, so then every axis
+    with two values stays.
     """
     rows = _rows(keys, axes)
-    kept = _find_varying(rows)
-    for place in [] if searched else kept[::-1]:
-        without = [other for other in kept if other != place]
-        if len({tuple(row[other] for other in without) for row in rows}) == len(rows):
-            kept = without
-    return [axes[place] for place in kept]
+    places = _find_varying(rows)
+    for place in [] if searched else places[::-1]:  # from the last axis, so that the first of equals stays
+        fewer = [other_place for other_place in places if other_place != place]
+        if len({tuple(row[other_place] for other_place in fewer) for row in rows}) == len(rows):
+            places = fewer
+    return [axes[place] for place in places]
 
 
 def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[SettingDifference]:
-    """The settings but `axes` in which rows, each a key and its settings, differ; those that all of them have first."""
-    named = set(axes)
-    made = []
-    for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in named):
-        given = [settings.get(name, NO_SETTING) for _, settings in rows]
-        if all(type(value) is type(given[0]) and value == given[0] for value in given):
+    """Returns the settings other than `axes` in which rows, each a key and its settings, differ; common ones first."""
+    axis_names = set(axes)
+    differences = []
+    for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in axis_names):
+        row_values = [settings.get(name, NO_SETTING) for _, settings in rows]
+        if all(type(value) is type(row_values[0]) and value == row_values[0] for value in row_values):
             continue  # most settings of a large table
         values: dict[str, list[Key]] = {}
         for key, settings in rows:
             value = setting_text(plain(settings[name])) if name in settings else NO_SETTING
             values.setdefault(value, []).append(key)
         if len(values) > 1:
-            made.append(SettingDifference(name, values))
-    alone = {difference.name: len(difference.values.get(NO_SETTING, ())) for difference in made}
-    return sorted(made, key=lambda difference: (alone[difference.name] > 0, alone[difference.name]))
+            differences.append(SettingDifference(name, values))
+    alone = {difference.name: len(difference.values.get(NO_SETTING, ())) for difference in differences}
+    return sorted(differences, key=lambda difference: (alone[difference.name] > 0, alone[difference.name]))
 
 
 SETTINGS_NAMED = 6
-"""Settings that are named in a line; the rest is counted."""
+"""Number of settings that a line names; others are counted."""
 ROWS_SHOWN = 3
-"""Rows that are named beside a value."""
+"""Number of rows that a line names for each value."""
 
 
 def differing_line(differences: Sequence[SettingDifference], names: Callable[[Key], str], what: str = "Rows") -> str:
-    """`Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where they differ in the axes alone.
+    """Returns `Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where only the axes differ.
 
-    Options that some methods have, always at one value, are counted: they tell the methods apart and nothing else.
+    Options that some methods have, always at one value, are only counted: they distinguish the methods and nothing
+    else.
     """
     parts = []
     for difference in (each for each in differences if each.is_varied):
         values = [f"{value}: {some([*map(names, keys)], ROWS_SHOWN)}" for value, keys in difference.values.items()]
         parts.append(f"{difference.name} ({'; '.join(values)})")
-    lacking = len(differences) - len(parts)
-    counted = [f"{number_of(lacking, 'option')} that not all have"] if lacking else []
-    named = [some(parts, SETTINGS_NAMED)] if parts else []
-    return f"{what} also differ in: {'; '.join([*named, *counted])}" if named or counted else ""
+    constant_count = len(differences) - len(parts)
+    counted = [f"{number_of(constant_count, 'option')} that not all have"] if constant_count else []
+    names_text = [some(parts, SETTINGS_NAMED)] if parts else []
+    return f"{what} also differ in: {'; '.join([*names_text, *counted])}" if names_text or counted else ""
 
 
 Row = tuple[Any, ...]
 
 
 def _rows(keys: Keys, axes: Sequence[str]) -> set[Row]:
-    """The different keys, each as its values of the axes: a hundred thousand runs have far fewer."""
+    """Returns the different keys, each as its values of the axes: a hundred thousand runs have far fewer."""
     return {tuple(plain(key.get(axis)) for axis in axes) for key in keys}
 
 
 def _find_varying(rows: Set[Row]) -> list[int]:
-    """The places at which rows differ."""
+    """Returns the positions at which rows differ."""
     return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 
 
-def shorten(text: str, most: int = 48) -> str:
-    """Text that fits beside a figure; the middle of a longer one is left out."""
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
+def shorten(text: str, length: int = 48) -> str:
+    """Returns a text cut to `length` characters, for figures; the middle of a longer one is left out."""
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[-(length // 2 - 1) :]}"
 
 
-def some(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return between.join(names[:most]) + more
+def some(names: Sequence[str], limit: int, separator: str = ", ") -> str:
+    """Returns the first names, and how many more there are."""
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return separator.join(names[:limit]) + rest
 
 
 def number_of(count: int, noun: str) -> str:
-    """`1 run`, `3 runs`."""
+    """Returns a count with its noun: `1 run`, `3 runs`."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def duration(seconds: float) -> str:
-    """Seconds of runs in the largest unit that they fill."""
+    """Returns a duration as text in the largest unit that fits: seconds, minutes or hours."""
     if seconds < MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
 
 
 def setting_text(value: object) -> str:
-    """A setting's value as a space's YAML has it: null is no `off`, the encoder's own dropout for one."""
+    """Returns a setting's value as YAML writes it: null stays null and does not become `off`."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return axis_text(value)
 
 
 def axis_text(value: object) -> str:
-    """An axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without a needless tail."""
+    """Returns an axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without trailing zeros."""
     if value is None:
         return "off"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The cosines of single sentence pairs that runs have kept: read back, checked against the ledger, put into rows."""
+"""Reads the stored cosines of sentence pairs, checks them against the ledger, and sorts them into rows."""
 
 import errno
 import functools
@@ -17,19 +17,19 @@ from analysis.tables.spec import Key, TableError, identify
 from cse_train.evaluate.correlation import find_unranked, round_cosines, spearman
 
 LARGEST_FILE = 10**9
-"""Bytes of a file that is read: some sixty million pairs."""
+"""Largest file in bytes that is read: some sixty million pairs."""
 
 
 @dataclass(frozen=True)
 class ColumnCosines:
-    """What is kept of one column."""
+    """Stored cosines of one column of a table."""
 
     gold: np.ndarray
-    """float64 [pairs]: the grades."""
+    """Grades of the sentence pairs, float64 [pairs]."""
     rows: Mapping[int, Sequence[np.ndarray]]
     """Row index -> the cosines [pairs] of each of its seeds; rows without any are absent."""
     problems: tuple[str, ...] = ()
-    """One line for each reason why a row or a seed is absent."""
+    """Reasons why a row or a seed is absent, one line each."""
 
     @functools.cached_property
     def means(self) -> dict[int, float]:
@@ -39,25 +39,25 @@ class ColumnCosines:
 
 
 def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines as they are ranked, and grades, float64 [pairs] each, of one score.
+    """Returns the rounded cosines, as they are ranked, and the grades of one score, float64 [pairs] each.
 
-    TableError for a file that is gone, changed or no npz.
+    Raises TableError for a file that is gone, changed or no npz.
     """
     path = Path(score.cosines_file or "")
-    again = "score the run again (cse eval)"
+    advice = "score the run again (cse eval)"
     try:
         if path.stat().st_size > LARGEST_FILE or path.is_fifo() or path.is_char_device():
             raise OSError(errno.EFBIG, "no file of cosines")  # an imported ledger may name any path
         content = path.read_bytes()
     except OSError as error:
-        raise TableError(f"cosines not readable: file={path} ({error.strerror}); {again}") from error
+        raise TableError(f"cosines not readable: file={path} ({error.strerror}); {advice}") from error
     if hashlib.sha256(content).hexdigest() != score.cosines_hash:
-        raise TableError(f"cosines changed since they were scored: file={path}; {again}")
+        raise TableError(f"cosines changed since they were scored: file={path}; {advice}")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             return round_cosines(np.asarray(file["cosines"], dtype=float)), np.asarray(file["gold"], dtype=float)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise TableError(f"no file of cosines: file={path}; {again}") from error
+        raise TableError(f"no file of cosines: file={path}; {advice}") from error
 
 
 Ranked = Mapping[str, tuple[Sequence[int], Sequence[float]]]
@@ -65,7 +65,10 @@ Ranked = Mapping[str, tuple[Sequence[int], Sequence[float]]]
 
 
 def read_ranked(score: ScoreRow, imported: Ranked) -> tuple[np.ndarray, np.ndarray]:
-    """`read_cosines` for what looks at the cosines' order alone: where the file is not here, imported ranks do."""
+    """Returns cosines or their ranks, and the grades of one score. Imported ranks replace a file that is not here.
+
+    Use it where only the cosines' order matters. Raises TableError.
+    """
     try:
         return read_cosines(score)
     except TableError:
@@ -76,21 +79,21 @@ def read_ranked(score: ScoreRow, imported: Ranked) -> tuple[np.ndarray, np.ndarr
 
 
 def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Key], suite: str) -> ColumnCosines | None:
-    """The newest kept cosines of a suite for rows with these keys; None where no run has any.
+    """Returns the newest stored cosines of a suite for rows with these keys; None if no run has any.
 
     Seeds whose grades differ from the first one's (another set under one name) are left out, with a line that says so.
     """
     rows_and_runs = list(planned)
     standing = [run for run, stands in zip(rows_and_runs, stands_behind(rows_and_runs, suite), strict=True) if stands]
-    wanted = sorted(((drop_part(key), name, seed) for key, name, seed in standing), key=lambda run: run[2])
-    kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
-    imported = ledger.pairs(score.cosines_hash for score in kept.values() if score.cosines_hash)
+    runs = sorted(((drop_part(key), name, seed) for key, name, seed in standing), key=lambda run: run[2])
+    scores = {s.signature: s for s in ledger.scores([name for _, name, _ in runs]) if s.suite == suite}
+    imported = ledger.pairs(score.cosines_hash for score in scores.values() if score.cosines_hash)
     index = {identify(key): row for row, key in enumerate(keys)}
     gold: np.ndarray | None = None
     rows: dict[int, list[np.ndarray]] = {}
     problems: list[str] = []
-    for key, signature, _ in wanted:
-        score = kept.get(signature)
+    for key, signature, _ in runs:
+        score = scores.get(signature)
         if score is None or not score.cosines_file or identify(key) not in index:
             continue
         try:
@@ -99,14 +102,14 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
             problems.append(str(error))
             continue
         gold = grades if gold is None else gold
-        if why := find_unranked(cosines, grades):
-            problems.append(f"no score: file={score.cosines_file}, {why}")
+        if reason := find_unranked(cosines, grades):
+            problems.append(f"no score: file={score.cosines_file}, {reason}")
         elif np.array_equal(grades, gold):
             rows.setdefault(index[identify(key)], []).append(cosines)
         else:
             problems.append(f"other grades: file={score.cosines_file}; score the run again on the same set")
     if gold is None:
         return ColumnCosines(np.array([]), {}, tuple(problems)) if problems else None
-    without = len(keys) - len(rows)
-    lacking = [f"rows without kept cosines of {suite}: {without} of {len(keys)}"] if without else []
-    return ColumnCosines(gold, rows, (*problems, *lacking))
+    missing_count = len(keys) - len(rows)
+    notes = [f"rows without kept cosines of {suite}: {missing_count} of {len(keys)}"] if missing_count else []
+    return ColumnCosines(gold, rows, (*problems, *notes))

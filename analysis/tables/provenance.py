@@ -1,4 +1,4 @@
-"""What lies behind one cell of a table, as data: its runs, where each came from, and in what they differ."""
+"""Provenance of one cell of a table: its runs, where each came from, and in what they differ."""
 
 import json
 import math
@@ -9,8 +9,8 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.results import Planned, results_of
 from cse_train.results import Protocol
 
-OF_ONE_RUN = ("id", "metrics", "row")
-"""What tells an imported run from every other, in which no two have to agree."""
+UNIQUE_DETAILS = ("id", "metrics", "row")
+"""Details that differ between any two imported runs, so that they are not compared."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """The run of one seed with everything that the ledger has of it."""
+    """Run of one seed with everything that the ledger has of it."""
 
     run: RunRow
     values: Mapping[str, float | None]
-    """Column -> value; None where the run is not done or was not scored."""
+    """Column -> value; None if the run is not done or was not scored."""
     dev: Mapping[str, float | None]
-    """Column -> the dev score by which its checkpoint was picked; None for the dev set's own column."""
+    """Column -> the dev score by which the run's checkpoint was picked; None for the dev set's own column."""
     attempts: tuple[Attempt, ...]
     checkpoint: str | None
-    """Folder of the best checkpoint; None where it is not on this machine."""
+    """Folder of the best checkpoint; None if it is not on this machine."""
     sweeps: tuple[str, ...]
-    """Every sweep that the run belongs to."""
+    """Names of all sweeps that the run belongs to."""
     source: str | None = None
-    """Where an imported run comes from, in words; None for a run that was trained here."""
+    """Sentence on where an imported run comes from; None for a run that was trained here."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Origins:
 
     shared: Mapping[str, object]
     differing: Mapping[str, Mapping[str, tuple[int, ...]]]
-    """Field -> {value: the seeds that have it}."""
+    """Field in which runs differ -> {value: the seeds that have it}."""
 
 
 def seed_runs(
     ledger: Ledger, runs: Sequence[RunRow], columns: Sequence[str], names: Mapping[str, str] | None = None
 ) -> tuple[list[SeedRun], dict[str, list[Protocol]]]:
-    """The runs by seed, and per column the distinct protocols of its scores. `names`: column -> stored suite."""
+    """Returns the runs by seed, and column -> distinct protocols of its scores. `names` is column -> stored suite."""
     planned: list[Planned] = [({}, run.signature, run.seed) for run in runs]
     values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
     dev: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
@@ -102,7 +102,7 @@ def _sweeps(ledger: Ledger, signatures: Iterable[str]) -> dict[str, list[str]]:
 
 
 def origins(runs: Sequence[SeedRun]) -> Origins:
-    """What the runs' last attempts and inputs have in common, and every field in which two of them differ."""
+    """Returns what the runs' last attempts and inputs have in common, and every field in which two of them differ."""
     facts = {seed_run.run.seed: _facts(seed_run) for seed_run in runs}
     names = dict.fromkeys(name for seed_facts in facts.values() for name in seed_facts)
     values = {name: _seeds_by_value(name, facts) for name in names}
@@ -113,7 +113,7 @@ def origins(runs: Sequence[SeedRun]) -> Origins:
 
 def _facts(seed_run: SeedRun) -> dict[str, object]:
     every = seed_run.attempts[-1].details if seed_run.attempts else {}
-    details = {name: value for name, value in every.items() if name not in OF_ONE_RUN}
+    details = {name: value for name, value in every.items() if name not in UNIQUE_DETAILS}
     flat = {name: value for name, value in details.items() if not isinstance(value, Mapping)}
     nested = {
         f"{name}.{inner}": value

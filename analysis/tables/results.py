@@ -1,4 +1,4 @@
-"""From ledger rows to the values that `aggregate` reads: one per (cell, seed, column)."""
+"""Reads the values of a table from a ledger: one per cell, seed and column."""
 
 import math
 from collections import Counter, defaultdict
@@ -11,27 +11,28 @@ from analysis.tables.spec import Key, RunValue, TableError, identify
 from cse_train.results import Protocol, Scalar
 
 BEST_COLUMN = "best"
-"""The column name that always means the run's best dev score."""
+"""Name of the column that always means the run's best dev score."""
 DEV = "train.dev"
-"""The setting that names the dev set."""
+"""Setting that names the dev set."""
 
 PART = "set_for"
-"""The entry of a cell's key that names the one suite that its runs are for; the row's other columns stand on others."""
+"""Entry of a cell's key that names the one suite that its runs are for; other columns of the row use other runs."""
 
 Planned = tuple[Key, str, int]
-"""(cell key, signature, seed)."""
+"""Cell key, signature and seed of a run that a table asks for."""
 
 
 def drop_part(key: Key) -> dict[str, Scalar]:
-    """The key of the table's row."""
+    """Returns the key of the table's row for a cell's key, without the suite that its runs are for."""
     return {axis: value for axis, value in key.items() if axis != PART}
 
 
 def stands_behind(planned: Sequence[Planned], suite: str) -> list[bool]:
-    """For each run whether a suite's column stands on it: a row's runs for that suite alone, where it has any."""
-    apart = {identify(drop_part(key)) for key, _, _ in planned if key.get(PART) == suite}
+    """Returns per run whether a suite's column uses it: runs for that suite alone replace a row's other runs."""
+    separate_rows = {identify(drop_part(key)) for key, _, _ in planned if key.get(PART) == suite}
     return [
-        key.get(PART) == suite or (PART not in key and not (apart and identify(drop_part(key)) in apart))
+        key.get(PART) == suite
+        or (PART not in key and not (separate_rows and identify(drop_part(key)) in separate_rows))
         for key, _, _ in planned
     ]
 
@@ -43,12 +44,12 @@ def results_of(
     names: Mapping[str, str] | None = None,
     runs: Iterable[RunRow] | None = None,
 ) -> list[RunValue]:
-    """What each run has in each column that stands on it.
+    """Returns the value of each run in each column that uses it.
 
     A column is a suite whose scores the ledger holds, under its own name or the one that `names` gives for it; `best`,
     or the dev set's own name where no run has that suite's score, is the best score on the curve. Only done runs have
-    values; the others stand with NaN, so that a table can count what is missing. Of several scores of one suite the
-    newest counts. `runs`: the planned runs where they were read before.
+    values; others have NaN, so that a table can count what is missing. Of several scores of one suite the newest
+    counts. `runs` are the planned runs where they were read before.
     """
     rows = list(planned)
     signatures = [signature for _, signature, _ in rows]
@@ -72,33 +73,34 @@ def results_of(
 
 
 def find_computed(ledger: Ledger, runs: Iterable[RunRow]) -> dict[str, tuple[str, str]]:
-    """Signature -> what was asked for and computed, of runs whose device decides."""
-    asked = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
-    attempts = ledger.provenance([signature for signature, value in asked.items() if value != "fp32"])
+    """Returns signature -> requested and actual precision, for runs whose device decides the precision."""
+    requested = {run.signature: str(run.config.get(ARITHMETIC, "fp32")) for run in runs}
+    # fp32 leaves the device no choice.
+    attempts = ledger.provenance([signature for signature, value in requested.items() if value != "fp32"])
     newest = {signature: rows[-1].details.get(ARITHMETIC) for signature, rows in attempts.items()}
-    return {signature: (asked[signature], str(value)) for signature, value in newest.items() if value}
+    return {signature: (requested[signature], str(value)) for signature, value in newest.items() if value}
 
 
 def require_one_precision(results: Iterable[RunValue], table: str) -> None:
-    """Raise TableError where runs of one setting were computed in several ways, as `auto` is on a card and a CPU."""
+    """Raises TableError where runs of one setting had several precisions, as `auto` has on a card and a CPU."""
     finite = (result for result in results if math.isfinite(result.value))
     require_one_way({result.signature: result.computed for result in finite if result.computed}, table)
 
 
 def require_one_way(computed: Mapping[str, tuple[str, str]], table: str) -> None:
-    """As `require_one_precision`, of what `find_computed` gives."""
+    """Raises TableError where one requested precision in `computed` (`find_computed`) came to several actual ones."""
     runs: dict[str, Counter[str]] = defaultdict(Counter)
-    for asked, way in computed.values():
-        runs[asked][way] += 1
-    for asked, ways in runs.items():
+    for requested, way in computed.values():
+        runs[requested][way] += 1
+    for requested, ways in runs.items():
         if len(ways) > 1:
             counted = " and ".join(f"{way} ({count})" for way, count in sorted(ways.items()))
-            line = f"one precision: {ARITHMETIC}={asked} was {counted} in the runs of {table}"
+            line = f"one precision: {ARITHMETIC}={requested} was {counted} in the runs of {table}"
             raise TableError(f"{line}; train them on one kind of device, or give {ARITHMETIC} a value of its own")
 
 
 def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, Protocol | None]:
-    """Value and protocol of one run in one column; the value is NaN for a run not done, and for no score."""
+    """Returns value and protocol of one run in one column; the value is NaN without a finished run or a score."""
     if run is None or run.state != RunState.DONE:
         return float("nan"), None
     if score is not None:

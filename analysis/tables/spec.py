@@ -1,4 +1,4 @@
-"""What a table asks for: its cells in order, the published numbers, and what each column's numbers mean."""
+"""Specification of a table: its cells in order, the published numbers, and the scale of each column."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,71 +10,71 @@ from cse_train.results import Json as Json
 from cse_train.results import Protocol, Settings
 
 Key = Settings
-"""Axis -> value: one row of a table."""
+"""Axis -> value, for one row of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunValue:
-    """What one run has in one column."""
+    """Value of one run in one column of a table."""
 
     key: Key
-    """Of the row that the run is one seed of."""
+    """Key of the row that the run is one seed of."""
     seed: int
     column: str
     value: float
-    """NaN where there is none."""
+    """Score in the column's units; NaN where there is none."""
     protocol: Protocol | None = None
-    """None for a best dev score, and where there is no score."""
+    """Protocol of the score; None for a best dev score, and where there is no score."""
     signature: str = ""
     state: Standing | None = None
     dev: float | None = None
-    """The best score on another set, by which the run's checkpoint was picked; None for the dev set's own column."""
+    """Best score on the dev set, by which the run's checkpoint was picked; None for the dev set's own column."""
     computed: tuple[str, str] | None = None
-    """What `train.precision` asks for, and what the device computed; None for fp32, and where no attempt says it."""
+    """Requested and actual `train.precision`; None for fp32, and where no attempt records it."""
 
 
 Sense = Literal["higher", "lower"]
-"""Which of two values is the better one."""
+"""Direction of a metric: which of two values is the better one."""
 UNIT_VALUES = 5.0
-"""A column that nobody describes and whose published values all lie below this is taken for cosines or distances."""
+"""Bound below which all published values of an undescribed column make it a column of cosines or distances."""
 
 
 @dataclass(frozen=True)
 class MetricScale:
-    """What a metric's numbers mean: which are better, and how wide its range is; a point is a hundredth of that."""
+    """Scale of a metric: which values are better, and how wide its range is; a point is a hundredth of that range."""
 
     better: Sense | None = "higher"
-    """None for a metric of which neither is."""
+    """Direction of the better values; None for a metric without one."""
     span: float | None = 100.0
-    """From its worst value to its best: 100 for percent, 1 for a cosine or a share; None where nobody says it, and then
-    nothing can be called a tie."""
+    """Distance from the metric's worst value to its best: 100 for percent, 1 for a cosine or a share; None if
+    unknown, and then nothing can be called a tie."""
 
     @property
     def point(self) -> float:
-        """0 where the range is not known."""
+        """One point in the metric's units; 0 where the range is not known."""
         return 0.0 if self.span is None else self.span / 100
 
     def unit(self, values: Iterable[float]) -> float:
-        """A point; of an unknown range a hundredth of the power of ten above all values, which no tie may stand on."""
+        """Returns one point; for an unknown range, a hundredth of the power of ten above all values, unfit for ties."""
         return self.point or 10.0 ** math.ceil(math.log10(max(map(abs, values), default=0.0) or 1.0)) / 100
 
     def digits(self, values: Iterable[float]) -> int:
-        """Decimals that count: down to a hundredth of a point."""
+        """Returns the number of decimals that count: down to a hundredth of a point."""
         return max(0, 2 - math.floor(math.log10(self.unit(values))))
 
 
 POINTS, UNIT_SCALE = MetricScale(), MetricScale(span=1.0)
-"""Of percent, and of cosines and shares."""
+"""Scale of percentages, and scale of cosines and shares."""
 
 
 def guess_scale(printed: Sequence[float]) -> MetricScale:
-    """Of a column that nobody describes, by its published values."""
+    """Returns the scale of an undescribed column by its published values."""
     return UNIT_SCALE if printed and all(abs(value) < UNIT_VALUES for value in printed) else POINTS
 
 
 @dataclass(frozen=True)
 class SettingDifference:
-    """A setting that is no axis of a table and has several values among its rows."""
+    """Setting that is not an axis of a table and has several values among its rows."""
 
     name: str
     values: Mapping[str, Sequence[Key]]
@@ -82,12 +82,12 @@ class SettingDifference:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every row has the setting, with one value or another."""
+        """True if every row of the table has the setting."""
         return NO_SETTING not in self.values
 
     @property
     def is_varied(self) -> bool:
-        """Whether the rows that have the setting have several values of it."""
+        """True if the rows that have the setting have several values of it."""
         return len(self.values.keys() - {NO_SETTING}) > 1
 
 
@@ -95,30 +95,30 @@ NO_SETTING = "no such setting"
 
 
 class TableError(ValueError):
-    """A table cannot be made as asked: one line with the rule, `name=value` and what to do."""
+    """Table that cannot be made as asked; the message is one line with the rule, `name=value` and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
-    """A table as data; that published values fit rows and columns was checked where their file was read."""
+    """Table as data. Whether published values fit rows and columns was checked where their file was read."""
 
     id: str
     title: str = ""
     axes: list[str]
-    """Names of the settings that tell rows apart, as in the space (`method.dup_rate`)."""
+    """Names of the settings that distinguish rows, as in the space (`method.dup_rate`)."""
     columns: list[str]
     """Names of the results: `best` for the run's own dev score, else suites."""
     rows: list[Key] = field(default_factory=list)
-    """Row keys in order, each with a value for every axis; empty means rows as the results bring them."""
+    """Row keys in order, each with a value for every axis; empty where rows follow from the results."""
     published: list[Json] = field(default_factory=list)
-    """`{"key": {axis: value}, "cells": {column: number}}` as the paper prints them.
+    """Values `{"key": {axis: value}, "cells": {column: number}}` as the paper prints them.
 
     A misprint is kept: such a row says `as_printed: True` and in `recomputed` what its other numbers give.
     """
     references: list[Json] = field(default_factory=list)
-    """`{"label": name, "cells": {column: number}}` of models that are not trained here; misprints as in `published`."""
+    """Values `{"label": name, "cells": {column: number}}` of models not trained here; misprints as in `published`."""
     scores: dict[str, str] = field(default_factory=dict)
-    """Column -> the suite under which the ledger keeps its scores; a column left out is its own."""
+    """Column -> the suite under which the ledger stores its scores; a column left out is its own suite."""
     default: Key | None = None
     """Key of the paper's own setting, with which the other rows are compared."""
     citation: str = ""
@@ -126,11 +126,11 @@ class TableSpec:
     protocol: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     searched: bool = False
-    """Whether a sampler drew the rows."""
+    """True if a sampler drew the rows."""
     best: Literal["max", "min", "none"] | None = None
-    """Which mean of every column is set in bold; None where each column's scale says it."""
+    """Mean of every column that is set in bold; None if each column's scale decides."""
     scales: Mapping[str, MetricScale] = field(default_factory=dict)
-    """Column -> what its numbers mean; a column left out is in points, or as its published values look."""
+    """Column -> scale of its numbers; the scale of a column left out is guessed from its published values."""
 
 
 PLAIN_TYPES = frozenset((bool, int, str, type(None)))
@@ -138,7 +138,7 @@ PLAIN_TYPES = frozenset((bool, int, str, type(None)))
 
 
 def plain(value: Any) -> Any:
-    """An axis value as YAML would write it: numpy scalars become Python's, NaN becomes None, 2.0 becomes 2."""
+    """Returns an axis value as YAML would write it: numpy scalars become Python's, NaN becomes None, 2.0 becomes 2."""
     if type(value) in PLAIN_TYPES:
         return value
     value = value.item() if hasattr(value, "item") else value
@@ -148,6 +148,6 @@ def plain(value: Any) -> Any:
 
 
 def identify(key: Key, axes: Iterable[str] | None = None) -> tuple[Any, ...]:
-    """A row key as something hashable: 2 and 2.0 are one value, True and 1 are two."""
+    """Returns a row key as a hashable tuple: 2 and 2.0 are one value, True and 1 are two."""
     names = sorted(key) if axes is None else sorted(axes)
     return tuple((name, isinstance(key[name], bool), plain(key[name])) for name in names)

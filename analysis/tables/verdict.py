@@ -1,4 +1,4 @@
-"""Does our table say what the paper's says? For every published value a word, its interval and a reason.
+"""Compares a reproduced table with the paper's: a verdict with an interval and a reason for every published value.
 
 At the paper's own scale values are compared; at another scale only the direction of each row from a reference row.
 """
@@ -13,20 +13,21 @@ from analysis.tables.directions import Terms, directions
 from analysis.tables.labels import number_of
 from analysis.tables.spec import identify
 
-SHARP = 1.0
-"""Points: a wider half interval of our mean is too blunt for `reproduced`."""
+REPRODUCED_HALF_WIDTH = 1.0
+"""Widest half interval of the mean over seeds, in points, for the verdict `reproduced`."""
 
 VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
-"""How often an interval of a mean or of one further seed may miss."""
+"""Error rate of an interval of a mean or of one further seed."""
 
 Verdicts = Mapping[tuple[int, str], Verdict]
 """(row index, column) -> verdict; values that the paper does not print have none."""
 
 
 def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verdicts:
-    """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting.
+    """Returns a verdict for every published value of a table.
 
-    There a value is compared with a value, which needs no signal.
+    `same_scale` says that the runs are the paper's, setting by setting. Then values are compared, which needs no
+    signal.
     """
     verdicts: dict[tuple[int, str], Verdict] = {}
     terms = terms or Terms()
@@ -34,7 +35,9 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
     for name in names:
         column = Column([row.entries[name] for row in table.rows], table.seed_spread(name), table.scale(name))
         if same_scale:
-            judged = {i: _level(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None}
+            judged = {
+                i: _judge_value(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None
+            }
         else:
             reference = reference_row(table, name)
             judged = directions(column, reference, terms=terms, columns=len(names), no_signal=table.no_signal)
@@ -43,16 +46,16 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
 
 
 def reference_row(table: Table, column: str) -> int | None:
-    """The row that others are compared with: the paper's default, else the first with both numbers; None for none."""
+    """Returns the index of the reference row: the paper's default, else the first with both numbers, else None."""
     entries = [row.entries[column] for row in table.rows]
-    both = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
+    scored_rows = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
     if table.spec.default is None:
-        return both[0] if both else None
-    wanted = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
-    return next((i for i in both if identify(table.rows[i].key) == wanted), None)
+        return scored_rows[0] if scored_rows else None
+    default_key = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
+    return next((i for i in scored_rows if identify(table.rows[i].key) == default_key), None)
 
 
-def _level(column: Column, entry: Entry) -> Verdict:
+def _judge_value(column: Column, entry: Entry) -> Verdict:
     published = entry.published
     assert published is not None
     if entry.mean is None:
@@ -63,18 +66,18 @@ def _level(column: Column, entry: Entry) -> Verdict:
     reach, digits = spread.t() * spread.sd, column.digits
     source = number_of(entry.n, "seed") + ("" if entry.sd else "; sd pooled over the column")
     half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
-    of_mean, of_seed = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
-    if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
+    mean_range, seed_range = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
+    if _contains(mean_range, published, column.rounding) and half <= REPRODUCED_HALF_WIDTH * column.point:
         mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
         reason = f"{published:g} lies in the interval of our mean, {mean}"
-        return Verdict("reproduced", of_mean, published, reason, level=VERDICT_LEVEL)
-    where = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
-    if _holds(of_seed, published, column.rounding):
-        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}", level=VERDICT_LEVEL)
+        return Verdict("reproduced", mean_range, published, reason, level=VERDICT_LEVEL)
+    span = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
+    if _contains(seed_range, published, column.rounding):
+        return Verdict("within seed noise", seed_range, published, f"{published:g} lies in {span}", level=VERDICT_LEVEL)
     side = "above" if published > entry.mean else "below"
-    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}", level=VERDICT_LEVEL)
+    return Verdict("different", seed_range, published, f"{published:g} lies {side} {span}", level=VERDICT_LEVEL)
 
 
-def _holds(interval: Interval, published: float, rounding: float) -> bool:
-    """Whether some number that is printed as `published` lies in the interval."""
+def _contains(interval: Interval, published: float, rounding: float) -> bool:
+    """Returns whether some number that is printed as `published` lies in the interval."""
     return interval[0] - rounding <= published <= interval[1] + rounding

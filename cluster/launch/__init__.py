@@ -1,3 +1,3 @@
-"""Launch targets, a module each: what they need, what they render, how they are submitted."""
+"""Renders and submits sweeps as jobs of other systems: Slurm, KubeRay, or a running Ray cluster."""
 
 __all__ = ["config", "files", "job", "targets"]

@@ -1,4 +1,4 @@
-"""`cluster.yaml`: what `cse launch` must know of a cluster. `cluster/launch/cluster.yaml` is a documented example."""
+"""Reads `cluster.yaml`, the description of a cluster for `cse launch`; `cluster/launch/cluster.yaml` is an example."""
 
 import functools
 import re
@@ -16,9 +16,12 @@ from search_spaces.strict_yaml import read_yaml
 
 EXAMPLE_FILE = Path(__file__).parent / "cluster.yaml"
 CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""What Kubernetes, Slurm and Ray all take as a name; KubeRay appends to it, so 40 characters at most."""
-GONE = "ray_up"
-"""A block of the example until commit 7250940; copies of that have it."""
+"""Pattern of names that Kubernetes, Slurm and Ray all accept.
+
+At most 40 characters, because KubeRay appends to them.
+"""
+REMOVED_BLOCK = "ray_up"
+"""Key of a block that the example file had until commit 7250940 and that copies of the file may still have."""
 
 
 class Block(BaseModel):
@@ -35,25 +38,25 @@ class Block(BaseModel):
 
 
 class ClusterConfig(Block):
-    """A cluster, and where a sweep on it keeps its things; paths are the cluster's."""
+    """A cluster, and where a sweep on it keeps its files; all paths are the cluster's."""
 
     version: Annotated[int, Field(ge=1, le=1)]
     name: str
     storage: str
-    """Folder of runs, seen by every node."""
+    """Folder of runs on the cluster, seen by every node."""
     ledger: str | None = None
-    """PostgreSQL URL without a password, or a path; None for ledger.db in `storage`."""
+    """Ledger as a PostgreSQL URL without a password, or a path; None for ledger.db in `storage`."""
     data: str | None = None
     nodes: Annotated[int, Field(ge=1)] = 1
-    """Machines that train."""
+    """Number of machines that train."""
     cpus: Annotated[int, Field(ge=1)] = 1
-    """CPUs of each."""
+    """CPUs of each machine that trains."""
     gpus: Annotated[int, Field(ge=0)] = 0
-    """NVIDIA GPUs of each."""
+    """NVIDIA GPUs of each machine that trains."""
     memory_gb: Annotated[int, Field(ge=1)] | None = None
-    """RAM of each; KubeRay needs it."""
+    """GB of RAM of each machine that trains; required by KubeRay."""
     price: str | None = None
-    """Of an hour of one GPU, such as `2.5 EUR`, by which `--budget "40 EUR"` is counted."""
+    """Price of an hour of one GPU, such as `2.5 EUR`, by which `--budget "40 EUR"` is counted."""
 
     @field_validator("name")
     @classmethod
@@ -81,13 +84,13 @@ class ClusterConfig(Block):
 
 @functools.cache
 def _make_model() -> type[ClusterConfig]:
-    """`ClusterConfig` with a key for each target's block."""
+    """Builds `ClusterConfig` with one more key for the block of each launch target."""
     blocks: dict[str, Any] = {targets.key(name): (targets.load(name).Settings | None, None) for name in targets.names()}
     return create_model("ClusterConfig", __base__=ClusterConfig, **blocks)
 
 
 def load(path: Path) -> ClusterConfig:
-    """The file's content; ConfigError with every problem at once, each naming the file."""
+    """Reads a `cluster.yaml`; raises ConfigError with every problem at once, each naming the file."""
     if not path.is_file():
         raise ConfigError([f"no such file: config={path}; copy {EXAMPLE_FILE} and fill it in"])
     try:
@@ -97,7 +100,7 @@ def load(path: Path) -> ClusterConfig:
 
 
 def settings_of(target: str, cluster: ClusterConfig) -> Any:
-    """The target's block; ConfigError where it is absent or the cluster lacks what the target needs."""
+    """Returns the target's block; raises ConfigError where it is absent or the cluster lacks what the target needs."""
     settings = getattr(cluster, targets.key(target))
     if settings is None:
         raise ConfigError([f"missing part: {targets.key(target)}=; cse launch {target} needs it in cluster.yaml"])
@@ -109,14 +112,14 @@ def settings_of(target: str, cluster: ClusterConfig) -> Any:
 
 
 def _line(problem: ErrorDetails) -> str:
-    """One line for a person: the rule, `name=value`, and what to do; the validators above bring their own."""
+    """Describes a validation error in one line: the rule, `name=value`, and what to do."""
     place, value, context = problem["loc"], problem["input"], problem.get("ctx", {})
     name = ".".join(map(str, place))
     if place == ("version",):
         return f"wrong version: version={None if problem['type'] == 'missing' else value}; write version: 1"
     if problem["type"] == "missing":
         return f"missing value: {name}=; give it"
-    if place == (GONE,):
+    if place == (REMOVED_BLOCK,):
         return f"unknown key: {name}=; take it out: `ray up` is Ray's own command, and docs/cluster.md has its file"
     if problem["type"] == "extra_forbidden":
         valid = [name.removesuffix(str(place[-1])) + key for key in _keys(place[:-1])]
@@ -132,7 +135,7 @@ def _line(problem: ErrorDetails) -> str:
 
 
 def _keys(place: Sequence[int | str]) -> Iterable[str]:
-    """The keys that a block of the file may have."""
+    """Returns the keys that the block at `place` of the file may have."""
     block: type[BaseModel] = _make_model()
     for part in place:
         if isinstance(part, str):
@@ -142,14 +145,14 @@ def _keys(place: Sequence[int | str]) -> Iterable[str]:
 
 
 def _classes(annotation: Any) -> Iterator[type]:
-    """The classes that an annotation names, such as `list[Block] | None`."""
+    """Yields the classes that an annotation names, such as those of `list[Block] | None`."""
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation
     yield from (kind for part in get_args(annotation) for kind in _classes(part))
 
 
 def not_absolute(key: str, path: str | None) -> str | None:
-    """One line for a relative path: the cluster has no folder of yours to start from."""
+    """Returns one line for a path that is not absolute, which the cluster could not resolve; else None."""
     if path is None or Path(path).is_absolute():
         return None
     if re.match("[a-z0-9]+:/", path):
@@ -159,14 +162,17 @@ def not_absolute(key: str, path: str | None) -> str | None:
 
 
 def wrong_name(name: str) -> str | None:
-    """One line for what is no name of a job."""
+    """Returns one line for a text that cannot name a job, else None."""
     if CLUSTER_NAME.fullmatch(name):
         return None
     return f"wrong name: name={name}; lower-case letters, digits and -, at most 40, a letter first"
 
 
 def wrong_ledger(ledger: str | None) -> str | None:
-    """One line for a relative path, or for a password, which files and process lists would show; it is masked."""
+    """Returns one line for a ledger with a relative path or a password, else None.
+
+    A password would show in files and process lists; the line masks it.
+    """
     if ledger is None or "://" not in ledger:
         return not_absolute("ledger", ledger)
     parts = urlsplit(ledger)
@@ -177,5 +183,5 @@ def wrong_ledger(ledger: str | None) -> str | None:
         return f"{line}; give postgresql://USER@HOST/DATABASE, or a path that every node sees"
     if parts.password is None and "password=" not in parts.query:
         return None
-    where = f"{parts.scheme}://{parts.username or ''}:***@{parts.hostname or ''}{parts.path}"
-    return f"password in a file: ledger={where}; leave it out and give PGPASSWORD or ~/.pgpass on the cluster"
+    masked = f"{parts.scheme}://{parts.username or ''}:***@{parts.hostname or ''}{parts.path}"
+    return f"password in a file: ledger={masked}; leave it out and give PGPASSWORD or ~/.pgpass on the cluster"

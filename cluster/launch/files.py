@@ -1,4 +1,4 @@
-"""Files of a user's own that a job brings: spaces with their data, a profile, plug-ins; as text in its command line.
+"""Packs a user's own files (spaces with data, a profile, plug-ins) as text into a job's command line.
 
 `python -m cluster.launch.files FOLDER TEXT WORDS...` writes them on the cluster and runs `cse WORDS` there.
 """
@@ -27,27 +27,27 @@ from search_spaces.user_data.trainer import BLOCK, place_trainer
 from search_spaces.user_data.written import absolute_models
 
 MOST_FILES = 100_000
-"""Characters of all files, packed: Linux takes 131,072 in one word of a command line."""
+"""Maximum number of characters of all files, packed; Linux takes 131,072 in one word of a command line."""
 LARGEST_UPLOAD = 20 * MOST_FILES
-"""Bytes of a file of data that is packed at all: text shrinks to a third."""
+"""Maximum size in bytes of a data file to be packed at all; compression shrinks text to about a third."""
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What a command names, as the cluster has it."""
+class LaunchFiles:
+    """Arguments and files of a command as the cluster receives them."""
 
     ids: tuple[str, ...]
     options: tuple[str, ...] = ()
-    """`--profile` and `--plugins` of the user's own."""
+    """Options `--profile` and `--plugins` for files of the user's own."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Relative path -> text."""
+    """Relative path on the cluster -> text of the file."""
 
 
-def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> Brought:
-    """The spaces of IDs, files and folders, a profile and plug-ins; ConfigError for what cannot travel.
+def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> LaunchFiles:
+    """Packs the spaces of IDs, files and folders, a profile and plug-ins; raises ConfigError for what cannot travel.
 
-    Texts and tables that lie beside a space travel with it where there is room for all; other data of a space are
-    named by their absolute paths, which the nodes must see.
+    Texts and tables that lie beside a space travel with it where there is room for all; other data of a space are named
+    by their absolute paths, which the nodes must see.
     """
     sent = _gather(ids, profile, plugins, data=True)
     if len(pack_files(sent.files)) > MOST_FILES:
@@ -59,29 +59,29 @@ def bring_files(ids: Sequence[str], profile: str | None, plugins: Sequence[str])
     return sent
 
 
-def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> Brought:
+def _gather(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> LaunchFiles:
     files: dict[str, str] = {}
     names: list[str] = []
-    for given in ids:
+    for source in ids:
         # An ID stays as it is, a user's files are named by where the cluster has them.
-        if given.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(given).is_file():
-            names.append(given)
+        if source.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(source).is_file():
+            names.append(source)
         else:
-            names += [_space(space, files, data) for space in load_spaces(given)]
+            names += [_space(space, files, data) for space in load_spaces(source)]
     options: list[str] = []
     if profile is not None and find_profile(profile).parent != find_folder() / "profiles":
         place = f"profiles/{Path(profile).name}"
-        written = load_profile(profile).written
-        files[place] = Path(profile).read_text(encoding="utf8") if written is None else json.dumps(written, indent=1)
+        content = load_profile(profile).written
+        files[place] = Path(profile).read_text(encoding="utf8") if content is None else json.dumps(content, indent=1)
         options += ["--profile", place]
     for plugin in registry.use(plugins):
         options += ["--plugins", _plugin(plugin, files)]
-    return Brought(tuple(names), tuple(options), files)
+    return LaunchFiles(tuple(names), tuple(options), files)
 
 
 def _space(space: Space, files: dict[str, str], data: bool) -> str:
     folder, raw = space.file.resolve().parent, read_yaml(space.file)
-    there = absolute_models(raw, folder)  # encoders and the like do not travel
+    sent = absolute_models(raw, folder)  # encoders and the like do not travel
     if BLOCK in raw and place_trainer(raw[BLOCK], folder) != raw[BLOCK]:
         line = f"a trainer does not travel: {space.file} names its program or data by relative paths"
         raise ConfigError([f"{line}; give absolute ones, which every node sees"])
@@ -93,12 +93,12 @@ def _space(space: Space, files: dict[str, str], data: bool) -> str:
         else:
             _add(files, f"spaces/{path.relative_to(folder)}", text, path)
     if stay:
-        there = _rename_paths(there, folder, stay)
+        sent = _rename_paths(sent, folder, stay)
     if space.plugins:
         plugins = registry.use(space.plugins, folder)
-        there = {**there, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
+        sent = {**sent, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
     place = f"spaces/{space.file.name}"
-    text = space.file.read_text(encoding="utf8") if there == raw else json.dumps(there, indent=1)
+    text = space.file.read_text(encoding="utf8") if sent == raw else json.dumps(sent, indent=1)
     _add(files, place, text, space.file)
     return place
 
@@ -109,7 +109,7 @@ def _add(files: dict[str, str], place: str, text: str, file: Path) -> None:
 
 
 def _text(path: Path, folder: Path) -> str | None:
-    """The text of a file below `folder`; None for any other, for one that is no text, and for a large one."""
+    """Returns the text of a file below `folder`; None for a file elsewhere, one that is not text, and a large one."""
     if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > LARGEST_UPLOAD:
         return None
     try:
@@ -119,17 +119,17 @@ def _text(path: Path, folder: Path) -> str | None:
 
 
 def _rename_paths(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
-    """A space's YAML with the absolute paths of these files, however it names them."""
+    """Returns a space's YAML in which every spelling of the paths `stay` is made absolute."""
     if isinstance(raw, Mapping):
         return {key: _rename_paths(value, folder, stay) for key, value in raw.items()}
     if isinstance(raw, list):
         return [_rename_paths(value, folder, stay) for value in raw]
-    named = (folder / Path(raw).expanduser()).resolve() if isinstance(raw, str) else None
-    return str(named) if named in stay else raw
+    path = (folder / Path(raw).expanduser()).resolve() if isinstance(raw, str) else None
+    return str(path) if path in stay else raw
 
 
 def _plugin(plugin: Plugin, files: dict[str, str]) -> str:
-    """Where the cluster has a plug-in, which goes there with all that it imports of the user's."""
+    """Adds a plug-in, with all that it imports of the user's code, to `files`; returns its path on the cluster."""
     modules = plugin.files()
     places = {module: f"plugins/{path_of(module, file)}" for module, file in modules.items()}
     files.update({places[module]: file.read_text(encoding="utf8") for module, file in modules.items()})
@@ -137,12 +137,15 @@ def _plugin(plugin: Plugin, files: dict[str, str]) -> str:
 
 
 def pack_files(files: Mapping[str, str]) -> str:
-    """The files as one word of letters, digits and _ - =; the same for the same files."""
+    """Packs files into one word of letters, digits, `_`, `-` and `=`; equal files give equal words."""
     return base64.urlsafe_b64encode(zlib.compress(json.dumps(files, sort_keys=True).encode(), 9)).decode()
 
 
 def unpack_files(folder: Path, text: str) -> Path:
-    """Write the files below `folder`, in a folder that their content names; gives that one. ValueError for no files."""
+    """Writes packed files below `folder`, in a subfolder named by their checksum, and returns that subfolder.
+
+    Raises ValueError for text that is not packed files, or for a path that leads out of the subfolder.
+    """
     try:
         files = json.loads(zlib.decompress(base64.urlsafe_b64decode(text)))
     except (binascii.Error, zlib.error) as error:
@@ -158,7 +161,7 @@ def unpack_files(folder: Path, text: str) -> Path:
 
 
 def main(folder: str, text: str, *words: str) -> None:
-    """Become `cse WORDS` in the folder of the files."""
+    """Unpacks the files and replaces this process by `cse WORDS` in their folder."""
     place = unpack_files(Path(folder), text)
     before = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *before])

@@ -1,4 +1,4 @@
-"""A RayJob or RayCluster that carries its owner's name, made, replaced or left alone through kubectl."""
+"""Creates or replaces a RayJob or RayCluster through kubectl, and leaves other users' objects alone."""
 
 import json
 
@@ -7,39 +7,39 @@ from cluster.runtime.options import login_name
 from cse_train.fields import ConfigError
 
 OWNER = "cse-search/owner"
-"""Annotation: the user who launched it."""
+"""Annotation with the name of the user who launched the object."""
 ENDED_JOBS = ("Complete", "Failed", "ValidationFailed")
-"""Of KubeRay's JobDeploymentStatus: nothing of the RayJob runs, or will."""
+"""Values of KubeRay's JobDeploymentStatus at which nothing of the RayJob runs or will run."""
 ADVICE = "install kubectl and choose a context"
 
 
 def submit_manifest(text: str, kind: str, name: str, namespace: str) -> str:
-    """Make it where there is none, replace it where it ended, and say how it stands where it runs.
+    """Creates a RayJob or RayCluster, replaces a RayJob that has ended, and reports the state of one that runs.
 
-    ConfigError where another user has one of this name: it is never touched.
+    Raises ConfigError where another user has an object of this name, which is never changed.
     """
     place = ["--namespace", namespace]
     answer = send("", ["kubectl", "get", kind, name, *place, "--ignore-not-found", "--output", "json"], ADVICE)
     if not answer:
         return _say(send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE), kind, name, place)
-    there = json.loads(answer)
-    owner = there["metadata"].get("annotations", {}).get(OWNER)
+    existing = json.loads(answer)
+    owner = existing["metadata"].get("annotations", {}).get(OWNER)
     if owner != login_name():
-        whose = f"of {owner}" if owner else "that cse launch did not make"
-        raise ConfigError([f"another user's {kind}: name={name} {whose}; give a name of your own, --name"])
+        owner_words = f"of {owner}" if owner else "that cse launch did not make"
+        raise ConfigError([f"another user's {kind}: name={name} {owner_words}; give a name of your own, --name"])
     if kind == "raycluster":
         return _say(send(text, ["kubectl", "apply", "--filename", "-"], ADVICE), kind, name, place)
-    state = there.get("status", {}).get("jobDeploymentStatus") or "New"
-    if state not in ENDED_JOBS and "deletionTimestamp" not in there["metadata"]:
+    state = existing.get("status", {}).get("jobDeploymentStatus") or "New"
+    if state not in ENDED_JOBS and "deletionTimestamp" not in existing["metadata"]:
         return _say(f"{name} is there already: {state}; nothing was changed", kind, name, place)
     # The ledger has what the ended job trained; the same command goes on from there.
     send("", ["kubectl", "delete", kind, name, *place, "--wait"], ADVICE)
-    made = send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE)
-    return _say(f"{made}; the one before ended: {state}", kind, name, place)
+    creation = send(text, ["kubectl", "create", "--save-config", "--filename", "-"], ADVICE)
+    return _say(f"{creation}; the one before ended: {state}", kind, name, place)
 
 
 def _say(line: str, kind: str, name: str, place: list[str]) -> str:
-    where = " ".join(place)
+    option = " ".join(place)
     if kind == "raycluster":
-        return f"{line}; kubectl get raycluster {name} {where}"
-    return f"{line}; its log: kubectl logs --follow job/{name} {where}; its end: kubectl delete rayjob {name} {where}"
+        return f"{line}; kubectl get raycluster {name} {option}"
+    return f"{line}; its log: kubectl logs --follow job/{name} {option}; its end: kubectl delete rayjob {name} {option}"

@@ -1,4 +1,4 @@
-"""A change of a pod that `cluster.yaml` writes, merged into ours as `kubectl patch --type strategic` merges it."""
+"""Merges a user's change of a pod from `cluster.yaml` as `kubectl patch --type strategic` does, and checks it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from cse_train.fields import nearest
 
 PodJson = dict[str, Any]
-"""A part of a Kubernetes object."""
+"""A part of a Kubernetes object as JSON."""
 MERGE_KEYS = {
     "containers": "name",
     "initContainers": "name",
@@ -21,7 +21,7 @@ MERGE_KEYS = {
     "resourceClaims": "name",
     "schedulingGates": "name",
 }
-"""List -> what names its entries, in Kubernetes' API; every other list replaces the one that is there."""
+"""Name of a list -> key by which Kubernetes' API merges its entries; every other list is replaced whole."""
 POD_KEYS = frozenset(("metadata", "spec"))
 METADATA_KEYS = frozenset(("annotations", "labels"))
 SPEC_KEYS = frozenset(
@@ -37,11 +37,11 @@ CONTAINER_KEYS = frozenset(
     "resources restartPolicy restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessagePath "
     "terminationMessagePolicy tty volumeDevices volumeMounts workingDir".split()
 )
-"""Fields of Kubernetes 1.34; what lies below them is checked by the API server."""
+"""Fields of containers in Kubernetes 1.34; the API server checks what lies below them."""
 
 
 def merge_pod(base: PodJson, patch: PodJson) -> PodJson:
-    """`base` with the patch: mappings key by key, lists by the names of their entries; null takes a key away."""
+    """Merges `patch` into `base`: mappings key by key, lists by the names of their entries; null removes a key."""
     merged = dict(base)
     for key, value in patch.items():
         before = merged.get(key)
@@ -57,7 +57,7 @@ def merge_pod(base: PodJson, patch: PodJson) -> PodJson:
 
 
 def _merge_entries(before: list[PodJson], patch: list[PodJson], name: str) -> list[PodJson]:
-    """Ours first: KubeRay starts Ray in a pod's first container."""
+    """Merges two lists of named entries, those of `before` first: KubeRay starts Ray in a pod's first container."""
     entries = {entry.get(name): entry for entry in before}
     for entry in patch:
         entries[entry.get(name)] = merge_pod(entries.get(entry.get(name), {}), entry)
@@ -65,7 +65,7 @@ def _merge_entries(before: list[PodJson], patch: list[PodJson], name: str) -> li
 
 
 def patch_problems(name: str, patch: PodJson) -> list[str]:
-    """One line for every key that no pod has, every directive, and every list whose entries lack their name."""
+    """Returns one line for every unknown key, every directive, and every merged list whose entries lack their name."""
     lines = [*_unknown(name, patch, POD_KEYS)]
     for key, valid in (("metadata", METADATA_KEYS), ("spec", SPEC_KEYS)):
         part = patch.get(key, {})
@@ -93,7 +93,7 @@ def _unknown(name: str, part: PodJson, valid: Iterable[str]) -> Iterator[str]:
 
 
 def _wrong_entries(name: str, part: PodJson) -> Iterator[str]:
-    """Of the lists that are merged by name in a pod's spec or a container."""
+    """Yields the problems of lists that are merged by name, in a pod's spec or a container."""
     for key in part.keys() & MERGE_KEYS.keys():
         entries, entry_name = part[key], MERGE_KEYS[key]
         if entries is None:

@@ -1,15 +1,18 @@
-"""`python -m cluster.launch.wait_for_nodes ADDRESS NODES`: returns once that many nodes have joined, or fails."""
+"""`python -m cluster.launch.wait_for_nodes ADDRESS NODES` returns once that many nodes have joined, or fails."""
 
 import sys
 import time
 
 from cluster.runtime.join import listens
 
-LIMIT_S = 300.0
+NODES_TIMEOUT_SECONDS = 300.0
 
 
-def wait(address: str, nodes: int, limit_s: float = LIMIT_S) -> str | None:
-    """None once `nodes` nodes of the cluster at host:port are alive; after `limit_s` seconds what was there."""
+def wait(address: str, nodes: int, limit_s: float = NODES_TIMEOUT_SECONDS) -> str | None:
+    """Waits until `nodes` nodes of the Ray cluster at HOST:PORT are alive.
+
+    Returns None, or what is missing in the end.
+    """
     end = time.monotonic() + limit_s
     host, _, port = address.rpartition(":")
     while not listens(host, int(port)):

@@ -1,3 +1,3 @@
-"""A running sweep, seen: progress lines, metrics, the dashboard."""
+"""Shows a running sweep: progress lines on the terminal, Prometheus metrics and a Grafana dashboard."""
 
 __all__ = ["exporter", "progress", "tally"]

@@ -1,7 +1,7 @@
-"""Where Prometheus finds the nodes of a sweep's Ray cluster: a file of each driver, in the storage that all hosts see.
+"""Publishes the nodes of a sweep's Ray cluster to Prometheus, as one file per driver in the shared storage.
 
-Ray writes such a file in the folder of its session, which only the head's host has, and under Slurm no other user can
-read. The driver runs on the head and passes it on; a driver that runs elsewhere has nothing to pass on.
+Ray writes its service-discovery file into its session's folder, which only the head's host has, and which under Slurm
+no other user can read. A driver on the head copies it to the storage; a driver elsewhere has nothing to copy.
 """
 
 import contextlib
@@ -13,39 +13,42 @@ from pathlib import Path
 from cluster.runtime import ray_internals
 
 DISCOVERY_FOLDER = "prometheus"
-"""Below the storage; prometheus.yml reads it."""
-DISCOVERY_PERIOD_S = 15.0
-"""Ray itself writes every 5 s."""
-FORGOTTEN_S = 3600.0
-"""A file that was not written for so long is of a driver that was killed."""
+"""Folder of the target files below the storage, which prometheus.yml reads."""
+DISCOVERY_PERIOD_SECONDS = 15.0
+"""Seconds between two copies of Ray's target file, which Ray itself writes every 5 s."""
+STALE_FILE_SECONDS = 3600.0
+"""Age in seconds at which a target file is taken for a killed driver's and deleted."""
 
 
 class TargetFile:
-    """One driver's file, which lies there while it sweeps."""
+    """Prometheus target file of one driver, which exists while the driver sweeps."""
 
     def __init__(self, storage: Path) -> None:
         self.path = storage / DISCOVERY_FOLDER / f"{platform.node()}-{os.getpid()}.json"
         self._next = 0.0
 
     def refresh(self) -> None:
-        """Write what Ray's file says now, and take away what killed drivers left; a full disk holds nothing up."""
+        """Copies Ray's target file, at most every DISCOVERY_PERIOD_SECONDS, and deletes files of killed drivers.
+
+        Errors of the file system are ignored, so that a full disk delays nothing.
+        """
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + DISCOVERY_PERIOD_S
+        self._next = time.monotonic() + DISCOVERY_PERIOD_SECONDS
         source = ray_internals.discovery_file()
         if source is None:
             return
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            written = self.path.with_suffix(".new")
-            written.write_bytes(source.read_bytes())
-            written.replace(self.path)
+            new_file = self.path.with_suffix(".new")
+            new_file.write_bytes(source.read_bytes())
+            new_file.replace(self.path)
             newest = self.path.stat().st_mtime
             for other in self.path.parent.glob("*.json"):
-                if newest - other.stat().st_mtime > FORGOTTEN_S:
+                if newest - other.stat().st_mtime > STALE_FILE_SECONDS:
                     other.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """The sweep is over."""
+        """Deletes the driver's target file at the end of the sweep."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""A sweep as Prometheus sees it: one long-lived actor exports, fed by the driver from what happens in the sweep.
+"""Exports a sweep's metrics to Prometheus through one long-lived actor, which the driver feeds with events.
 
 Ray forgets a gauge that is not set again within some 20 s, so the driver repeats all of them: a run that has ended, and
-a sweep whose driver is gone, disappear by themselves. Nothing here may hold up or end a sweep.
+a sweep whose driver is gone, disappear by themselves. Nothing here may delay or end a sweep.
 """
 
 import contextlib
@@ -22,12 +22,12 @@ from cluster.runtime import ray_internals
 from cluster.runtime.head_watch import ClusterLost, logs_place
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
-EXPORT_PERIOD_S = 2.0
+EXPORT_PERIOD_SECONDS = 2.0
 log = logging.getLogger(__name__)
 
 
 class SweepMonitor:
-    """The exporting actor; `start_exporter` wraps it for Ray."""
+    """Ray actor that exports a sweep's metrics; started by `start_exporter`."""
 
     def __init__(self, title: str) -> None:
         from ray.util.metrics import Counter, Gauge
@@ -42,7 +42,7 @@ class SweepMonitor:
         return f"monitor of {self._title}"
 
     def take(self, samples: list[Sample]) -> None:
-        """Export these; a counter's sample is its total, of which the increase since the last one is counted."""
+        """Exports samples; a counter's sample is its total, by whose increase the counter is raised."""
         for name, labels, value in samples:
             if name not in self._counters:
                 self._metrics[name].set(value, labels)
@@ -55,16 +55,16 @@ class SweepMonitor:
 
 
 def start_exporter(title: str) -> Any:
-    """The actor on this node; it takes no CPU and dies with the driver."""
+    """Starts the exporting actor on this node; it takes no CPU and ends with the driver."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here)(SweepMonitor).remote(title)
+    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=this_node)(SweepMonitor).remote(title)
 
 
 class Monitor(AbstractContextManager["Monitor"]):
-    """Takes the events of one `run_sweep`; a context manager. Exports from the event `cluster` on, when Ray runs."""
+    """Listener of one `run_sweep` that exports metrics from the event `cluster` on; a context manager."""
 
     def __init__(
         self,
@@ -76,10 +76,13 @@ class Monitor(AbstractContextManager["Monitor"]):
         labels: Mapping[str, str],
         reused: Iterable[str] = (),
     ) -> None:
-        """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
+        """Takes counts of the sweeps to export; `sweeps`: signature -> sweep ID, `totals`: sweep ID -> number of runs.
+
+        Both mappings may grow meanwhile.
+        """
         self.board = Board(sweeps, totals, labels, reused)
         self.spent: Callable[[], Mapping[str, float]] = dict
-        """Each limit of the budget, as a person reads it -> its spent part, 0 to 1."""
+        """Returns each limit of the budget, as text for a person -> fraction spent, 0 to 1."""
         self._storage = storage.resolve()
         self._ledger, self._totals = ledger, totals
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
@@ -88,7 +91,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join(2 * EXPORT_PERIOD_S)
+            self._thread.join(2 * EXPORT_PERIOD_SECONDS)
         if self._cluster and not (kind and issubclass(kind, ClusterLost)):
             self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
 
@@ -99,7 +102,10 @@ class Monitor(AbstractContextManager["Monitor"]):
             self._thread.start()
 
     def _export(self) -> None:
-        """In a thread of its own: the sweep goes on whatever Ray or the database do here."""
+        """Exports metrics until the sweep is over, in a thread of its own.
+
+        Errors of Ray or the database do not reach the sweep.
+        """
         shape, _, dashboard = self._cluster.partition("; dashboard ")
         place = f"{shape}; logs {logs_place()}"
         self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, place))
@@ -112,7 +118,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             while ray.is_initialized() and not self._over.is_set():
                 targets.refresh()
                 exporter.take.remote([*self.board.samples(time.monotonic()), *self._measure_limits()])
-                self._over.wait(EXPORT_PERIOD_S)
+                self._over.wait(EXPORT_PERIOD_SECONDS)
         except Exception as error:
             if not ray.is_initialized():
                 return
@@ -121,7 +127,10 @@ class Monitor(AbstractContextManager["Monitor"]):
             targets.remove()
 
     def _measure_limits(self) -> Iterator[Sample]:
-        """How much of the budget and of the storage's disk is used up; of a disk that does not answer, nothing."""
+        """Yields the used fractions of the budget's limits and of the storage's disk.
+
+        None of a disk that does not answer.
+        """
         budgets = self.spent()
         for sweep in list(self._totals):
             for limit, share in budgets.items():
@@ -136,7 +145,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
 
 def each(*listeners: OnEvent) -> OnEvent:
-    """One listener that passes an event on to all of these."""
+    """Returns one listener that passes every event on to all `listeners`."""
 
     def pass_on(event: SweepEvent) -> None:
         for listener in listeners:

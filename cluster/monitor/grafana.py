@@ -1,4 +1,4 @@
-"""The Grafana dashboard of a sweep: `python -m cluster.monitor.grafana` writes grafana_dashboard.json."""
+"""Grafana dashboard of a sweep; `python -m cluster.monitor.grafana` writes grafana_dashboard.json."""
 
 import json
 from pathlib import Path
@@ -13,11 +13,11 @@ GRAFANA_UNITS = {"cse_seconds_left": "s"} | dict.fromkeys(
     ("cse_run_share", "cse_budget_share", "cse_storage_share"), "percentunit"
 )
 WIDTH, HEIGHT = 12, 8
-"""Of a panel, in Grafana's grid of 24 columns."""
+"""Size of a panel, in units of Grafana's grid of 24 columns."""
 
 
 def dashboard() -> Json:
-    """One panel per metric of a sweep, and one for the memory of GPUs."""
+    """Builds the dashboard, with one panel per metric of a sweep and one for GPU memory."""
     panels = []
     for metric in METRICS:
         query = f'max by ({", ".join(metric.labels)}) ({metric.exported}{{sweep=~"$sweep"}})'
@@ -62,7 +62,7 @@ def _panel(title: str, queries: list[str], labels: tuple[str, ...], unit: str) -
 
 
 def text() -> str:
-    """The published file's content."""
+    """Returns the content of grafana_dashboard.json."""
     return json.dumps(dashboard(), indent=1) + "\n"
 
 

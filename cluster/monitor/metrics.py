@@ -1,4 +1,4 @@
-"""The numbers of a sweep that Prometheus may read: their names, labels and meaning, and nothing else.
+"""Names, labels and meaning of the metrics that a sweep exports to Prometheus.
 
 Every label has few values: sweeps of one driver, five states, and one series per run that runs now.
 """
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 WAITING_STATE = "waiting"
-"""Neither begun nor ended."""
+"""Value of the label `state` for runs that have neither begun nor ended."""
 
 
 @dataclass(frozen=True)
 class PrometheusMetric:
-    """One number; `exported` is the name under which Prometheus has it."""
+    """A Prometheus metric of a sweep; `exported` is its full name in Prometheus."""
 
     name: str
     kind: Literal["gauge", "counter"]
@@ -39,7 +39,7 @@ METRICS = (
     PrometheusMetric("cse_budget_share", "gauge", ("sweep", "budget"), "Spent part of each limit of --budget, 0 to 1"),
     PrometheusMetric("cse_storage_share", "gauge", ("sweep",), "Full part of the storage's disk, 0 to 1"),
 )
-"""What the monitor of a sweep exports."""
+"""Metrics that the monitor of a sweep exports."""
 
 RAY_GPU_MEMORY = ("ray_node_gram_used", "ray_node_gram_available")
-"""GPU memory in MB by node and GPU: Ray's own node agents measure it, on nodes that have one."""
+"""Names of Ray's own metrics of GPU memory in MB, by node and GPU."""

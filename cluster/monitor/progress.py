@@ -1,4 +1,4 @@
-"""What a person sees of a running sweep: one live block on a terminal, plain lines in a file or a pipe."""
+"""Prints the progress of a running sweep: one live block on a terminal, plain lines in a file or a pipe."""
 
 import threading
 import time
@@ -13,12 +13,15 @@ from cluster.monitor.tally import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cse_train.reading import plain_text
 
-UNSPOKEN = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
-"""Events that are not worth a line in a log."""
+UNLOGGED_KINDS = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
+"""Kinds of events that print no line in a log."""
 PROGRESS_BAR = 40
-"""Characters of the bar. A bar as wide as the terminal would break into two lines when the window becomes narrower."""
+"""Width of the progress bar in characters.
+
+A bar as wide as the terminal would break into two lines when the window becomes narrower.
+"""
 MARKS_LISTED = 12
-"""Running runs that are named; the others are counted."""
+"""Number of running runs that are named; the others are counted."""
 EVENT_COLOURS = {
     EventKind.DONE: "green",
     EventKind.FAILED: "red",
@@ -26,11 +29,11 @@ EVENT_COLOURS = {
     EventKind.RETRIED: "yellow",
     EventKind.WAITING: "dim",
 }
-"""Colour of an event's line: failures are red wherever they are counted, and nothing else is."""
+"""Kind of event -> colour of its line; only failures are red, wherever they are counted."""
 
 
 class Progress:
-    """Shows a sweep's events; a context manager, because a live block must be closed."""
+    """Listener of a sweep that prints its events; a context manager, because a live block must be closed."""
 
     def __init__(
         self,
@@ -42,14 +45,20 @@ class Progress:
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`totals`: sweep -> its runs; the mappings may grow meanwhile. `notes`: lines below the counts, such as what
-        was spent; they may change."""
+        """Prepares the display of a sweep.
+
+        `totals`: sweep ID -> number of runs; `notes`: lines below the counts, such as spending. Both may change
+        meanwhile.
+        """
         self._totals, self._notes = totals, notes
         self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, EventKind.REUSED))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
         self._lock = threading.Lock()
-        """Rich draws the block in a thread of its own. Not held while it prints, which waits for that thread."""
+        """Guards the tally, since Rich draws the block in a thread of its own.
+
+        Not held during a print, which waits for Rich's thread: that would be a deadlock.
+        """
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)
 
     def __enter__(self) -> "Progress":
@@ -66,11 +75,11 @@ class Progress:
             self.tally.total = sum(self._totals.values())
             self.tally.add(event, self._now())
             line = self.line(event)
-        if event.kind not in UNSPOKEN and not (self.console.is_terminal and event.kind == EventKind.DONE):
+        if event.kind not in UNLOGGED_KINDS and not (self.console.is_terminal and event.kind == EventKind.DONE):
             self.console.print(Text(line, style=EVENT_COLOURS.get(event.kind, "")))
 
     def line(self, event: SweepEvent) -> str:
-        """An event in words, with where the sweep stands after it."""
+        """Returns an event as one line of text; where a run ended, with the sweep's counts after it."""
         words: list[str] = [event.kind, self._labels.get(event.signature, event.signature)]
         if event.kind in (EventKind.DONE, EventKind.STOPPED) and event.best is not None:
             words.append(f"best {event.best_reported:.2f}")
@@ -98,12 +107,12 @@ class Progress:
         return Group(*lines)
 
     def _bar(self) -> Text:
-        """What is done in green, stopped in yellow, failed in red, the trained part of what runs in cyan."""
+        """Draws the bar: done runs green, stopped yellow, failed red, the trained part of running ones cyan."""
         count, total = self.tally.count, max(self.tally.total, 1)
-        ended = {kind: count(kind) for kind in RUN_ENDS}
-        ended[EventKind.DONE] += count(EventKind.REUSED)
-        parts = [(number, EVENT_COLOURS[kind]) for kind, number in ended.items()]
-        under_way = self.tally.work_done() - sum(ended.values()) + count(EventKind.REUSED)
+        ends = {kind: count(kind) for kind in RUN_ENDS}
+        ends[EventKind.DONE] += count(EventKind.REUSED)
+        parts = [(number, EVENT_COLOURS[kind]) for kind, number in ends.items()]
+        under_way = self.tally.work_done() - sum(ends.values()) + count(EventKind.REUSED)
         bar, so_far = Text(), 0.0
         for number, colour in [*parts, (under_way, "cyan")]:
             length = round(PROGRESS_BAR * min(1.0, (so_far + number) / total)) - len(bar)

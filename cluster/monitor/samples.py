@@ -1,4 +1,4 @@
-"""The numbers behind a sweep's metrics, from its events alone. Plain data; imports no Ray."""
+"""Computes the values of a sweep's metrics from its events alone, as plain data without Ray."""
 
 import threading
 from collections import deque
@@ -10,32 +10,32 @@ from cluster.monitor.metrics import WAITING_STATE
 from cluster.monitor.tally import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
-WINDOW_S = 60.0
-"""Stretch of time over which examples a second are taken."""
+PACE_WINDOW_SECONDS = 60.0
+"""Seconds over which examples per second are averaged."""
 COUNTERS: Mapping[str, str] = {
     EventKind.REUSED: "cse_reused",
     EventKind.RETRIED: "cse_retries",
     EventKind.FAILED: "cse_failures",
     EventKind.RESTING: "cse_rests",
 }
-"""Event -> the counter of such events."""
-LABEL = 80
-"""Characters of a run's label; Prometheus keeps each distinct one."""
+"""Kind of event -> name of the counter of such events."""
+MAX_LABEL_LENGTH = 80
+"""Maximum number of characters of a run's label; Prometheus keeps each distinct label."""
 
 Sample = tuple[str, dict[str, str], float]
-"""Metric, labels, value; of a counter its total so far."""
+"""(metric name, labels, value); a counter's value is its total so far."""
 
 
 @dataclass
 class Figures:
-    """One sweep's numbers."""
+    """Values of one sweep's metrics."""
 
     tally: Tally
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("cse_examples", *COUNTERS.values()), 0.0))
     scores: dict[str, float] = field(default_factory=dict)
-    """Signature -> best dev score so far, of runs that run now."""
+    """Signature of a running run -> its best dev score so far."""
     seen: deque[tuple[float, float]] = field(default_factory=deque)
-    """(clock, examples so far) within the window."""
+    """Pairs (clock in seconds, training examples so far) of the last PACE_WINDOW_SECONDS."""
 
     def add(self, event: SweepEvent, now: float) -> None:
         if event.kind in (EventKind.POINT, *RUN_ENDS):
@@ -51,15 +51,15 @@ class Figures:
             self.scores.pop(event.signature, None)
 
     def pace(self, now: float) -> float:
-        """Training examples a second over the window."""
+        """Returns the training examples per second over the last PACE_WINDOW_SECONDS."""
         self.seen.append((now, self.totals["cse_examples"]))
-        while len(self.seen) > 2 and self.seen[1][0] <= now - WINDOW_S:
+        while len(self.seen) > 2 and self.seen[1][0] <= now - PACE_WINDOW_SECONDS:
             self.seen.popleft()
         (since, before), (until, after) = self.seen[0], self.seen[-1]
         return (after - before) / (until - since) if until > since else 0.0
 
     def states(self) -> dict[str, int]:
-        """Runs by the states of `monitor_metrics`."""
+        """Returns state -> number of runs, for the metric `cse_runs`."""
         count = self.tally.count
         counts: dict[str, int] = {
             RunState.RUNNING: count(EventKind.STARTED),
@@ -71,7 +71,7 @@ class Figures:
 
 
 class Board:
-    """The numbers of all sweeps of one driver; safe between the driver's thread and the exporting one."""
+    """Metric values of all sweeps of one driver; safe for use by the driver's and the exporter's thread."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Board:
             self.add(SweepEvent(kind=EventKind.REUSED, signature=signature), 0.0)
 
     def add(self, event: SweepEvent, now: float) -> None:
-        """Take one event into account; one of an unknown run is none of ours."""
+        """Takes one event into account; events of unknown runs are ignored."""
         with self._lock:
             figures = self.figures.get(self._sweeps.get(event.signature, ""))
             state = figures is not None and figures.tally.state.get(event.signature)
@@ -94,7 +94,7 @@ class Board:
                 figures.add(event, now)
 
     def samples(self, now: float) -> list[Sample]:
-        """Every metric as it stands."""
+        """Returns the current samples of every metric."""
         with self._lock:
             return [sample for name, figures in self.figures.items() for sample in self._measure(name, figures, now)]
 
@@ -115,4 +115,4 @@ class Board:
             yield name, labels, total
 
     def _label(self, signature: str) -> str:
-        return self._labels.get(signature, signature)[:LABEL]
+        return self._labels.get(signature, signature)[:MAX_LABEL_LENGTH]

@@ -1,4 +1,4 @@
-"""The counts behind a sweep's progress, and durations as text."""
+"""Counts the runs of a sweep for its progress display, and writes durations as text."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,29 +9,29 @@ from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
 @dataclass
 class Tally:
-    """Counts of a sweep, from its events alone."""
+    """Counts of a sweep's runs by state, kept up to date from the sweep's events alone."""
 
     total: int
-    """Runs in all."""
+    """Number of all runs of the sweep."""
     begun: float | None = None
-    """Clock reading at the first start; None before it."""
+    """Clock reading in seconds at the first start of a run; None before it."""
     state: dict[str, EventKind] = field(default_factory=dict)
-    """Signature -> the newest of its events that say how it stands; `_stands` alone changes it."""
+    """Signature -> newest event that tells the run's state; changed by `_stands` alone."""
     running: dict[str, None] = field(default_factory=dict)
-    """Signatures in the order in which they started."""
+    """Signatures of running runs, in the order in which they started."""
     trained: dict[str, int] = field(default_factory=dict)
     total_examples: dict[str, int] = field(default_factory=dict)
-    """Signature -> examples of the whole run, for the share that is trained."""
+    """Signature -> examples of the whole run, for the trained fraction."""
     best: float | None = None
     best_reported: float | None = None
-    """`best` with the sign that its run reports."""
+    """Best score so far with the sign that its run reports, whereas `best` is always higher for better runs."""
     _counts: Counter[EventKind] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._counts.update(self.state.values())
 
     def add(self, event: SweepEvent, now: float) -> None:
-        """Take one event into account; `now` is any steady clock in seconds. A suite's score is no dev score."""
+        """Takes one event into account; `now` is any steady clock in seconds. Scores of suites are not dev scores."""
         if event.kind == EventKind.SCORED:
             return
         if event.kind == EventKind.STARTED and self.begun is None:
@@ -52,7 +52,7 @@ class Tally:
         return sum(self._counts[kind] for kind in kinds)
 
     def work_done(self) -> float:
-        """Runs trained by this call, running ones by their share of examples."""
+        """Returns the number of runs trained by this call, counting running ones by their trained fraction."""
         return self.count(*RUN_ENDS) + sum(map(self.share, self.running))
 
     def _stands(self, signature: str, kind: EventKind | None) -> None:
@@ -67,19 +67,19 @@ class Tally:
             self.running[signature] = None
 
     def share(self, signature: str) -> float:
-        """Trained part of a run, 0 where its length is not known."""
+        """Returns the trained fraction of a run; 0 where its length is not known."""
         total_examples = self.total_examples.get(signature)
         return min(1.0, self.trained.get(signature, 0) / total_examples) if total_examples else 0.0
 
     def seconds_left(self, now: float) -> float | None:
-        """Time to the end at the pace so far; None while there is no pace."""
-        done = self.work_done()
-        if self.begun is None or done <= 0:
+        """Returns the seconds to the end at the pace so far; None before any training is done."""
+        work = self.work_done()
+        if self.begun is None or work <= 0:
             return None
-        return (now - self.begun) * (self.total - self.count(EventKind.REUSED) - done) / done
+        return (now - self.begun) * (self.total - self.count(EventKind.REUSED) - work) / work
 
     def summary(self, now: float) -> str:
-        """One line: done of all as every page counts them, running, stopped, failed, the best run, time left."""
+        """Returns one line with counts of done, running, stopped and failed runs, the best score and the time left."""
         reused = self.count(EventKind.REUSED)
         parts = [f"{self.count(EventKind.DONE) + reused}/{self.total} done" + (f" ({reused} reused)" if reused else "")]
         kinds = EventKind.STARTED, EventKind.STOPPED, EventKind.FAILED
@@ -94,7 +94,7 @@ class Tally:
 
 
 def clock(seconds: float) -> str:
-    """`8 s`, `2 min 05 s`, `3 h 10 min`."""
+    """Formats seconds as `8 s`, `2 min 05 s` or `3 h 10 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

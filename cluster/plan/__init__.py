@@ -1,4 +1,4 @@
-"""Which runs are needed, which of them exist, and what the others cost."""
+"""Plans sweeps: which runs are needed, which of them exist already, and what the others cost."""
 
 __all__ = [
     "cost",

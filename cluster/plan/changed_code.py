@@ -1,4 +1,4 @@
-"""Finished runs that a plan does not reuse, or that other code of their method made: said before anything is run."""
+"""Finds, before any training, finished runs that a plan does not reuse or that other code of their method made."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -18,28 +18,29 @@ from search_spaces.identity.signature import CODE, LENGTH, Identity, find_settin
 def take_earlier(
     runs: Sequence[PlannedRun], rows: Iterable[RunRow], ledger: Ledger | None, keep: bool
 ) -> tuple[list[PlannedRun], list[tuple[PlannedRun, RunRow]]]:
-    """The runs, each as a finished run of other code has it where that may be taken; and those that a person decides.
+    """Replaces planned runs by finished runs of other code where that is allowed; returns (runs, pairs to decide).
 
-    Taken are runs that were recorded before digests were, of methods that are no released ones; with `keep` all.
+    Replaced are runs recorded before code digests existed, of methods outside the release; with `keep`, every run that
+    has a finished counterpart. The pairs (planned run, finished row) are those that only a person can decide on.
     """
     done = {row.signature: row for row in rows if row.state == RunState.DONE}
     codes = defaultdict(set)
     for row in done.values():
         codes[row.method].add(row.identity.get(CODE))
     pairs = [(run, _earlier(run, codes[run.run.method], done)) for run in runs]
-    asked = [(run, row) for run, row in pairs if row is not None and not _predates_digests(row, ledger)]
-    undecided = set() if keep else {run.signature for run, _ in asked}
-    taken = [
+    earlier_runs = [(run, row) for run, row in pairs if row is not None and not _predates_digests(row, ledger)]
+    undecided = set() if keep else {run.signature for run, _ in earlier_runs}
+    replaced = [
         run
         if row is None or run.signature in undecided
         else replace(run, signature=row.signature, identity=dict(row.identity))
         for run, row in pairs
     ]
-    return taken, asked
+    return replaced, earlier_runs
 
 
 def changes(pairs: Iterable[tuple[str, object, RunRow]]) -> list[ChangedCode]:
-    """By method, of (method, code now, finished run)."""
+    """Counts finished runs of other code per method; `pairs`: (method, digest of the code now, finished run)."""
     counts: Counter[tuple[str, str]] = Counter()
     before: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for method, now, row in pairs:
@@ -50,12 +51,15 @@ def changes(pairs: Iterable[tuple[str, object, RunRow]]) -> list[ChangedCode]:
 
 
 def drop_code(identity: Mapping[str, str | int]) -> Identity:
-    """The other inputs."""
+    """Returns an identity without its digest of the method's code."""
     return {name: value for name, value in identity.items() if name != CODE}
 
 
 def _earlier(run: PlannedRun, codes: Iterable[object], done: Mapping[str, RunRow]) -> RunRow | None:
-    """The newest finished run that differs in its code alone; None where there is none, or the run itself is done."""
+    """Returns the newest finished run that differs in its method's code alone.
+
+    None where there is none or `run` is done.
+    """
     if run.signature in done:
         return None
     others = [code for code in codes if code != run.identity.get(CODE)]
@@ -65,7 +69,7 @@ def _earlier(run: PlannedRun, codes: Iterable[object], done: Mapping[str, RunRow
 
 
 def _predates_digests(row: RunRow, ledger: Ledger | None) -> bool:
-    """Whether the run is older than digests, of a method that nobody released: what made it cannot be known."""
+    """Tells whether a run of an unreleased method predates code digests, so that its code cannot be known."""
     if CODE in row.identity or row.method in read_released() or ledger is None:
         return False
     attempts = ledger.provenance([row.signature]).get(row.signature, [])
@@ -74,14 +78,14 @@ def _predates_digests(row: RunRow, ledger: Ledger | None) -> bool:
 
 @dataclass(frozen=True)
 class NotReused:
-    """Finished runs of one method that are trained again, for one reason."""
+    """Count of finished runs of one method that are trained again, with the reason."""
 
     method: str
     runs: int
     why: str
 
     def line(self) -> str:
-        """For a person."""
+        """Returns one line for the user that these finished runs of the method are trained again, and why."""
         runs, are = ("1 finished run", "is") if self.runs == 1 else (f"{self.runs} finished runs", "are")
         return f"not reused: {runs} of {self.method} {are} trained again, the old stay in the ledger: {self.why}"
 
@@ -89,10 +93,10 @@ class NotReused:
 def not_reused(
     resolved: ResolvedSpace, rows: Iterable[RunRow], done: Container[str], identify: Callable[[RunConfig], Identity]
 ) -> list[NotReused]:
-    """Of finished runs, those with a cell's settings and names that another signature has today, by reason.
+    """Groups finished runs whose settings match a cell but whose signature differs today, by method and reason.
 
-    `done`: the signatures that are reused; `identify` gives a run's inputs now. Runs that differ in the method's code
-    alone are not among them (`take_earlier`).
+    `done`: signatures that are reused; `identify` returns a run's inputs today. Runs that differ in their method's code
+    alone are left to `take_earlier`.
     """
     matcher, of_renewed = (RunMatcher(resolved, any_code=True) for _ in range(2))
     reasons: dict[tuple[str, int], tuple[str, str]] = {}
@@ -108,17 +112,17 @@ def not_reused(
 
 
 def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
-    """Why a run is not the row; empty where that is the method's code, or an input that is not here."""
+    """Returns why a finished run is not today's run; empty where the cause is its code or an absent input."""
     parts = [part for part in (*row.identity, *now) if row.identity.get(part) != now.get(part) and part != LENGTH]
     if CODE in parts or any(str(now.get(part)).startswith("absent") for part in parts):
         return ""
-    named: dict[str, str] = {}
+    inputs_changed: dict[str, str] = {}
     for part in dict.fromkeys(parts):
         old, new = (str(inputs.get(part, "none"))[:DATA_DIGITS] for inputs in (row.identity, now))
         name = find_setting(part)
-        named.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
-    if named:
-        return "; ".join(f"{what} was other content ({change})" for what, change in named.items())
+        inputs_changed.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
+    if inputs_changed:
+        return "; ".join(f"{setting} was other content ({change})" for setting, change in inputs_changed.items())
     before_it, flat = complete(row.config), run.flat()
     later = [key for key in before_it if key not in row.config and before_it[key] != flat.get(key)]
     if later:

@@ -1,4 +1,4 @@
-"""What runs cost: training examples, seconds from measured throughput, and disk from measured checkpoints."""
+"""Estimates the cost of runs: training examples, seconds from measured throughput, disk from measured checkpoints."""
 
 import operator
 import os
@@ -12,19 +12,22 @@ from analysis.run_state import RunState
 from cse_train.config import RunConfig
 
 REFERENCE_ENCODER = "wiki-l4-h128"
-"""The encoder of the measured runs below."""
+"""Name of the encoder of the runs behind EXAMPLES_PER_SECOND and CHECKPOINT_BYTES: 4 layers of width 128."""
 EXAMPLES_PER_SECOND = {
     **{"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17},
     **{"flow": 125, "whitening": 120},
     **{"ct": 320, "mirrorbert": 200, "consert": 245, "sgopt": 308, "isbert": 318},
     **{"sbert": 181, "promptbert": 126, "cmlm": 121, "infersent": 216},
 }
-"""One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
-docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
-wiki_small, whose examples are three sentences. The last two lines have no such runs yet: SimCSE's figure times the
-ratio of CPU seconds, some steps of each in turn."""
+"""Method -> training examples per second of one run with the reference encoder, dev evaluations included.
+
+One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B: means over the runs of docs/results/methods.md and
+learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at wiki_small, whose examples are
+three sentences. The last two lines have no such runs yet: SimCSE's figure times the ratio of CPU seconds, some steps of
+each in turn.
+"""
 UNMEASURED = statistics.median(EXAMPLES_PER_SECOND.values())
-"""Of a method without such runs, a user's for one, until a ledger has some of its own."""
+"""Examples per second of a method that is not measured, such as a user's, until its ledger has finished runs of it."""
 CHECKPOINT_BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
@@ -44,8 +47,10 @@ CHECKPOINT_BYTES = {
     "cmlm": 33.9e6,
     "infersent": 25.9e6,
 }
-"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last nine by counting
-parameters and moments."""
+"""Method -> bytes that a run with the reference encoder leaves on disk: best checkpoint, resumable state and cosines.
+
+Measured on the runs of EXAMPLES_PER_SECOND; the last nine are computed from counts of parameters and moments.
+"""
 ENCODER_SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),
     "wiki-l2-h128": (2, 128, 0.8),
@@ -66,32 +71,40 @@ ENCODER_SHAPES = {
     "glove.840B.300d.txt": (1, 2048, 47),
     "crawl-300d-2M.vec": (1, 2048, 47),
 }
-"""Encoder -> layers, width, millions of parameters; for word vectors InferSent's LSTM, and its classifier with it."""
+"""Encoder -> (layers, width, millions of parameters).
+
+For word vectors the shape is that of InferSent's LSTM, its classifier included.
+"""
 COST_RULE = "layers x width^2"
 CARD_ENCODER = "bert-base-uncased"
 CARD_EXAMPLES_PER_SECOND = {"fp32": 1195, "bf16": 2412}
-"""SimCSE's steps of 64 at this encoder's size, a run alone on an H100 (docs/results/performance.md, gpu); fp32 without
-TF32. Other precisions count as bf16."""
+"""Precision -> SimCSE examples per second at `CARD_ENCODER`'s size, one run alone on an H100.
+
+Steps of 64 (docs/results/performance.md, gpu); fp32 without TF32. Other precisions count as bf16.
+"""
 MOST_ON_A_CARD = 5942
-"""Examples per second of the smallest encoders: of a run on words-l2-h128 alone on an H200."""
+"""Upper bound of examples per second on a GPU: a run of the small words-l2-h128 alone on an H200."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of many runs; of `unknown` ones encoder or length is not known, and they count for no seconds."""
+    """Cost of a number of runs in examples, seconds and bytes.
+
+    Runs whose encoder or length is not known are counted in `unknown` and add no seconds.
+    """
 
     examples: int = 0
     core_seconds: float = 0.0
     disk_bytes: int = 0
     unknown: int = 0
     card_seconds: float = 0.0
-    """On one card, a run at a time."""
+    """Seconds of all runs on one GPU, with one run at a time."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def times(self, count: int) -> "Cost":
-        """Of `count` such runs."""
+        """Returns this cost multiplied by a number of runs."""
         return Cost(*(value * count for value in vars(self).values()))
 
 
@@ -100,13 +113,13 @@ class Rates:
     """Throughput by (method, encoder), from a ledger's own runs where it has some."""
 
     measured: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """Examples per second of one run in this ledger."""
+    """(method, encoder) -> examples per second of one run in this ledger."""
     runs: int = 0
-    """Finished runs behind `measured`."""
+    """Number of finished runs from which `measured` was computed."""
     workers: int = 1
 
     def seconds(self, run: RunConfig) -> float | None:
-        """Seconds of one run on `workers` cores; None where nothing is known of its encoder or length."""
+        """Returns the seconds of one run on `workers` cores; None where its encoder or length is unknown."""
         examples = run.train.examples
         if not isinstance(examples, int):
             return None
@@ -119,8 +132,10 @@ class Rates:
         return None if scale is None else examples * scale / reference
 
     def card_seconds(self, run: RunConfig) -> float:
-        """Seconds of one run alone on a card, 0 where nothing is known: no ledger's runs are asked, which may be of
-        other machines."""
+        """Returns the seconds of one run alone on a GPU, 0 where encoder or length is unknown.
+
+        The ledger's own throughput is not used, since its runs may be of other machines.
+        """
         encoder, examples = str(run.train.encoder), run.train.examples
         if encoder not in ENCODER_SHAPES or not isinstance(examples, int):
             return 0.0
@@ -129,8 +144,10 @@ class Rates:
         return examples * each * EXAMPLES_PER_SECOND["simcse"] / EXAMPLES_PER_SECOND.get(run.method, UNMEASURED)
 
     def cost(self, run: RunConfig) -> Cost:
-        """Of one run; the bytes of an encoder that is not known are those of the reference. Of a loop of its own nobody
-        knows more than its time."""
+        """Returns the cost of one run; an unknown encoder counts as many bytes as the reference encoder.
+
+        A method with a training loop of its own (`SHARED` is set) counts for its time alone.
+        """
         seconds, size = self.seconds(run), CHECKPOINT_BYTES.get(run.method, max(CHECKPOINT_BYTES.values()))
         parameters = ENCODER_SHAPES.get(run.train.encoder, ENCODER_SHAPES[REFERENCE_ENCODER])[2]
         scaled = round(size * parameters / ENCODER_SHAPES[REFERENCE_ENCODER][2])
@@ -141,11 +158,14 @@ class Rates:
         return Cost(examples, cores, scaled, int(seconds is None), self.card_seconds(run))
 
     def wall(self, cost: Cost) -> float:
-        """Seconds on this machine with a run on every core."""
+        """Returns the wall-clock seconds of a cost on this machine, with one run on every core."""
         return cost.core_seconds / max(1, os.cpu_count() or 1)
 
     def source(self, own_loops: bool = False) -> str:
-        """Where the seconds come from, in a line for a person; `own_loops`: of runs of such alone."""
+        """Returns where the estimated seconds come from, in one line.
+
+        `own_loops`: every run has a training loop of its own.
+        """
         if own_loops:
             return f"time on {os.cpu_count() or 1} cores, one run a core, by the finished runs of this ledger alone"
         shipped = "the runs of docs/results/methods.md"
@@ -158,7 +178,7 @@ class Rates:
 
 
 def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
-    """Throughput of the finished runs among `rows`."""
+    """Measures throughput on the finished runs among `rows`."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     timed = [row for row in rows if row.state == RunState.DONE and row.examples and row.seconds]
     for row in timed:
@@ -169,11 +189,14 @@ def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
 
 
 def _relative(encoder: str) -> float | None:
-    """Arithmetic of an encoder relative to the reference's, at least 1: small ones are bound by other things."""
+    """Returns an encoder's arithmetic relative to the reference encoder's, at least 1; None for an unknown encoder.
+
+    Small encoders are bound by other things than arithmetic, so they count as the reference.
+    """
     return max(1.0, _arithmetic(encoder) / _arithmetic(REFERENCE_ENCODER)) if encoder in ENCODER_SHAPES else None
 
 
 def _arithmetic(encoder: str) -> int:
-    """By COST_RULE."""
+    """Returns an encoder's arithmetic, layers times width squared (COST_RULE)."""
     layers, width, _ = ENCODER_SHAPES[encoder]
     return layers * width**2

@@ -1,4 +1,4 @@
-"""From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
+"""Makes a plan from spaces: every cell times every seed, checked against the ledger and the inputs at hand."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,19 +30,22 @@ Identify = Callable[[RunConfig], Identity]
 
 @dataclass(frozen=True)
 class _Recorded:
-    """What the ledger has, its rows read once."""
+    """The ledger's rows, read once for a plan, and the rules by which finished runs count as done."""
 
     ledger: Ledger | None
     rows: Sequence[RunRow]
     by_settings: bool
-    """Whether a run whose inputs are not at hand may be recognised by its settings: to count it, never to reuse it."""
+    """True if runs without their inputs may be recognised by their settings, to be counted and never reused."""
     keep: bool
-    """Whether finished runs of other code stand for today's."""
+    """True if finished runs of other code count as runs of today's code."""
 
     def done(
         self, resolved: ResolvedSpace, runs: Sequence[PlannedRun], absent: Mapping[str, tuple[str, int]]
     ) -> frozenset[str]:
-        """Signatures of the finished runs; `absent`: signature -> (cell ID, seed) where inputs could not be hashed."""
+        """Returns signatures of finished runs.
+
+        `absent`: signature -> (cell ID, seed) where inputs could not be hashed.
+        """
         states = self.ledger.states({run.signature for run in runs}) if self.ledger else {}
         done = frozenset(signature for signature, state in states.items() if state == RunState.DONE)
         finished = [row for row in self.rows if row.state == RunState.DONE] if absent and self.by_settings else []
@@ -63,9 +66,9 @@ def plan(
     need_inputs: bool = False,
     keep: bool = False,
 ) -> Plan:
-    """Plan spaces under a profile (None: each file's own), a number or list of seeds (None: each file's own).
+    """Plans spaces under a profile and seeds; None takes each file's own profile or seeds.
 
-    Where no data are given at all, what `--data` brings is assumed (`Plan.absent`), unless `need_inputs`; then
+    Where no data are given at all, the inputs of `--data` are assumed (`Plan.absent`), unless `need_inputs`; then
     ConfigError is raised where every cell lacks an input. `keep` counts finished runs of other code as done.
     """
     spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
@@ -83,7 +86,7 @@ def plan_all(
     need_inputs: bool = True,
     keep: bool = False,
 ) -> Plan:
-    """As `plan`, of spaces that are resolved already, each with its seeds."""
+    """Plans spaces that are already resolved, each with its seeds; the other parameters are those of `plan`."""
     inputs = Inputs(paths, workers, expected=not need_inputs)
     recorded = _Recorded(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs, keep=keep)
     planned = tuple(
@@ -97,7 +100,7 @@ def plan_all(
 
 
 def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
-    """Raise ConfigError with each reason where nothing is left to train and nothing is done.
+    """Raises ConfigError with every reason where inputs are missing and no run can be trained or is done.
 
     A search may propose any of its cells, and so needs the inputs of all.
     """
@@ -128,22 +131,22 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
     left = [
         replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
     ]
-    lacking = tuple(cell for cell in left if cell.signatures)
+    open_cells = tuple(cell for cell in left if cell.signatures)
     changed = () if recorded.keep else changes((run.run.method, run.identity.get(CODE), row) for run, row in other_code)
     stale = _stale(resolved, seeds, recorded, done, inputs)
-    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=lacking, changed=tuple(changed), stale=stale)
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=open_cells, changed=tuple(changed), stale=stale)
 
 
 def _stale(
     resolved: ResolvedSpace, seeds: Sequence[int], recorded: _Recorded, done: frozenset[str], inputs: Inputs
 ) -> tuple[str, ...]:
-    """A line for each reason for which finished runs of the space's cells are trained again."""
+    """Returns one line for each reason why finished runs of the space's cells are trained again."""
     rows = [row for row in recorded.rows if row.seed in seeds]
     return tuple(each.line() for each in not_reused(resolved, rows, done, inputs.assumed_of))
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
-    """A cell's runs, one per seed; `hashes` are those of the runs' inputs."""
+    """Returns a cell's runs, one per seed; `hashes` identify the inputs, which all seeds share."""
     of_seed, key, sweep = seed_signature(cell.run(0), hashes), dict(cell.key), resolved.space.id
     return [PlannedRun(of_seed(seed), cell.run(seed), hashes, key, seed, sweep) for seed in seeds]
 
@@ -154,48 +157,48 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     cells = min(n for n in (size, num_samples) if n is not None)
     matcher = RunMatcher(resolved, lambda run: signature(run, inputs.of(run)[0]))
     rows = [row for row in recorded.rows if row.state.is_final and row.seed in seeds]
-    ended = [row for row in rows if matcher.cells(row)]
+    ended_rows = [row for row in rows if matcher.cells(row)]
     cell = resolved.sample(np.random.default_rng(0))
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
     changed = tuple(changes(_find_other_code(resolved, rows, inputs)))
-    done = frozenset(row.signature for row in ended)
-    lacking = tuple(_lacking(resolved, seeds[0], inputs))
+    done = frozenset(row.signature for row in ended_rows)
+    incomplete = tuple(_find_incomplete(resolved, seeds[0], inputs))
     stale = _stale(resolved, seeds, recorded, done, inputs)
-    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=lacking, changed=changed, stale=stale)
+    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=incomplete, changed=changed, stale=stale)
 
 
-def _lacking(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:
-    """Of a search, one of the cells that lack each input that any cell may lack."""
-    said: set[str] = set()
+def _find_incomplete(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:
+    """Yields one example cell of a search for each reason why a cell may lack an input."""
+    reported: set[str] = set()
     for cell in _every_value(resolved):
         _, missing, _ = inputs.of(cell.run(seed))
         why = reasons(missing, cell.run(seed), resolved.space.axis_names)
-        if not said.issuperset(why):
-            named = {axis: value for axis, value in cell.key.items() if isinstance(value, str)}
-            yield IncompleteCell(dict(cell.key), cell_name(named) if named else "every cell", why)
-        said.update(why)
+        if not reported.issuperset(why):
+            texts = {axis: value for axis, value in cell.key.items() if isinstance(value, str)}
+            yield IncompleteCell(dict(cell.key), cell_name(texts) if texts else "every cell", why)
+        reported.update(why)
 
 
 PLANNED_DRAWS = 20
-"""Random cells among which one is looked for that has an axis which counts under a condition."""
+"""Number of random cells to draw while looking for one that has a given conditional axis."""
 
 
 def _every_value(resolved: ResolvedSpace) -> Iterator[Cell]:
-    """Cells of a search that together have every listed value of every axis, at whatever other values."""
+    """Yields cells of a search that together have every listed value of every axis; other axes are random."""
     rng = np.random.default_rng(0)
     yield resolved.sample(rng)
     for axis, domain in resolved.axes.items():
         for value in domain.arguments if domain.word in ("grid", "choice") else ():
             fixed = replace(domain, word="grid", arguments=(value,))
             narrowed = replace(resolved, axes={**resolved.axes, axis: fixed})
-            drawn = (narrowed.sample(rng) for _ in range(PLANNED_DRAWS))
-            yield from itertools.islice((cell for cell in drawn if axis in cell.key), 1)
+            samples = (narrowed.sample(rng) for _ in range(PLANNED_DRAWS))
+            yield from itertools.islice((cell for cell in samples if axis in cell.key), 1)
 
 
 def _find_other_code(
     resolved: ResolvedSpace, rows: Iterable[RunRow], inputs: Inputs
 ) -> Iterator[tuple[str, object, RunRow]]:
-    """A search's finished runs that differ in the method's code alone, each with its method and the code at hand."""
+    """Yields (method, digest of its code now, row) for finished runs of a search that differ in code alone."""
     matcher = RunMatcher(resolved)
     for row in rows:
         now = own_digest(row.method) if row.method in methods.names() else None
@@ -208,7 +211,7 @@ def _find_other_code(
 def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:
     if seeds is None:
         return space.seeds
-    given = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    if not given or min(given) < 0:
+    numbers = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not numbers or min(numbers) < 0:
         raise ConfigError([f"no seeds: seeds={seeds}; give a count of at least 1"])
-    return given
+    return numbers

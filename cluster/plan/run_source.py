@@ -1,4 +1,4 @@
-"""Where runs come from: a fixed list (a grid), or a search that proposes cells. Both hand out one run at a time."""
+"""Sources of runs for the dispatcher: a fixed list (a grid), or a search that proposes cells."""
 
 import itertools
 from collections import deque
@@ -9,48 +9,51 @@ from cluster.plan.plan import PlannedRun
 
 
 class RunSource:
-    """Hands out runs and observes how each ended; a source without a model does nothing with what it observes."""
+    """Hands out one run at a time and observes how each ended; a source without a model ignores the observations."""
 
     keeps_stopped = False
-    """Whether a run that a scheduler stopped counts as finished, or is trained on."""
+    """True if a run that a scheduler stopped early counts as finished; otherwise it is trained on."""
     proposes = False
-    """Whether it proposes runs as it goes, and does not know them beforehand."""
+    """True if the source proposes runs as it goes, instead of knowing them beforehand."""
 
     def ask(self) -> PlannedRun | None:
-        """The next run that is wanted; None when there is none now."""
+        """Returns the next run to start; None when there is none now."""
         raise NotImplementedError
 
     def ahead(self, count: int) -> Sequence[PlannedRun]:
-        """The first of those that `ask` will give next, as far as they are known; at most so many."""
+        """Returns at most `count` of the runs that `ask` will return next, as far as they are known."""
         return ()
 
     def reorder(self, coming: Sequence[PlannedRun]) -> None:
-        """Give the runs of `ahead`, these, in this order."""
+        """Makes `ask` return the runs of `coming`, which are a reordering of those from `ahead`, in this order."""
 
     def exhausted(self) -> bool:
-        """Whether `ask` will give None for ever."""
+        """Tells whether the source will never return a run again."""
         raise NotImplementedError
 
     def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
-        """A run ended (`done`, `stopped`, `failed`, or `lost` by machines) with this best dev score after so many
-        examples, and its scores are in the ledger."""
+        """Notes how a run ended, once its scores are in the ledger.
+
+        `state`: done, stopped, failed, or lost by machines; `value`: best dev score; `examples`: training examples so
+        far.
+        """
 
     def skip(self, planned: PlannedRun) -> None:
-        """A run that was handed out will not be done."""
+        """Notes that a run which `ask` returned will not be done."""
 
     def refresh(self) -> None:
-        """Take in what other drivers recorded, where the source learns from that; called before each `ask`."""
+        """Reads what other drivers recorded, where the source learns from that; called before each `ask`."""
 
     def points(self) -> Mapping[str, list[tuple[int, float]]]:
-        """Signature -> (examples, best dev score up to there) of runs with new points in the ledger, of any driver.
+        """Returns signature -> [(examples, best dev score up to there)] of runs with new points, of any driver.
 
-        A scheduler compares runs with them; a source whose runs no scheduler compares has none.
+        A scheduler (ASHA) compares runs by them; a source whose runs no scheduler compares returns nothing.
         """
         return {}
 
 
 class ListSource(RunSource):
-    """Each distinct run of a list, once, in order."""
+    """Hands out each distinct run of a list once, in order."""
 
     def __init__(self, planned: Iterable[PlannedRun]) -> None:
         self._left = deque({run.signature: run for run in planned}.values())

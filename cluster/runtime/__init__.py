@@ -1,4 +1,4 @@
-"""Ray and the machines: start, join, ask nodes, storage, the version of the code."""
+"""Starts and joins Ray clusters, checks nodes, GPUs and storage, and identifies the version of the code."""
 
 __all__ = [
     "background",

@@ -1,4 +1,4 @@
-"""What comes from beside a block while it runs: work in a thread, and signals that ask it to end."""
+"""Context managers for work in a background thread and for signals that ask the process to end."""
 
 import contextlib
 import signal
@@ -6,14 +6,19 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-"""Of Ctrl-C; of `timeout`, systemd and schedulers; of a terminal that closes; of Ctrl-backslash; of Slurm before a time
-limit."""
+TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+"""Signals that ask a driver to end, in the order of their usual senders.
+
+Ctrl-C; `timeout`, systemd and schedulers; a closed terminal; Ctrl-backslash; Slurm before a time limit.
+"""
 
 
 @contextlib.contextmanager
 def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """`work` in a thread while inside; it ends soon after the event that it is given is set."""
+    """Runs `work` in a daemon thread inside the block.
+
+    On leaving, sets the event that `work` receives, and waits at most 5 s.
+    """
     done = threading.Event()
     thread = threading.Thread(target=work, args=(done,), daemon=True)
     thread.start()
@@ -25,15 +30,22 @@ def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def ending_signals() -> list[signal.Signals]:
-    """Of `ENDING` those that may come here: only the main thread gets any, and `nohup` keeps one out."""
+    """Returns the signals of `TERMINATION_SIGNALS` that this thread can receive.
+
+    Only the main thread receives any. SIGHUP is left out where it is ignored, as under `nohup`.
+    """
     if threading.current_thread() is not threading.main_thread():
         return []
-    return [name for name in ENDING if name is not signal.SIGHUP or signal.getsignal(name) is not signal.SIG_IGN]
+    return [
+        name
+        for name in TERMINATION_SIGNALS
+        if name is not signal.SIGHUP or signal.getsignal(name) is not signal.SIG_IGN
+    ]
 
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Each of them raises KeyboardInterrupt inside, as Ctrl-C does."""
+    """Makes every signal of `TERMINATION_SIGNALS` raise KeyboardInterrupt inside the block, as Ctrl-C does."""
     before = {name: signal.signal(name, signal.default_int_handler) for name in ending_signals()}
     try:
         yield
@@ -44,9 +56,10 @@ def signals_interrupt() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """A KeyboardInterrupt that a signal's handler raises inside comes at the end; what else the handler does, at once.
+    """Delays a KeyboardInterrupt of a signal handler until the block ends; the handler's other work is done at once.
 
-    For a call into C++ that is half done where an exception leaves it, and ends the process with a segmentation fault.
+    For calls into C++ (such as `ray.init`) which end the process with a segmentation fault if an exception leaves them
+    half done.
     """
     before = {name: handler for name in ending_signals() if callable(handler := signal.getsignal(name))}
     interrupted = False

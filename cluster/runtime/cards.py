@@ -1,4 +1,4 @@
-"""Kinds of GPUs: what this machine and a cluster have, and what is asked of them that they cannot do."""
+"""Kinds of GPUs of this machine or cluster, and checks of requests that those GPUs cannot meet."""
 
 import functools
 import os
@@ -12,45 +12,50 @@ from cluster.runtime.options import SweepOptions
 from cse_train.fields import ConfigError
 
 CUDA_GB = 0.6
-"""Memory of a card that is left to CUDA and its libraries for each process, beside torch's tensors."""
-KIND = "accelerator_type:"
-"""How the resource begins by which Ray says what GPUs a node has: `accelerator_type:A100`."""
+"""GB of GPU memory that each process leaves to CUDA and its libraries, in addition to torch's tensors."""
+KIND_PREFIX = "accelerator_type:"
+"""Prefix of the Ray resource that names a node's kind of GPU, as in `accelerator_type:A100`."""
 PART_OF_KIND = 0.001
-"""What a rank takes of it, as Ray's guide does: a node has 1, whatever its number of GPUs."""
+"""Amount of the `accelerator_type:` resource that a rank requests, as in Ray's guide.
+
+A node has 1 of the resource, whatever its number of GPUs.
+"""
 BEFORE_AMPERE = ("K80", "P4", "P100", "V100", "T4")
-"""Kinds of GPUs that do not multiply in bf16, of those that Ray names."""
+"""GPU kinds, by Ray's names, that lack native bf16 multiplication."""
+# read_cards expects these five columns in this order.
 QUERY = ("nvidia-smi", "--query-gpu=index,uuid,name,compute_cap,mig.mode.current", "--format=csv,noheader")
 
 
 @dataclass(frozen=True)
 class GpuKind:
-    """A kind of GPU."""
+    """A kind of GPU: name, bf16 support, and whether MIG divides it."""
 
     name: str
-    """Of the whole card, its words joined by dashes, or as Ray names its kind."""
+    """Name of the whole card with its words joined by dashes, or Ray's name of its kind."""
     has_bf16: bool = True
     mig: bool = False
-    """Whether it is divided into MIG instances."""
+    """True if the card is divided into MIG instances."""
 
     def is_of(self, kind: str) -> bool:
-        """Whether this is what Ray means by A100, RTX-PRO-6000 or GeForce-RTX-5090."""
+        """Tells whether Ray's accelerator type `kind` (A100, RTX-PRO-6000, GeForce-RTX-5090) names this GPU."""
         return f"-{kind}-".lower() in f"-{self.name}-".lower()
 
 
 def check_cards(options: SweepOptions, kinds: Sequence[GpuKind], precisions: Collection[str] = ()) -> None:
-    """ConfigError where GPUs cannot do what is asked; `kinds`: those that there are, none where nobody says them.
+    """Raises ConfigError where GPUs of `kinds` cannot do what `options` and `precisions` ask for.
 
-    `precisions`: what `train.precision` asks for in the runs. Parts of different cards are different shares of memory.
+    `kinds`: GPUs of the machine or cluster, empty where unknown. `precisions`: values of `train.precision` in the runs.
+    A fraction of a GPU is refused on mixed kinds, since it would be a different share of memory on each.
     """
-    gpus, wanted = options.gpus_per_worker, options.accelerator_type
+    gpus, kind = options.gpus_per_worker, options.accelerator_type
     if "fp16" in precisions and not gpus:
         raise ConfigError(["no fp16: train.precision=fp16 without GPUs; give --gpus-per-worker 1, or set it to fp32"])
-    if wanted and not gpus:
-        line = f"a kind of GPU for runs without one: accelerator_type={wanted} gpus_per_worker=0"
+    if kind and not gpus:
+        line = f"a kind of GPU for runs without one: accelerator_type={kind} gpus_per_worker=0"
         raise ConfigError([f"{line}; give --gpus-per-worker 1, or leave --accelerator-type out"])
-    cards = [card for card in kinds if not wanted or card.is_of(wanted)] if gpus else []
+    cards = [card for card in kinds if not kind or card.is_of(kind)] if gpus else []
     if gpus and kinds and not cards:
-        line = f"no such GPU: accelerator_type={wanted}; there: {_list_cards(kinds)}"
+        line = f"no such GPU: accelerator_type={kind}; there: {_list_cards(kinds)}"
         raise ConfigError([f"{line}; give one of these, or leave --accelerator-type out"])
     problems = []
     if 0 < gpus < 1 and any(card.mig for card in cards):
@@ -66,13 +71,16 @@ def check_cards(options: SweepOptions, kinds: Sequence[GpuKind], precisions: Col
 
 
 def describe_mig(gpus: float, card: str) -> str:
-    """The problem of a part of a MIG instance."""
+    """Returns the one-line problem of a fractional `gpus_per_worker` on a MIG instance."""
     line = f"part of a MIG instance: gpus_per_worker={gpus:g} on {card}, which MIG has divided already"
     return f"{line}; give --gpus-per-worker 1, and each instance's UUID in CUDA_VISIBLE_DEVICES"
 
 
 def keep_kind(options: SweepOptions, kinds: Sequence[GpuKind]) -> SweepOptions:
-    """The options, bound to the one kind of GPU that there is where runs share one: others may join meanwhile."""
+    """Returns `options` bound to the only kind of GPU present, where runs share one GPU.
+
+    Nodes with another kind may join the cluster later, and a fraction of their GPUs would be another share of memory.
+    """
     names = {card.name for card in kinds}
     if not 0 < options.gpus_per_worker < 1 or options.accelerator_type or len(names) != 1:
         return options
@@ -84,18 +92,21 @@ def _list_cards(cards: Sequence[GpuKind]) -> str:
 
 
 def local_kinds(options: SweepOptions) -> list[GpuKind]:
-    """Of this machine's visible GPUs, where some are asked for; none where the driver does not answer."""
+    """Returns the kinds of this machine's visible GPUs.
+
+    Empty where `options` asks for no GPUs or the driver does not answer.
+    """
     return read_cards(ask_driver(), os.environ.get("CUDA_VISIBLE_DEVICES")) if options.gpus_per_worker else []
 
 
 def is_wsl() -> bool:
-    """Whether this is Linux inside of Windows (WSL2), whose cards are Windows' own."""
+    """Tells whether this is Linux inside Windows (WSL2), where Windows' driver serves the GPUs."""
     return Path("/dev/dxg").exists()
 
 
 @functools.cache
 def ask_driver() -> str:
-    """What nvidia-smi says of this machine's GPUs, a line for each; empty where it does not answer."""
+    """Returns nvidia-smi's CSV table of this machine's GPUs (`QUERY`), one line each; empty where nvidia-smi fails."""
     try:
         return subprocess.run(QUERY, capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError):
@@ -103,8 +114,13 @@ def ask_driver() -> str:
 
 
 def read_cards(table: str, visible: str | None = None) -> list[GpuKind]:
-    """Of nvidia-smi's table (QUERY) the GPUs that CUDA_VISIBLE_DEVICES names; a field may be `[N/A]`."""
+    """Parses nvidia-smi's table (`QUERY`) into the GPUs that CUDA_VISIBLE_DEVICES names.
+
+    `visible` is the value of CUDA_VISIBLE_DEVICES, None where it is unset. A compute capability of `[N/A]` is replaced
+    by what the GPU's name says of bf16.
+    """
     names = None if visible is None else [name.strip() for name in visible.split(",") if name.strip()]
+    # MIG UUIDs name instances, not the GPUs that nvidia-smi lists: all GPUs then count as visible and divided.
     divided = any(name.startswith("MIG-") for name in names or ())
     cards = []
     for line in table.splitlines():
@@ -121,5 +137,5 @@ def read_cards(table: str, visible: str | None = None) -> list[GpuKind]:
 
 
 def is_old(name: str) -> bool:
-    """Whether a GPU of this name is known to multiply in bf16 by emulation alone."""
+    """Tells whether a GPU of this name is known to emulate bf16 (kinds before Ampere)."""
     return any(GpuKind(name).is_of(kind) for kind in BEFORE_AMPERE)

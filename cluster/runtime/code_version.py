@@ -1,4 +1,4 @@
-"""The five packages as one body of code: where they lie, their digest, and where a result came from."""
+"""The project's five packages on disk: their folders, the digest of their code, and the provenance of a result."""
 
 import hashlib
 import importlib.metadata
@@ -16,7 +16,7 @@ _VERSIONED = ("torch", "ray", "transformers", "tokenizers", "numpy", "optuna", "
 
 
 def package_folder(name: str) -> Path:
-    """The folder that `import name` would use in this process."""
+    """Returns the folder that `import name` would use in this process; raises ValueError where there is none."""
     spec = importlib.util.find_spec(name)
     locations = list(spec.submodule_search_locations or []) if spec else []
     if not locations:
@@ -25,13 +25,12 @@ def package_folder(name: str) -> Path:
 
 
 def package_parents() -> list[Path]:
-    """Folders to put on `sys.path` so that the five packages are found, most often one."""
     return list(dict.fromkeys(package_folder(name).parent for name in OUR_PACKAGES))
 
 
 @cache
 def code_digest() -> str:
-    """sha256 (16 hex digits) over relative path and bytes of every code and data file of the five packages."""
+    """Returns 16 hex digits of a sha256 over path and bytes of every code and data file of the five packages."""
     total = hashlib.sha256()
     for name in OUR_PACKAGES:
         folder = package_folder(name)
@@ -42,19 +41,22 @@ def code_digest() -> str:
 
 
 def digest_problem(expected: str) -> str | None:
-    """One line when this process would run other code than the driver; None when it is the same."""
+    """Returns one line where this process would run other code than the driver; None where the digests agree."""
     digest = code_digest()
     if digest == expected:
         return None
-    where = package_folder("cluster").parent
+    folder = package_folder("cluster").parent
     return (
-        f"different code: digest={digest} in {where} on {platform.node()}, the driver has {expected}; "
+        f"different code: digest={digest} in {folder} on {platform.node()}, the driver has {expected}; "
         "install the same version of cse-search on every node"
     )
 
 
 def other_code(codes: Mapping[str, int]) -> str | None:
-    """One line where a ledger has runs of other code (digest -> runs), which stands for what this process would do."""
+    """Returns one line where a ledger has runs of other code than this process's; None where all runs are of this code.
+
+    `codes`: code digest -> number of runs in the ledger.
+    """
     others = {code: runs for code, runs in codes.items() if code != code_digest()}
     if not others:
         return None
@@ -66,7 +68,7 @@ def other_code(codes: Mapping[str, int]) -> str | None:
 
 
 def provenance() -> dict[str, object]:
-    """Commit, package versions, host and hardware of this process; plain data for the ledger."""
+    """Returns commit, code digest, package versions, host and CPUs of this process, as plain data for the ledger."""
     return {
         "commit": _commit(),
         "code_digest": code_digest(),
@@ -80,27 +82,27 @@ def provenance() -> dict[str, object]:
 
 @cache
 def _commit() -> str | None:
-    """The commit that the packages were run from; None outside a checkout.
+    """Returns the git commit of the packages' checkout; None outside a checkout or where git fails.
 
-    `+` stands after it where files differ, or where the packages hold files that git does not know.
+    A `+` follows the commit where the packages hold changed files or files unknown to git.
     """
-    where = package_folder("cluster").parent
-    if not (where / ".git").exists():
+    folder = package_folder("cluster").parent
+    if not (folder / ".git").exists():
         return None
     try:
-        head = _git(where, "rev-parse", "HEAD")
-        return head + ("+" if _git(where, "status", "--porcelain", "--", *OUR_PACKAGES) else "")
+        head = _git(folder, "rev-parse", "HEAD")
+        return head + ("+" if _git(folder, "status", "--porcelain", "--", *OUR_PACKAGES) else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _git(folder: Path, *args: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10, check=True)
+    return process.stdout.strip()
 
 
 def find_version(name: str) -> str:
-    """Of a package in this process; empty for one that is not installed."""
+    """Returns the version of an installed package; empty where the package is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

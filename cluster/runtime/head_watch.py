@@ -1,4 +1,4 @@
-"""Whether the cluster under a sweep is still there: Tune would wait for ever for a head that does not come back."""
+"""Watches the Ray head under a sweep: Tune alone would wait for ever for a head that does not come back."""
 
 import contextlib
 import os
@@ -11,48 +11,54 @@ from cluster.runtime.background import background
 from cluster.runtime.ray_internals import HEAD_RESOURCE, LOG_FOLDER, session_folder
 from cse_train.fields import Json
 
-HEAD_PERIOD_S = 5.0
-HEAD_GRACE_S = 60.0
-"""A head that is away for less is taken for a slow one."""
+HEAD_POLL_SECONDS = 5.0
+HEAD_GRACE_SECONDS = 60.0
+"""Seconds that a head may be missing before the cluster counts as lost; shorter absences are taken for slowness."""
 LOGS_VARIABLE = "CSE_RAY_LOGS"
-"""Set by what removes the session's folder when a cluster ends: where it copies Ray's logs to, if something failed."""
+"""Environment variable with the folder to which Ray's logs are copied when a cluster ends after a failure.
+
+Set by the launcher that removes the session's folder (a Slurm job script, for one).
+"""
 
 
 class ClusterLost(RuntimeError):
-    """The node that every slot has its place on is dead."""
+    """Raised when the head node of the Ray cluster is dead, and with it every slot."""
 
 
 @contextlib.contextmanager
 def cluster_watch(over: threading.Event) -> Iterator[None]:
-    """While inside, looks for a living head every some seconds; without one for GRACE_S it sets `over`.
+    """Polls for a living Ray head inside the block, and sets `over` after HEAD_GRACE_SECONDS without one.
 
-    Leaving raises ClusterLost then, unless something else went wrong first.
+    Leaving the block then raises ClusterLost, unless another exception is already on its way.
     """
-    lost, logs = threading.Event(), logs_place()
+    head_lost, logs = threading.Event(), logs_place()
 
     def watch(done: threading.Event) -> None:
-        seen = time.monotonic()
-        while not lost.is_set() and not done.wait(HEAD_PERIOD_S):
+        last_seen = time.monotonic()
+        while not head_lost.is_set() and not done.wait(HEAD_POLL_SECONDS):
             if _head_lives():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > HEAD_GRACE_S:
-                lost.set()
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > HEAD_GRACE_SECONDS:
+                head_lost.set()
                 over.set()
 
     with background(watch):
         yield
-    if lost.is_set():
+    if head_lost.is_set():
         line = f"cluster lost: its head node does not live any more; Ray's logs: {logs}"
         raise ClusterLost(f"{line}; runs are given back, the same command continues")
 
 
 def logs_place() -> str:
-    """HOST:FOLDER of the logs of this process's Ray, behind the folder to which they are copied; empty without Ray."""
+    """Returns HOST:FOLDER of this process's Ray logs, after the folder of their copies if one is set.
+
+    Empty without Ray.
+    """
     folder = session_folder()
     if folder is None:
         return ""
-    place, kept = f"{platform.node()}:{folder / LOG_FOLDER}", os.environ.get(LOGS_VARIABLE)
-    return f"{kept}, else {place}" if kept else place
+    place, copies = f"{platform.node()}:{folder / LOG_FOLDER}", os.environ.get(LOGS_VARIABLE)
+    return f"{copies}, else {place}" if copies else place
 
 
 def _head_lives() -> bool:
@@ -63,7 +69,7 @@ def _head_lives() -> bool:
 
 
 def ray_nodes() -> list[Json]:
-    """The nodes of this process's Ray, dead ones too; none where it has left its cluster."""
+    """Returns Ray's records of the cluster's nodes, dead nodes included; empty where Ray is not connected."""
     import ray
 
     return ray.nodes() if ray.is_initialized() else []

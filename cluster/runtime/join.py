@@ -1,4 +1,4 @@
-"""A Ray cluster that runs: joining it, with what can be wrong in one line, and asking its other nodes."""
+"""Joins a running Ray cluster, with each failure as one line for the user, and runs functions on its other nodes."""
 
 import contextlib
 import re
@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 from cluster.runtime import ray_internals
 from cse_train.fields import ConfigError
 
-REACH_S = 5.0
-"""Seconds that a head has to accept a connection; Ray itself would try for minutes."""
+CONNECT_TIMEOUT_SECONDS = 5.0
+"""Seconds within which a head must accept a TCP connection; Ray itself would try for minutes."""
 VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 AUTOMATIC = ("auto", "local")
 LOOPBACK = ("127.0.0.1", "localhost")
-ANSWER_S = 120.0
-"""Seconds within which every node must answer."""
+ANSWER_TIMEOUT_SECONDS = 120.0
+"""Seconds within which every node must return the result of a task."""
 T = TypeVar("T")
 
 
 def connect(address: str, **settings: Any) -> None:
-    """`ray.init` to the cluster at `address` (HOST:PORT or auto); ConfigError in one line where that cannot be."""
+    """Calls `ray.init` for the cluster at `address` (HOST:PORT or auto); raises a one-line ConfigError on failure."""
     import ray
 
     check_address(address)
@@ -36,23 +36,23 @@ def connect(address: str, **settings: Any) -> None:
 
 
 def listens(host: str, port: int) -> bool:
-    """Whether something there accepts a connection within `REACH_S`."""
+    """Tells whether HOST:PORT accepts a TCP connection within `CONNECT_TIMEOUT_SECONDS`."""
     try:
-        socket.create_connection((host, port), timeout=REACH_S).close()
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except OSError:
         return False
     return True
 
 
 def check_address(address: str) -> None:
-    """ConfigError unless something listens at HOST:PORT."""
+    """Raises ConfigError unless something listens at HOST:PORT; accepts `auto` and `local` unchecked."""
     if address in AUTOMATIC:
         return
     host, _, port = address.rpartition(":")
     if "://" in address or not host or not port.isdigit():
         raise ConfigError([f"wrong address: address={address}; give HOST:PORT of the head, such as 10.0.0.1:6379"])
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT_SECONDS).close()
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         line = f"no Ray cluster: address={address} ({reason})"
@@ -60,14 +60,18 @@ def check_address(address: str) -> None:
 
 
 def problem(address: str, error: BaseException) -> str:
-    """What `ray.init` raised, as one line with what to do."""
+    """Returns a failure of `ray.init` as one line that says what to do.
+
+    Knows unequal versions, a refused token and an address without a head; else quotes the first line of Ray's error.
+    """
     text = str(error)
     versions = VERSIONS.findall(text)
     if len(versions) == 2:
-        (there, python_there), (here, python_here) = versions
+        (cluster_ray, cluster_python), (local_ray, local_python) = versions
         return (
-            f"different versions: ray={here} python={python_here} here, ray={there} python={python_there} at "
-            f"{address}; install Ray {there} here (pip install ray=={there}) under Python {python_there}, "
+            f"different versions: ray={local_ray} python={local_python} here, "
+            f"ray={cluster_ray} python={cluster_python} at {address}; "
+            f"install Ray {cluster_ray} here (pip install ray=={cluster_ray}) under Python {cluster_python}, "
             "or start the cluster with this environment"
         )
     if type(error).__name__ == "AuthenticationError" or "authenticat" in text.lower():
@@ -82,30 +86,33 @@ def problem(address: str, error: BaseException) -> str:
 
 
 def other_nodes() -> dict[str, str]:
-    """Node id -> name of the alive nodes but the one that this process runs on."""
+    """Returns node ID -> name of the living nodes other than this process's own."""
     import ray
 
-    here = ray.get_runtime_context().get_node_id()
-    others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]
+    own_id = ray.get_runtime_context().get_node_id()
+    others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != own_id]
     return {node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in others}
 
 
 def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: Any) -> dict[str, T | str]:
-    """Node's name -> what `function(*args)` returns there, or in one line why it does not answer."""
+    """Runs `function(*args)` on each node; returns node name -> result, or one line that says why there is none.
+
+    `nodes`: Ray node ID -> name. Tasks take no CPU and are not retried; the wait is `ANSWER_TIMEOUT_SECONDS` at most.
+    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     tasks = {}
     for node in nodes:
-        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(function)
+        strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=strategy)(function)
         tasks[node] = remote.remote(*args)
-    ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=ANSWER_S)
+    ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=ANSWER_TIMEOUT_SECONDS)
     return {nodes[node]: _answer(reference) for node, reference in tasks.items()}
 
 
 def report_silence(node: str, reason: str) -> str:
-    """The problem of a node that did not answer."""
+    """Returns the one-line problem of a node that did not answer."""
     return f"node without our code: node={node} ({reason}); install the same cse-search and Python there"
 
 
@@ -113,6 +120,7 @@ def _answer(reference: Any) -> Any:
     import ray
 
     try:
+        # `ray.wait` has waited already: a task that is not ready by now raises GetTimeoutError.
         return ray.get(reference, timeout=1)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

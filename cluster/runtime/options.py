@@ -1,4 +1,4 @@
-"""What a caller of `run_sweep` gives and gets: options, events, outcome. Plain data; imports no Ray."""
+"""Options of `run_sweep`, as plain data; importing this module imports no Ray."""
 
 import getpass
 import os
@@ -12,7 +12,7 @@ Isolation = Literal["slot", "trial"]
 
 
 def login_name() -> str:
-    """Whose process this is: LOGNAME or USER, else the name of its user, or that one's number."""
+    """Returns the name of this process's user: LOGNAME or USER, else the account's name, else the user ID."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -21,73 +21,80 @@ def login_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AshaOptions:
-    """Successive halving on the best dev score so far, rungs counted in training examples."""
+    """Options of successive halving (ASHA) on the best dev score so far, with rungs counted in training examples."""
 
     grace_examples: int
     """Examples that every run may train before it can be stopped."""
     max_examples: int
-    """Examples of a full run: the top of the ladder."""
+    """Examples of a full run, at which the top rung lies."""
     reduction_factor: float = 3.0
-    """Of this many runs at a rung, one goes on."""
+    """Reduction factor of ASHA: one of this many runs at a rung goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions:
-    """Where and how widely a sweep runs; nothing here changes a result."""
+    """Resources, storage and fault tolerance of a sweep; no option here changes a run's result."""
 
     storage: Path
     """Folder of runs, checkpoints and logs, seen by every node."""
     workers: int = 1
-    """Data-parallel ranks of one run."""
+    """Number of data-parallel ranks of one run."""
     cpus_per_worker: float = 1
-    """CPUs of one rank; torch gets as many threads."""
+    """Number of CPUs of one rank, and of torch's threads in it."""
     gpus_per_worker: float = 0
-    """GPUs of one rank; a fraction only where a run has one rank."""
+    """Number of GPUs of one rank; a fraction only where a run has one rank."""
     accelerator_type: str | None = None
-    """The kind of GPU that ranks train on, by Ray's name, such as A100; None for any."""
+    """Ray's name of the kind of GPU that ranks train on, such as A100; None for any kind."""
     max_concurrent: int | None = None
-    """Runs at once; None for as many as fit."""
+    """Maximum number of runs at once; None for as many as fit."""
     user: str = field(default_factory=login_name)
-    """Whose runs these are."""
+    """Name of the user who owns the runs, by which drivers share a cluster."""
     user_slots: int | None = None
-    """Runs at once of all drivers of this user and ledger; None for any number."""
+    """Maximum number of runs at once over all drivers of this user and ledger; None for any number."""
     priority: int = 1
-    """Where users want more than a cluster holds, one at 3 gets three times what one at 1 gets."""
+    """Weight in fair sharing of a full cluster: priority 3 gets three times the runs of priority 1."""
     isolation: Isolation = "slot"
-    """`slot`: long-lived worker groups that take run after run, a new one after a run of a plug-in's; `trial`: a new
-    group for each run."""
+    """Process isolation of runs: `slot` or `trial`.
+
+    `slot`: long-lived worker groups take run after run, with a new group after a run of a plug-in's method. `trial`: a
+    new group for each run.
+    """
     address: str | None = None
-    """A running Ray cluster; None starts one here."""
+    """Address (HOST:PORT or auto) of a running Ray cluster to join; None starts one on this machine."""
     recycle_after: int = 200
-    """Runs that one worker group serves before it is replaced."""
+    """Number of runs that one worker group serves before it is replaced."""
     timeout_s: float = 120
     """Seconds that a collective waits for a rank before the group counts as broken."""
     max_retries: int = 2
-    """Times that a slot continues a run from its checkpoint after lost workers, lost nodes or an error of the machine,
-    each counted since the run's last dev point; then another slot tries."""
+    """Times that a slot continues a run from its checkpoint after lost workers, lost nodes or a machine's error.
+
+    Each cause is counted separately, from the run's last dev point; after that another slot tries.
+    """
     wait_for_nodes_s: float = 3600
     """Seconds that a run waits while no node has room for its ranks."""
     save_minutes: float = SAVE_MINUTES
-    """From one write of a run's state to the next at least; 0 for one at every dev evaluation, for which the run
-    waits. A kill loses what was trained since the last; whoever ends a sweep in order loses nothing."""
+    """Minimum minutes between two writes of a run's state; 0 writes at every dev evaluation, for which the run waits.
+
+    A killed run loses what it trained since the last write; a sweep that ends in order loses nothing.
+    """
     retry_failed: bool = False
-    """Train again what failed twice for one reason."""
+    """True if runs that failed twice for the same reason are trained again."""
     keep_top: int | None = None
-    """Best runs of each sweep that keep their checkpoints; None for all. Models with scores always stay."""
+    """Number of best runs per sweep that keep their checkpoints; None for all. Models with scores are always kept."""
     disk_quota: int | None = None
-    """Bytes that runs may take before checkpoints go, worst runs first; None for any number."""
+    """Bytes that runs may take before checkpoints are deleted, worst runs first; None for any number."""
     asha: AshaOptions | None = None
-    """Early stopping; None trains every run to its end."""
+    """Options of early stopping by ASHA; None trains every run to its end."""
     function: str = "cse_train.training.loop:train"
-    """`module:name` of what trains a run; tests put a stub here."""
+    """`module:name` of the function that trains a run; tests replace it by a stub."""
     scorer: str = "cse_train.evaluate.score:score_checkpoint"
-    """`module:name` of what scores a best checkpoint."""
+    """`module:name` of the function that scores a best checkpoint."""
     reader: str = "cse_train.training.finished:read_finished"
-    """`module:name` of what reads a finished run's checkpoints in the driver, which has no torch before that."""
+    """`module:name` of the driver's reader of finished checkpoints, imported late because it needs torch."""
     group: str = "cluster.slots.worker_group:WorkerGroup"
-    """`module:name` of a slot's worker group (`cluster.slots.group_api`); a simulation puts a cheaper one here."""
+    """`module:name` of a slot's worker group class (`cluster.slots.group_api`); simulations put a cheaper one here."""
 
     @property
     def gpus_per_run(self) -> float:
-        """GPUs that one run takes."""
+        """Number of GPUs that one run takes."""
         return self.workers * self.gpus_per_worker

@@ -1,6 +1,6 @@
-"""The processes of a Ray session on this machine: the ports they listen on, and the folders that they leave.
+"""Processes of a Ray session on this machine: their listening ports and the temporary folders that they leave.
 
-Both are read from the operating system, without a client, a connection or a token.
+Both are read from the operating system, without a Ray client, a connection or a token.
 """
 
 import contextlib
@@ -15,28 +15,28 @@ from typing import TypeVar
 import psutil
 
 SCRIPTS = {"dashboard.py": "dashboard", "monitor.py": "autoscaler", "log_monitor.py": "log monitor"}
-"""Ray's own Python programs by their file."""
+"""File of one of Ray's own Python programs -> the program's name in messages."""
 TEMP = Path("/tmp/ray")
-"""Where Ray keeps its sessions by default."""
+"""Ray's default folder for sessions."""
 LISTENER_FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
-"""The socket of a server that Python's multiprocessing starts, in a folder of its own."""
+"""Pattern of the socket of a server started by Python's multiprocessing; group 1 is the socket's own folder."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, order=True)
 class Listener:
-    """One listening TCP socket."""
+    """A listening TCP socket of a process of Ray."""
 
     process: str
-    """gcs_server, raylet, dashboard, autoscaler, a worker's title such as ray::DashboardAgent, or driver."""
+    """Process name: gcs_server, raylet, dashboard, autoscaler, driver, or a worker's title (ray::DashboardAgent)."""
     address: str
-    """The address it is bound to; 0.0.0.0 or :: for every interface."""
+    """IP address to which the socket is bound; 0.0.0.0 or :: for every interface."""
     port: int
     pid: int
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """True if only this machine can reach the socket."""
         bound = ipaddress.ip_address(self.address)
         return (getattr(bound, "ipv4_mapped", None) or bound).is_loopback
 
@@ -46,13 +46,13 @@ class Listener:
 
 
 def sessions(temp: Path = TEMP) -> list[Path]:
-    """Folders of the sessions that have a living process here, oldest first."""
+    """Returns the folders of Ray sessions under `temp` that have a living process on this machine, oldest first."""
     names = {name for process in psutil.process_iter() for name in _sessions_of(process, temp)}
     return [temp / name for name in sorted(names)]
 
 
 def listeners(session: Path) -> list[Listener]:
-    """The listening sockets of a session's processes on this machine; other users' processes only for root."""
+    """Returns the listening TCP sockets of a session's processes on this machine; other users' only for root."""
     return sorted(
         {
             Listener(_name(process), socket.laddr.ip, socket.laddr.port, process.pid)
@@ -64,17 +64,17 @@ def listeners(session: Path) -> list[Listener]:
 
 
 def dashboard_folders(session: Path) -> set[Path]:
-    """The temporary folders that a session's dashboard will leave; none where it does not run here.
+    """Returns the temporary folders that a session's dashboard will leave; empty where none runs on this machine.
 
-    The dashboard is killed, and Python removes the folder of the server that forks its modules only after an end in
-    order: one folder `pymp-*` for each start of a cluster.
+    Ray kills its dashboard, and Python removes the folder (`pymp-*`) of the server that forks the dashboard's modules
+    only after an orderly end: without this, every start of a cluster would leave one folder.
     """
     dashboards = (process for process in _list_processes(session) if _name(process) == "dashboard")
     return listener_folders(child for process in dashboards for child in _readable(process.children))
 
 
 def listener_folders(processes: Iterable[psutil.Process]) -> set[Path]:
-    """Folders in which one of these processes listens; nothing of those that are gone or another user's."""
+    """Returns the multiprocessing folders in which `processes` listen; skips ended and other users' processes."""
     return {
         Path(match[1])
         for process in processes
@@ -84,7 +84,7 @@ def listener_folders(processes: Iterable[psutil.Process]) -> set[Path]:
 
 
 def remove(folders: Iterable[Path]) -> None:
-    """After the processes have ended."""
+    """Removes folders and their contents, ignoring errors; their processes must have ended."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -94,7 +94,10 @@ def _list_processes(session: Path) -> Iterator[psutil.Process]:
 
 
 def _sessions_of(process: psutil.Process, temp: Path) -> set[str]:
-    """Sessions under `temp` in which the process has a file open (each of Ray's has its log there) or that it names."""
+    """Returns names of the sessions under `temp` that a process refers to.
+
+    A process refers to a session by an open file (each process of Ray's has its log there) or in its command line.
+    """
     words = [*(file.path for file in _readable(process.open_files)), *_readable(process.cmdline)]
     inside = re.compile(rf"{re.escape(str(temp))}/(session_[\d_-]+)")
     return {match[1] for word in words for match in inside.finditer(word)}
@@ -110,7 +113,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def _readable(read: Callable[..., Iterable[T]], *args: str) -> list[T]:
-    """What psutil reads of a process; nothing where the process is gone or not ours to look at."""
+    """Returns what psutil reads of a process; empty where the process is gone or may not be inspected."""
     with contextlib.suppress(psutil.Error):
         return list(read(*args))
     return []

@@ -1,7 +1,7 @@
-"""What we use of Ray that Ray does not promise: no other module names it.
+"""Every use of Ray's private API in this project; no other module uses Ray's private names.
 
-PRIVATE and READ say what, and why. pyproject.toml allows no release of Ray in which they were not looked up; a test
-asks the installed one for each, by name.
+PRIVATE and READ list the uses with their reasons. pyproject.toml allows no release of Ray in which they were not
+verified, and a test looks each up by name in the installed one.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ PRIVATE: Mapping[str, str] = {
     "ray.tune.registry._internal_kv_get": "see `keep_no_trials`",
     "ray.job_submission.JobSubmissionClient": "its _server_ray_version, which no call gives",
 }
-"""Dotted name -> why it is used."""
+"""Dotted name of a private object of Ray's -> why it is used."""
 
 CALLBACKS = "RAY_TRAIN_CALLBACKS"
-"""The variable in which Ray Train looks for further callbacks."""
+"""Environment variable from which Ray Train reads further callbacks."""
 NO_ROOM = "WorkerGroupStartupTimeoutError"
-"""What Ray Train raises when it has waited a minute for the resources of a group."""
+"""Name of the exception that Ray Train raises after waiting a minute for a worker group's resources."""
 HEAD_RESOURCE = "node:__internal_head__"
-"""The resource that the head of a Ray cluster alone has."""
+"""Ray resource that only the head node of a cluster has."""
 STATE_LOGGER = "ray.tune.execution.experiment_state"
-"""Who tells that Tune could not write its own state."""
+"""Logger that warns when Tune cannot write its own state."""
 RANK_VARIABLES: Mapping[str, str] = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
@@ -46,7 +46,7 @@ RANK_VARIABLES: Mapping[str, str] = {
     # Else Ray leaves every GPU visible to a rank that was given none, and it would train there.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
 }
-"""What Train reads in the processes of slots and ranks."""
+"""Environment variables that Ray and Ray Train read in the processes of slots and ranks."""
 DRIVER_VARIABLES: Mapping[str, str] = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
@@ -55,11 +55,11 @@ DRIVER_VARIABLES: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
 }
-"""What Tune and Train read in a driver."""
+"""Environment variables that Ray Tune and Ray Train read in a driver."""
 LOG_FOLDER = "logs"
-"""In a session's folder on each node."""
+"""Name of the log folder in a Ray session's folder on each node."""
 DISCOVERY_FILE = "prom_metrics_service_discovery.json"
-"""In a session's folder on its head: where the cluster's metrics are read, as Prometheus takes it."""
+"""Prometheus service-discovery file in the session's folder on the head; it lists the cluster's metric endpoints."""
 READ: Mapping[str, str] = {
     CALLBACKS: "ray.train.v2._internal.constants",
     DISCOVERY_FILE: "ray._private.ray_constants",
@@ -82,11 +82,11 @@ READ: Mapping[str, str] = {
     "def after_worker_group_start": "ray.train.v2._internal.execution.callback",
     "def after_init_train_context": "ray.train.v2._internal.execution.callback",
 }
-"""Texts that must stand in the source of a module of Ray's: variables, settings and attributes that it reads."""
+"""Text -> the module of Ray's whose source must contain it: variables, settings and attributes that Ray reads."""
 
 
 def __getattr__(name: str) -> Any:
-    """Ray Train's callbacks: importing it takes seconds, and a driver needs it late."""
+    """Imports Ray Train's callback classes on first access: the import takes seconds, and a driver needs them late."""
     if name in ("ControllerCallback", "WorkerGroupCallback", "WorkerCallback"):
         from ray.train.v2._internal.execution import callback
 
@@ -105,20 +105,23 @@ def _set(module: Any, name: str, value: object) -> Iterator[None]:
 
 
 def init_settings(memory_gb: float | None, health_check_ms: int) -> dict[str, Any]:
-    """Of `ray.init`: the RAM that our node offers (None: what there is), and the time that it has to answer a check."""
+    """Returns private settings of `ray.init`: RAM offered by the local node in GB, and the health check timeout in ms.
+
+    `memory_gb` None offers the RAM that Ray detects.
+    """
     memory = None if memory_gb is None else int(memory_gb * 1024**3)
     return {"_memory": memory, "_system_config": {"health_check_timeout_ms": health_check_ms}}
 
 
 def keep_sigterm() -> contextlib.AbstractContextManager[None]:
-    """A `ray.init` inside leaves SIGTERM to the program."""
+    """Context manager in which `ray.init` leaves the program's SIGTERM handler in place."""
     from ray._private import utils
 
     return _set(utils, "set_sigterm_handler", lambda handler: None)
 
 
 def keep_signals() -> contextlib.AbstractContextManager[None]:
-    """A Tune that runs inside leaves SIGINT and SIGUSR1 to the program."""
+    """Context manager in which Ray Tune leaves SIGINT and SIGUSR1 to the program."""
     from ray.tune import tune
 
     return _set(tune, "_setup_signal_catching", threading.Event)
@@ -126,10 +129,10 @@ def keep_signals() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def keep_no_trials() -> Iterator[None]:
-    """A Tune that runs inside saves none of its trials, and asks Ray's head once for the class of them.
+    """Context manager in which Tune saves no trial state and asks Ray's head for the trainable's class only once.
 
-    Nobody restores from what it saves, which is a minute of the driver at the end of some thousand trials; for the
-    class it else asks three times a trial.
+    Nobody restores Tune's state, and saving it costs the driver a minute at the end of some thousand trials. Tune asks
+    for the class three times per trial otherwise.
     """
     from ray.tune import registry
     from ray.tune.execution.tune_controller import TuneController
@@ -147,17 +150,17 @@ def keep_no_trials() -> Iterator[None]:
 
 
 def silent() -> contextlib.AbstractContextManager[None]:
-    """What Ray prints of workers and of its autoscaler is not shown meanwhile."""
+    """Context manager in which Ray prints nothing of its workers and its autoscaler."""
     from ray._private import worker
 
     return _set(worker, "print_to_stdstream", lambda *args, **kwargs: None)
 
 
 def bind_loopback() -> contextlib.AbstractContextManager[None]:
-    """A `ray.init` inside binds every port of its processes to 127.0.0.1.
+    """Context manager in which `ray.init` binds every port of its processes to 127.0.0.1.
 
-    Ray does so where it counts on no second node, which on Linux only this constant of its says (`get_node_ip_address`
-    in _private/services.py); an address of 127.0.0.1 that it is given it replaces by the machine's own.
+    Ray binds so where it expects no second node, which on Linux only this private constant controls
+    (`get_node_ip_address` in _private/services.py); it replaces an explicit 127.0.0.1 by the machine's own address.
     """
     from ray._private import ray_constants
 
@@ -165,10 +168,10 @@ def bind_loopback() -> contextlib.AbstractContextManager[None]:
 
 
 def own_groups() -> contextlib.AbstractContextManager[None]:
-    """A `ray.init` inside gives each process that it starts a process group of its own.
+    """Context manager in which `ray.init` puts each process that it starts into a process group of its own.
 
-    A signal to the driver's group, as of `timeout`, Ctrl-C or a terminal that closes, then reaches the driver alone,
-    which needs its Ray to end in order.
+    A signal to the driver's group, as from `timeout`, Ctrl-C or a closed terminal, then reaches only the driver, which
+    needs its Ray processes for an orderly end.
     """
     from ray._private import services
 
@@ -176,39 +179,39 @@ def own_groups() -> contextlib.AbstractContextManager[None]:
 
 
 def own_address() -> str:
-    """The address that Ray puts in the place of 127.0.0.1."""
+    """Returns the address by which Ray replaces 127.0.0.1."""
     from ray._private.services import get_node_ip_address
 
     return str(get_node_ip_address())
 
 
 def start_no_other() -> None:
-    """From now on a call that needs Ray fails where there is none, instead of starting one."""
+    """Turns off Ray's automatic start: later calls that need Ray fail where Ray is not initialised."""
     from ray._private import auto_init_hook
 
     auto_init_hook.enable_auto_connect = False
 
 
 def session_folder() -> Path | None:
-    """Where this process's Ray keeps its files; None without Ray."""
+    """Returns the session folder of this process's Ray; None without Ray."""
     folder = _address_info().get("session_dir")
     return Path(folder) if folder else None
 
 
 def session_name() -> str:
-    """What this process's Ray cluster is called, the same on all its nodes and of no other; empty without Ray."""
+    """Returns the name of this process's Ray session, equal on all nodes of a cluster and unique; empty without Ray."""
     folder = session_folder()
     return folder.name if folder else ""
 
 
 def discovery_file() -> Path | None:
-    """Ray's list of where its metrics are read; None where this process is not on the head of its Ray."""
+    """Returns Prometheus' service-discovery file of this process's Ray; None where this node is not the head."""
     folder = session_folder()
     return file if folder and (file := folder / DISCOVERY_FILE).is_file() else None
 
 
 def dashboard() -> str | None:
-    """HOST:PORT of the dashboard of this process's Ray; None without Ray, or without a dashboard."""
+    """Returns HOST:PORT of this process's Ray dashboard; None without Ray or without a dashboard."""
     address = _address_info().get("webui_url")
     return str(address) if address else None
 
@@ -222,5 +225,5 @@ def _address_info() -> Mapping[str, Any]:
 
 
 def version_of(client: Any) -> str:
-    """The Ray of the cluster that a `JobSubmissionClient` is connected to."""
+    """Returns the Ray version of the cluster to which a `JobSubmissionClient` is connected."""
     return str(client._server_ray_version)

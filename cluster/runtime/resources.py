@@ -1,4 +1,4 @@
-"""Whether a run's worker group fits the machine or the cluster, and how many fit at once: CPUs, GPUs and RAM alike."""
+"""Computes how many worker groups fit a machine or a cluster, by CPUs, GPUs and RAM."""
 
 import bisect
 import math
@@ -9,28 +9,33 @@ from pathlib import Path
 
 import psutil
 
-from cluster.runtime.cards import KIND, GpuKind, ask_driver, is_old, is_wsl, read_cards
+from cluster.runtime.cards import KIND_PREFIX, GpuKind, ask_driver, is_old, is_wsl, read_cards
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError, Json
 
 GROUP_GB = 0.6
-"""RAM of a slot without its ranks: the slot, Train's controller and its helpers, the mailbox; most pages are shared.
-Slots live on the head where they fit there, else on every node that offers SLOT; ranks live on any node."""
+"""GB of RAM of a slot without its ranks: slot, Ray Train's controller and helpers, mailbox; most pages are shared.
+
+Slots live on the head where they fit, else on every node that offers SLOT; ranks live on any node.
+"""
 WORKER_GB = 1.2
-"""RAM of one rank, measured at L4 H128 and batch 64 (0.8 for a near-empty run); a group of 2 takes about 3 GB."""
+"""GB of RAM of one rank, measured at 4 layers of width 128 and batch 64.
+
+A near-empty run takes 0.8; a group of 2 ranks takes about 3.
+"""
 SLOT = "trial_slot"
-"""The resource of nodes on which slots may live."""
-MUCH = 1e6
-"""More of a resource than any cluster has."""
+"""Ray resource of nodes on which slots may live."""
+AMPLE_AMOUNT = 1e6
+"""Amount of a resource that no cluster has, for asking which resource limits the number of slots."""
 NODES_NAMED = 4
-"""Nodes that a message names; the others are counted."""
+"""Number of nodes that a message names before it only counts the rest."""
 _GB = 1024**3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """What one machine offers to worker groups."""
+    """CPUs, GPUs, RAM and places for slots that one machine offers to worker groups."""
 
     cpus: float
     gpus: float
@@ -38,16 +43,16 @@ class Node:
     name: str = "this machine"
     head: bool = False
     slots: float = 0
-    """Slots that may live here beside those of the head."""
+    """Slots that may live on this node, in addition to the slots of the head."""
     cards: tuple[GpuKind, ...] = ()
-    """The kinds of its GPUs; none where Ray does not say them."""
+    """Kinds of the node's GPUs; empty where Ray does not report them."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.cpus:g} CPUs, {self.gpus:g} GPUs, {self.memory_gb:.1f} GB free"
 
 
 def check_options(options: SweepOptions) -> None:
-    """ConfigError for settings that no machine could run."""
+    """Raises ConfigError for settings that no machine could run, such as GPU fractions that do not divide 1."""
     numbers = {name: getattr(options, name) for name in ("workers", "cpus_per_worker", "recycle_after")}
     wrong = {name: value for name, value in numbers.items() if not 0 < value < math.inf}
     problems = [f"out of range: {name}={value:g}; give a number > 0" for name, value in wrong.items()]
@@ -70,33 +75,33 @@ def _gpu_problems(options: SweepOptions) -> list[str]:
         line = f"two ranks on one GPU: workers={options.workers} gpus_per_worker={gpus}"
         return [f"{line}; NCCL refuses that: give gpus_per_worker=1, or workers=1"]
     if not divides_one(gpus):
-        runs, wanted = int(1 / gpus), " or ".join(f"{fraction:g}" for fraction in nearest_fractions(gpus))
+        runs, fractions = int(1 / gpus), " or ".join(f"{fraction:g}" for fraction in nearest_fractions(gpus))
         fill = f"gpus_per_worker={gpus} lets {runs} run{'s' if runs > 1 else ''} fill {runs * gpus:g} of it"
-        return [f"part of a GPU is left over: {fill}; give a fraction that divides 1: {wanted}"]
+        return [f"part of a GPU is left over: {fill}; give a fraction that divides 1: {fractions}"]
     return []
 
 
 def divides_one(fraction: float) -> bool:
-    """Whether a whole number of such parts fills a GPU, to the four decimals that Ray keeps."""
+    """Tells whether a whole number of such fractions fills a GPU, to the four decimals that Ray keeps."""
     parts = round(1 / fraction)
     return 1 - parts * 1e-4 <= parts * fraction <= 1 + 1e-9
 
 
 def nearest_fractions(fraction: float) -> list[float]:
-    """The valid fractions on both sides, to four decimals: 0.3 -> 0.3333, 0.25."""
+    """Returns the valid GPU fractions just above and below `fraction`, to four decimals: 0.3 -> 0.3333, 0.25."""
     below = int(1 / fraction)
     return [int(1e4 / parts) / 1e4 for parts in (below, below + 1)]
 
 
 def slots_that_fit(options: SweepOptions, nodes: Sequence[Node]) -> int:
-    """Worker groups that fit at once, at most `max_concurrent`; ConfigError when not even one does.
+    """Returns how many worker groups fit at once, at most `max_concurrent`; raises ConfigError where none fits.
 
-    Ranks have one shape, so whatever is free on a node is used up: a group may span nodes, and no order of placing
-    groups holds fewer.
+    Ranks all have one shape, and a group may span nodes: no order of placing groups holds fewer.
     """
     check_options(options)
     fit = sum(_ranks_on(node, options, slots=0) for node in nodes) // options.workers
     fit = min(fit, options.max_concurrent or fit)
+    # Whether n slots fit is monotone in n, so the first n that does not fit is found by bisection.
     fit = bisect.bisect_left(
         range(1, fit + 1),
         True,
@@ -108,14 +113,17 @@ def slots_that_fit(options: SweepOptions, nodes: Sequence[Node]) -> int:
 
 
 def fit_on_head(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
-    """Whether so many groups fit with all slots on the head; there a lost node costs a slot its ranks, not itself."""
+    """Tells whether `slots` worker groups fit with all slots on the head.
+
+    A lost node then costs a slot its ranks, never the slot itself.
+    """
     head = _head(nodes)
     ranks = sum(_ranks_on(node, options, slots if node is head else 0) for node in nodes)
     return head.memory_gb >= slots * GROUP_GB and ranks >= slots * options.workers
 
 
 def _fit_anywhere(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
-    """With slots on all nodes that take them, as Ray spreads them: by memory."""
+    """Tells whether `slots` groups fit with slots spread over the nodes that take them, in proportion to memory."""
     hosts = [node for node in nodes if node.slots]
     memory, places = sum(node.memory_gb for node in hosts), sum(node.slots for node in hosts)
     if not hosts or places < slots or memory < slots * GROUP_GB:
@@ -130,7 +138,7 @@ def _head(nodes: Sequence[Node]) -> Node:
 
 
 def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
-    """What keeps the number of slots from being larger, for a person; ConfigError as `slots_that_fit`."""
+    """Returns, for a person, what limits the number of slots; raises ConfigError as `slots_that_fit` does."""
     fit, free = slots_that_fit(options, nodes), replace(options, max_concurrent=None)
     if slots_that_fit(free, nodes) > fit:
         return f"--max-concurrent {fit}"
@@ -139,11 +147,11 @@ def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     if not any(node.slots for node in nodes if node is not head):
         memory += "; start the other nodes with places for slots: --resources '{\"trial_slot\": 1024}'"
     more = {
-        "GPUs": [replace(node, gpus=MUCH) for node in nodes],
-        "CPUs": [replace(node, cpus=MUCH) for node in nodes],
-        memory: [replace(node, memory_gb=MUCH) if node is head else node for node in nodes],
-        "memory": [replace(node, memory_gb=MUCH) for node in nodes],
-        "places for slots (trial_slot)": [replace(node, slots=MUCH) for node in nodes],
+        "GPUs": [replace(node, gpus=AMPLE_AMOUNT) for node in nodes],
+        "CPUs": [replace(node, cpus=AMPLE_AMOUNT) for node in nodes],
+        memory: [replace(node, memory_gb=AMPLE_AMOUNT) if node is head else node for node in nodes],
+        "memory": [replace(node, memory_gb=AMPLE_AMOUNT) for node in nodes],
+        "places for slots (trial_slot)": [replace(node, slots=AMPLE_AMOUNT) for node in nodes],
     }
     if len(nodes) == 1:
         del more[memory]
@@ -152,7 +160,7 @@ def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
 
 
 def slots_that_fit_or_0(options: SweepOptions, nodes: Sequence[Node]) -> int:
-    """As `slots_that_fit`, 0 where not one fits."""
+    """Returns `slots_that_fit`, or 0 where not one group fits."""
     try:
         return slots_that_fit(options, nodes)
     except ConfigError:
@@ -160,17 +168,17 @@ def slots_that_fit_or_0(options: SweepOptions, nodes: Sequence[Node]) -> int:
 
 
 def memory_bytes(gb: float) -> int:
-    """As Ray counts memory."""
+    """Returns GB as whole bytes, the unit of Ray's `memory` resource (1 GB = 1024^3 bytes)."""
     return int(gb * _GB)
 
 
 def group_memory_gb(options: SweepOptions) -> float:
-    """RAM that a warm worker group takes."""
+    """Returns the GB of RAM that a warm worker group takes, with its ranks."""
     return GROUP_GB + WORKER_GB * options.workers
 
 
 def this_machine() -> Node:
-    """CPUs this process may use, NVIDIA GPUs, and RAM that is free now, within the container's limits."""
+    """Returns this machine's usable CPUs, NVIDIA GPUs, and RAM that is free now within the container's limits."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
@@ -183,7 +191,7 @@ def this_machine() -> Node:
 
 
 def cluster_nodes() -> list[Node]:
-    """The alive nodes of the Ray cluster that this process is connected to, as they are when idle."""
+    """Returns the living nodes of the connected Ray cluster, with their whole resources, used or not."""
     import ray
 
     return [_node(node) for node in ray.nodes() if node["Alive"]]
@@ -191,7 +199,7 @@ def cluster_nodes() -> list[Node]:
 
 def _node(facts: Json) -> Node:
     resources = facts["Resources"]
-    kinds = [name.removeprefix(KIND) for name in sorted(resources) if name.startswith(KIND)]
+    kinds = [name.removeprefix(KIND_PREFIX) for name in sorted(resources) if name.startswith(KIND_PREFIX)]
     return Node(
         cpus=resources.get("CPU", 0),
         gpus=resources.get("GPU", 0),
@@ -204,17 +212,18 @@ def _node(facts: Json) -> Node:
 
 
 def cards_of(nodes: Sequence[Node]) -> list[GpuKind]:
-    """The kinds of GPUs on these nodes, as far as they are known."""
+    """Returns the known kinds of GPUs on `nodes`, by name."""
     return sorted({card for node in nodes if node.gpus for card in node.cards}, key=lambda card: card.name)
 
 
 def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
-    """Ranks that a node holds beside so many slots."""
+    """Returns how many ranks fit on a node that also hosts `slots` slots."""
     room = [node.cpus / options.cpus_per_worker, (node.memory_gb - slots * GROUP_GB) / WORKER_GB]
     if options.gpus_per_worker:
-        wanted = options.accelerator_type
-        other = wanted and node.cards and not any(card.is_of(wanted) for card in node.cards)
-        room.append(0 if other else node.gpus / options.gpus_per_worker)
+        kind = options.accelerator_type
+        lacks_kind = kind and node.cards and not any(card.is_of(kind) for card in node.cards)
+        room.append(0 if lacks_kind else node.gpus / options.gpus_per_worker)
+    # 1e-9: quotients such as 0.6 / 0.2 come out just below a whole number.
     return max(0, int(min(room) + 1e-9))
 
 
@@ -236,7 +245,7 @@ def _list_nodes(nodes: Sequence[Node]) -> str:
 
 
 def _free_memory() -> float:
-    """Bytes; the least of what the kernel calls available and what is left of the control group's limit."""
+    """Returns free RAM in bytes: the kernel's available memory, or what the control group's limit leaves if less."""
     free = [float(psutil.virtual_memory().available)]
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":

@@ -1,4 +1,4 @@
-"""A cluster of one machine that other machines cannot reach, behind a token that other users cannot read."""
+"""Keeps a one-machine Ray cluster behind a token that other users cannot read."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ OWNER_ALONE = 0o600
 
 
 def require_token() -> None:
-    """ConfigError where the environment turns token authentication off: no cluster of ours starts without it."""
+    """Raises ConfigError where the environment turns Ray's token authentication off."""
     mode = os.environ.get(MODE, "token")
     if mode.lower() != "token":
         line = f"no token: {MODE}={mode}, and whoever reaches such a cluster runs code as you"
@@ -20,7 +20,10 @@ def require_token() -> None:
 
 
 def keep_token_private(home: Path | None = None) -> None:
-    """Ray's own token file, made where there is none, is its owner's alone; Ray makes it readable by everyone."""
+    """Creates Ray's token file if absent and makes it readable by its owner only; Ray makes it readable by everyone.
+
+    Raises ConfigError where the home folder cannot hold the file. Does nothing where a variable gives the token.
+    """
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         return
     path = (home or Path.home()) / ".ray" / "auth_token"
@@ -34,8 +37,9 @@ def keep_token_private(home: Path | None = None) -> None:
 def _make_private(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
-        with open(made, "w", encoding="utf8") as file:
+        # O_EXCL: of two drivers that start at once the second keeps the token of the first.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
+        with open(descriptor, "w", encoding="utf8") as file:
             file.write(secrets.token_hex(32))
     if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
         path.chmod(OWNER_ALONE)

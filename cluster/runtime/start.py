@@ -1,4 +1,4 @@
-"""Starting and ending Ray for our drivers, quietly, with what slots and ranks need in their environment."""
+"""Starts and ends Ray for drivers, quietly, with the environment that slots and ranks need."""
 
 import contextlib
 import logging
@@ -20,11 +20,14 @@ from cluster.runtime.security import keep_token_private, require_token
 
 TRIAL_SLOTS = 1024
 OBJECT_STORE_BYTES = 256 * 1024**2
-"""Messages between slots and ranks are small; models never pass through the object store."""
+"""Bytes of Ray's object store. Messages between slots and ranks are small; models never pass through it."""
 
 HEALTH_CHECK_MS = 120_000
-"""Time that our own node has to answer Ray's head. Ray's 10 s, missed five times, declare the only node of a starved
-machine dead; one that was killed refuses at once and is still noticed within 15 s."""
+"""Milliseconds that a node of a cluster started here has to answer Ray's head.
+
+Ray's own 10 s, missed five times, declares the only node of a starved machine dead. A killed node refuses at once and
+is still noticed within 15 s.
+"""
 
 WORKER_ENVIRONMENT = {
     **ray_internals.RANK_VARIABLES,
@@ -32,37 +35,40 @@ WORKER_ENVIRONMENT = {
     # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
 }
-LOUDEST = {
+LOG_LEVELS = {
     "ray": logging.ERROR,
     "ray.tune": logging.ERROR,
     "ray.train": logging.ERROR,
     # Tune's own state, which nothing of ours reads: the run that meets a full disk reports it in one line.
     ray_internals.STATE_LOGGER: logging.CRITICAL,
 }
-"""Ray's loggers -> the least level that is shown."""
-PASSED_ON = re.compile(
+"""Logger of Ray's -> lowest level of its messages that are shown."""
+PASSED_VARIABLES = re.compile(
     r"HF_HUB_OFFLINE|HF_HOME|CSE_CACHE|CUBLAS_WORKSPACE_CONFIG|(TORCH_)?NCCL_\w+|GLOO_SOCKET_IFNAME|"
     r"PYTORCH_(CUDA_|HIP_)?ALLOC_CONF"
 )
-"""Variables of the driver's that ranks get, also those of a cluster that was joined."""
+"""Pattern of the driver's environment variables that ranks receive, also on a cluster that was joined."""
 ALLOCATOR = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
-"""Torch's pieces of a card's memory grow, which leaves fewer gaps: lengths of batches differ. Under WSL2 the first
-allocation so may fail (https://github.com/pytorch/pytorch/issues/192330)."""
+"""Default allocator settings of torch in ranks: segments of GPU memory grow, which leaves fewer gaps.
+
+Batches differ in length, so fixed segments fragment. Under WSL2 the first allocation may fail with it
+(https://github.com/pytorch/pytorch/issues/192330).
+"""
 
 
 class RayNotStarted(RuntimeError):
-    """A Ray of our own did not come up, twice: a machine with nothing to spare for it, most often."""
+    """Raised when a local Ray cluster did not start in two tries, mostly for lack of free CPU time or memory."""
 
 
 @contextlib.contextmanager
 def ray_cluster(
     folder: Path, *, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None
 ) -> Iterator[None]:
-    """Ray while inside, started here unless `address` names a cluster or this process has one already.
+    """Context manager with Ray connected inside: an existing connection, the cluster at `address`, or one started here.
 
-    A Ray that is started here offers `num_cpus` and `memory_gb`, else what the machine has. The process works from
-    `folder` (made if absent) meanwhile: Ray puts the driver's folder first on the workers' path, where a folder of the
-    user's named `analysis` would hide ours.
+    A Ray started here offers `num_cpus` and `memory_gb`, else what the machine has. The process works from `folder`
+    (made if absent) meanwhile: Ray puts the driver's folder first on the workers' path, where a user's own folder named
+    `analysis` would hide this project's package.
     """
     import ray
 
@@ -88,13 +94,16 @@ def ray_cluster(
 
 
 def _dashboard_folders() -> set[Path]:
-    """What the dashboard that was started here will leave among the temporary files."""
+    """Returns the temporary folders that the dashboard started here will leave."""
     session = ray_internals.session_folder()
     return processes.dashboard_folders(session) if session else set()
 
 
 def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
-    """`ray.init` for our drivers; without `address` always a cluster of its own, never one that happens to run here."""
+    """Calls `ray.init` for a driver; without `address` always for a new cluster, never one that happens to run here.
+
+    Raises ConfigError where a cluster cannot be joined, and RayNotStarted where a new one fails twice.
+    """
     import ray
 
     environment = worker_environment()
@@ -129,8 +138,8 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
 
 
 def worker_environment() -> dict[str, str]:
-    """What slots and ranks have in theirs; how torch allocates is the user's where a variable of the driver says it."""
-    passed = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    """Returns the environment variables of slots and ranks; the driver's own allocator settings take precedence."""
+    passed = {name: value for name, value in os.environ.items() if PASSED_VARIABLES.fullmatch(name)}
     chosen = is_wsl() or any(name.endswith("ALLOC_CONF") for name in passed)
     return WORKER_ENVIRONMENT | ({} if chosen else ALLOCATOR) | passed
 
@@ -143,10 +152,10 @@ def _why_not(error: Exception) -> str:
 
 @contextlib.contextmanager
 def sigterm_kept() -> Iterator[None]:
-    """Our handler of SIGTERM stays, where there is one, and no other comes before it.
+    """Context manager that keeps the program's SIGTERM handler while Ray starts; does nothing where there is none.
 
-    Ray's one in Python would end the process at once, its start half done. Its one in C++ (abseil's failure handler)
-    calls ours, but aborts the process three seconds later, whatever that is still saving.
+    Ray's Python handler would end the process at once, its start half done. Ray's C++ handler (abseil's failure
+    handler) calls the program's own, but aborts the process three seconds later, even while it saves.
     """
     if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, signal.SIG_IGN, None):
         yield
@@ -159,7 +168,10 @@ def sigterm_kept() -> Iterator[None]:
 
 
 def _take_sigterm() -> None:
-    """Our handler gets SIGTERM again: Ray in C++ takes it when it starts, and leaves the system's when it ends."""
+    """Installs the program's SIGTERM handler again.
+
+    Ray's C++ replaces it when it starts, and resets it to the system's default when it ends.
+    """
     handler = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is threading.main_thread() and handler is not None:
         signal.signal(signal.SIGTERM, handler)
@@ -168,11 +180,11 @@ def _take_sigterm() -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Ray's messages go to its log files; what Tune and Train read from the environment is set meanwhile."""
+    """Context manager in which Ray logs to its files alone and Tune's and Train's environment variables are set."""
     before = {name: os.environ.get(name) for name in ray_internals.DRIVER_VARIABLES}
-    levels = {name: logging.getLogger(name).level for name in LOUDEST}
+    levels = {name: logging.getLogger(name).level for name in LOG_LEVELS}
     os.environ.update(ray_internals.DRIVER_VARIABLES)
-    for name, loudest in LOUDEST.items():
+    for name, loudest in LOG_LEVELS.items():
         logging.getLogger(name).setLevel(loudest)
     try:
         with ray_internals.silent():

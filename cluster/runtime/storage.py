@@ -1,4 +1,4 @@
-"""The folder of runs: what --storage may name, and whether every node reads and writes the same folder there."""
+"""Checks the folder of runs: what --storage may name, and whether every node reads and writes the same folder."""
 
 import contextlib
 import platform
@@ -13,39 +13,39 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 
 PROBE = ".cse-probe-"
-"""Beginning of the names of files that the check writes and removes again."""
+"""Prefix of the probe files that the check of a storage folder writes and removes again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StorageAnswer:
-    """What is so on one node."""
+    """Result of the storage check on one node."""
 
     host: str
     sees: bool
-    """Whether the driver's file is there."""
+    """True if the driver's probe file is visible on this node."""
     error: str = ""
-    """Why nothing can be written there; empty where it can."""
+    """Reason why the node cannot write to the folder; empty where it can."""
     absent: tuple[str, ...] = ()
-    """Inputs of the sweep that this node does not have."""
+    """Paths of the sweep's inputs that this node lacks."""
 
 
-def storage_folder(given: str) -> Path:
-    """The absolute folder of a path or a `file://` URI; ConfigError for a URI of something that is no folder."""
-    if "://" not in given:
-        return Path(given).expanduser().resolve()
-    parts = urlsplit(given)
+def storage_folder(location: str) -> Path:
+    """Returns the absolute folder of a path or a `file://` URI; raises ConfigError for other URIs."""
+    if "://" not in location:
+        return Path(location).expanduser().resolve()
+    parts = urlsplit(location)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path)).resolve()
     raise ConfigError(
         [
-            f"no folder: storage={given}; runs need a file system with rename: "
+            f"no folder: storage={location}; runs need a file system with rename: "
             "mount it on every node and give the path or file:///PATH"
         ]
     )
 
 
 def require_within(root: Path, path: Path) -> Path:
-    """The path itself; ConfigError where a link or a name with `..` leads out of `root`, an absolute folder."""
+    """Returns `path`; raises ConfigError where a link or `..` leads out of the absolute folder `root`."""
     real = path.resolve()
     if not real.is_relative_to(root.resolve()):
         raise ConfigError([f"out of the storage: path={path} leads to {real}; remove the link, or give its --storage"])
@@ -53,15 +53,15 @@ def require_within(root: Path, path: Path) -> Path:
 
 
 def check_here(folder: Path) -> None:
-    """ConfigError where this machine cannot write the folder; makes it if need be."""
+    """Makes `folder` if absent; raises ConfigError where this machine cannot write to it."""
     if error := _try_writing(folder, "driver"):
         raise ConfigError([f"storage not writable: storage={folder} ({error}); give a folder that you may write"])
 
 
 def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
-    """ConfigError naming every node of the cluster that lacks this folder, our code or one of the inputs.
+    """Raises ConfigError naming every other node that lacks the shared folder, this code or one of the inputs.
 
-    A node that runs on this very host has been checked with it, and is left out.
+    Nodes on the driver's own host are left out, since `check_here` covers them.
     """
     nodes = other_nodes()
     if not nodes:
@@ -71,19 +71,19 @@ def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
     try:
         lines = problems(folder, token, run_on_nodes(nodes, look, str(folder), token, [str(path) for path in inputs]))
     finally:
-        for left in folder.glob(f"{token}*"):
-            left.unlink(missing_ok=True)
+        for probe in folder.glob(f"{token}*"):
+            probe.unlink(missing_ok=True)
     if lines:
         raise ConfigError(lines)
 
 
 def inputs_of(paths: DataPaths) -> list[Path]:
-    """What the driver has of a sweep's inputs, each once; the token cache is each node's own."""
+    """Returns the existing inputs of a sweep; the token cache is left out, since each node keeps its own."""
     return [path for path in paths.inputs() if path.exists()]
 
 
 def problems(folder: Path, token: str, answers: Mapping[str, StorageAnswer | str]) -> list[str]:
-    """One line per node that cannot take part; `answers`: node -> its answer, or why there is none."""
+    """Returns one line per node that cannot take part; `answers`: node name -> its result, or why there is none."""
     lines = []
     for node, answer in answers.items():
         if isinstance(answer, str):
@@ -102,7 +102,7 @@ def problems(folder: Path, token: str, answers: Mapping[str, StorageAnswer | str
 
 
 def look(folder: str, token: str, inputs: Sequence[str]) -> StorageAnswer:
-    """The answer of this machine; runs on each node."""
+    """Checks the storage folder and the inputs on the node that runs it, as a Ray task."""
     host = platform.node()
     sees = Path(folder, token).is_file()
     error = _try_writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
@@ -110,7 +110,7 @@ def look(folder: str, token: str, inputs: Sequence[str]) -> StorageAnswer:
 
 
 def _try_writing(folder: Path, name: str, keep: bool = False) -> str:
-    """Make the folder and write a file there; empty, or why that fails."""
+    """Makes `folder` and writes a probe file there; returns the reason of a failure, empty on success."""
     file = folder / (name if name.startswith(PROBE) else PROBE + name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -125,19 +125,19 @@ def _try_writing(folder: Path, name: str, keep: bool = False) -> str:
 
 
 DISK_FULL = "disk full"
-"""How the reason of a rank that found no space begins."""
+"""First words of a rank's failure reason where it found no disk space."""
 
 
 class StorageFailed(RuntimeError):
-    """The folder of runs takes no more files: every further run would fail."""
+    """Raised when the folder of runs takes no more files, so that every further run would fail."""
 
 
 def storage_problem(storage: Path, reason: str) -> str:
-    """What is wrong with the storage after a run failed for this reason; empty where nothing is."""
+    """Returns what is wrong with the storage after a run failed for `reason`; empty where the storage is fine."""
     advice = "runs are given back, the same command continues"
     if reason.startswith(DISK_FULL):
-        said = reason.partition(";")[0]
-        return f"{said}{f': storage={storage}' if said == DISK_FULL else ''}; free some space: {advice}"
+        message = reason.partition(";")[0]
+        return f"{message}{f': storage={storage}' if message == DISK_FULL else ''}; free some space: {advice}"
     try:
         check_here(storage)
     except ConfigError as error:
@@ -147,7 +147,7 @@ def storage_problem(storage: Path, reason: str) -> str:
 
 @contextlib.contextmanager
 def blames_storage(storage: Path) -> Iterator[None]:
-    """An OSError inside, as of Tune's own files, is StorageFailed where the folder of runs takes no files any more."""
+    """Turns an OSError inside the block (also of Tune's own files) into StorageFailed where the storage is at fault."""
     try:
         yield
     except OSError as error:

@@ -1,11 +1,11 @@
-"""A budget of a sweep, shared equally by the methods that it compares, of which several limits may be given.
+"""Budgets of a sweep, each shared equally by the methods that the sweep compares.
 
-What was spent is read from the ledger before each run, so that all drivers of a search spend one budget together, and
-the same call with the same budget goes on where the last one ended, and runs nothing once it is spent. Hours are summed
-over runs that went side by side; time by the clock is this call's own. A run under way, in any driver, has its expected
-cost set aside: one run, its examples, or the mean hours of its method's runs so far. A method's share is spent with the
-first run that it cannot pay for, and no run begins that the clock would leave no time for; a run that has started goes
-to its end. Drivers that look at the same moment may each begin one run too many.
+Spending is read from the ledger before each run, so that all drivers of a search share one budget, and the same call
+with the same budget goes on where the last one ended and runs nothing once it is spent. Hours are summed over parallel
+runs; time by the clock is this call's own. A run under way, in any driver, has its expected cost reserved: one run, its
+examples, or the mean hours of its method's runs so far. A method's share is spent at the first run that it cannot pay
+for, and no run begins for which the clock leaves no time; a run that has started goes to its end. Drivers that read the
+ledger at the same moment may each begin one run too many.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ from cluster.plan.run_source import RunSource
 from cluster.search.limits import Budget, Unit
 from search_spaces.identity.signature import examples_in
 
-LOOK_S = 1.0
-"""Seconds between two looks for what comes back of the money that is set aside."""
+BUDGET_POLL_SECONDS = 1.0
+"""Seconds between two reads of the ledger while a run waits for reserved budget to come back."""
 
 
 class Account:
-    """What each method has spent of its share, and what is set aside for its runs under way."""
+    """Spending of each method out of its share, and budget reserved for its runs under way."""
 
     def __init__(
         self,
@@ -36,100 +36,104 @@ class Account:
         examples_of: Callable[[RunRow], int | None] = lambda row: row.examples,
         gpus: float = 0.0,
     ) -> None:
-        """`rows`: what the ledger has of this space; `examples_of` gives the whole length of such a row's run, `gpus`
-        how many GPUs it takes."""
+        """Books the ledger's rows of this space as spending.
+
+        `examples_of` returns the whole length of a row's run in examples; `gpus` is the number of GPUs per run.
+        """
         self.budget, self.share, self._gpus = budget, budget.share(len(methods)), gpus
         self._examples_of = examples_of
-        self._ended: dict[str, dict[str, float]] = {method: {} for method in methods}
-        self._open: dict[str, dict[str, float]] = {method: {} for method in methods}
+        self._end_costs: dict[str, dict[str, float]] = {method: {} for method in methods}
+        self._reserved: dict[str, dict[str, float]] = {method: {} for method in methods}
         self.spent_share = 0.0
-        """Spent part of the whole budget, 0 to 1."""
+        """Fraction of the whole budget that is spent, 0 to 1."""
         self.take(rows)
 
     def allows(self, planned: PlannedRun) -> bool:
-        """Whether the run's method can pay for it; what has ended, or is under way, costs nothing more."""
-        ended, under_way = self._ended[planned.run.method], self._open[planned.run.method]
-        if planned.signature in ended or planned.signature in under_way:
+        """Tells whether the run's method can pay for it; a run that has ended or is under way costs nothing more."""
+        end_costs, reserved = self._end_costs[planned.run.method], self._reserved[planned.run.method]
+        if planned.signature in end_costs or planned.signature in reserved:
             return True
         expected = self._estimate(planned.run.method, planned.examples)
-        return sum(ended.values()) + sum(under_way.values()) + expected <= self.share
+        return sum(end_costs.values()) + sum(reserved.values()) + expected <= self.share
 
     def open(self, planned: PlannedRun) -> None:
-        """Set aside what the run is expected to take."""
+        """Reserves budget for the expected cost of a run."""
         method = planned.run.method
-        if planned.signature not in self._ended[method]:
-            self._open[method][planned.signature] = self._estimate(method, planned.examples)
+        if planned.signature not in self._end_costs[method]:
+            self._reserved[method][planned.signature] = self._estimate(method, planned.examples)
 
     def take(self, rows: Iterable[RunRow]) -> None:
-        """Book what ended, with what the ledger says that it took; set aside for what a living driver holds."""
+        """Books the costs of ended runs from the ledger's rows, and reserves those of runs in living drivers."""
         for row in rows:
-            self._open[row.method].pop(row.signature, None)
+            self._reserved[row.method].pop(row.signature, None)
             if row.state.is_final:
-                self._ended[row.method][row.signature] = self._took(row)
-            elif row.live and row.signature not in self._ended[row.method]:
-                self._open[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
-        self.spent_share = sum(sum(ended.values()) for ended in self._ended.values()) / self.budget.amount
+                self._end_costs[row.method][row.signature] = self._cost_of(row)
+            elif row.live and row.signature not in self._end_costs[row.method]:
+                self._reserved[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
+        self.spent_share = sum(sum(costs.values()) for costs in self._end_costs.values()) / self.budget.amount
 
     def under_way(self, method: str) -> bool:
-        """Whether money that is set aside may come back."""
-        return bool(self._open[method])
+        """Tells whether reserved budget of a method may still come back."""
+        return bool(self._reserved[method])
 
     def line(self) -> str:
-        """What each method has spent of its share."""
-        spent = {method: sum(ended.values()) for method, ended in self._ended.items()}
+        """Returns one line with what each method has spent of its share."""
+        spent = {method: sum(costs.values()) for method, costs in self._end_costs.items()}
         share = self.budget.write(self.share)
         each = ", ".join(f"{method} {self.budget.write_number(amount)} of {share}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} spent"
 
-    def _took(self, row: RunRow) -> float:
+    def _cost_of(self, row: RunRow) -> float:
         hours = (row.seconds or 0.0) / 3600
-        took = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
-        return took.get(self.budget.unit, hours * self._gpus)
+        costs = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
+        return costs.get(self.budget.unit, hours * self._gpus)
 
     def _estimate(self, method: str, examples: int | None) -> float:
-        """What a run of so many examples is expected to take."""
-        ended = self._ended[method].values()
-        mean = sum(ended) / len(ended) if ended else 0.0
+        """Returns the expected cost of a run of `examples` examples, in the budget's unit."""
+        costs = self._end_costs[method].values()
+        mean = sum(costs) / len(costs) if costs else 0.0
         return {Unit.RUNS: 1.0, Unit.EXAMPLES: float(examples or 0)}.get(self.budget.unit, mean)
 
 
 class Clock:
-    """How long this call may take, and whether a run would still end in time."""
+    """Time limit of one call, and whether another run would still end within it."""
 
     def __init__(self, budget: Budget, rows: Iterable[RunRow], begun: float) -> None:
-        """`begun`: when the call began, by `time.monotonic`. `rows`: what the ledger has of this space, by whose mean a
-        run is expected to take."""
-        self.budget, self._begun = budget, begun
+        """Starts the clock at `begun` (`time.monotonic`); `rows` of the ledger give the mean seconds of a run."""
+        self.budget, self._start = budget, begun
         self._seconds: dict[str, float] = {}
         self.take(rows)
 
     def take(self, rows: Iterable[RunRow]) -> None:
-        """Note how long what ended took."""
+        """Adds the seconds of finished runs to the mean duration of a run."""
         self._seconds |= {row.signature: row.seconds for row in rows if row.state is RunState.DONE and row.seconds}
 
     def has_time(self) -> bool:
-        """Whether a run that begins now is expected to end in time; before the first has ended, until time is over."""
+        """Tells whether a run begun now is expected to end in time.
+
+        With no finished run yet, whether time is left at all.
+        """
         mean = sum(self._seconds.values()) / len(self._seconds) if self._seconds else 0.0
-        return time.monotonic() - self._begun + mean < self.budget.amount
+        return time.monotonic() - self._start + mean < self.budget.amount
 
     @property
     def spent_share(self) -> float:
-        """Part of the time that is over."""
-        return (time.monotonic() - self._begun) / self.budget.amount
+        """Fraction of the time limit that has passed."""
+        return (time.monotonic() - self._start) / self.budget.amount
 
     def line(self) -> str:
-        """How long it took by now."""
-        return f"budget {self.budget}: {self.budget.write(time.monotonic() - self._begun)} by the clock"
+        """Returns one line with the clock time that this call has taken."""
+        return f"budget {self.budget}: {self.budget.write(time.monotonic() - self._start)} by the clock"
 
 
 def whole_length(matcher: RunMatcher, row: RunRow) -> int | None:
-    """Examples of a row's whole run; None for a run of no cell, or of unknown length."""
+    """Returns the examples of a row's whole run; None where it matches no cell or its length is unknown."""
     cells = matcher.cells(row)
     return examples_in(cells[0].run(row.seed), row.identity) if cells else None
 
 
 class BudgetSource(RunSource):
-    """Hands out a source's runs as long as their methods can pay and there is time."""
+    """Passes on a source's runs as long as their methods can pay for them and time is left."""
 
     def __init__(
         self,
@@ -139,24 +143,27 @@ class BudgetSource(RunSource):
         news: Callable[[], Iterable[RunRow]],
         clock: Clock | None = None,
     ) -> None:
-        """`news` gives the rows of this space that changed in the ledger, and those that any driver holds."""
+        """Wraps `source`; `news` returns the rows of this space that changed in the ledger or that a driver holds."""
         self._source, self._accounts, self._methods, self._clock = source, accounts, set(methods), clock
         self._limits: Sequence[Account | Clock] = (*accounts, *filter(None, [clock]))
         self._news = news
-        self._held: deque[PlannedRun] = deque()
+        self._waiting: deque[PlannedRun] = deque()
         self._next_look = 0.0
-        self._over: set[str] = set()
+        self._spent_methods: set[str] = set()
         self.keeps_stopped, self.proposes = source.keeps_stopped, source.proposes
 
     def ask(self) -> PlannedRun | None:
-        """The next run that can be paid for; None also where that depends on how a run under way ends."""
-        if self._held and time.monotonic() < self._next_look:
+        """Returns the next affordable run.
+
+        None where there is none, or where that depends on how a run under way ends.
+        """
+        if self._waiting and time.monotonic() < self._next_look:
             return None
         while (planned := self._next()) is not None:
             method = planned.run.method
             self._take()
             if self._clock and not self._clock.has_time():
-                self._over = set(self._methods)
+                self._spent_methods = set(self._methods)
                 self._source.skip(planned)
                 continue
             refusing = [account for account in self._accounts if not account.allows(planned)]
@@ -165,17 +172,18 @@ class BudgetSource(RunSource):
                     account.open(planned)
                 return planned
             if all(account.under_way(method) for account in refusing):
-                self._held.append(planned)
-                self._next_look = time.monotonic() + LOOK_S
+                self._waiting.append(planned)
+                self._next_look = time.monotonic() + BUDGET_POLL_SECONDS
                 return None
-            self._over.add(method)
+            self._spent_methods.add(method)
             self._source.skip(planned)
         return None
 
     def exhausted(self) -> bool:
-        return not self._held and (self._source.exhausted() or self._over == self._methods)
+        return not self._waiting and (self._source.exhausted() or self._spent_methods == self._methods)
 
     def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
+        # An ended run may free reserved budget, so the next `ask` reads the ledger at once.
         self._next_look = 0.0
         self._source.observe(planned, state, value, examples)
 
@@ -189,17 +197,17 @@ class BudgetSource(RunSource):
         return self._source.points()
 
     def lines(self) -> list[str]:
-        """What every driver has spent by now, a line for each limit."""
+        """Reads the ledger and returns one line per limit with what all drivers have spent."""
         with contextlib.suppress(LedgerError):
             self._take()
         return self.spent()
 
     def spent(self) -> list[str]:
-        """The same as of the last look."""
+        """Returns one line per limit with what was spent as of the last read of the ledger."""
         return [limit.line() for limit in self._limits]
 
     def shares(self) -> dict[str, float]:
-        """Each limit -> its spent part, 0 to 1, as of the newest look; for any thread."""
+        """Returns limit -> fraction spent, 0 to 1, as of the last read of the ledger; safe in any thread."""
         return {str(limit.budget): limit.spent_share for limit in self._limits}
 
     def _take(self) -> None:
@@ -208,7 +216,7 @@ class BudgetSource(RunSource):
             limit.take(rows)
 
     def _next(self) -> PlannedRun | None:
-        """What was held first; nothing more once every method's share is spent."""
-        if self._held:
-            return self._held.popleft()
-        return None if self._over == self._methods else self._source.ask()
+        """Returns the run that waited for budget, else the source's next; None once every method's share is spent."""
+        if self._waiting:
+            return self._waiting.popleft()
+        return None if self._spent_methods == self._methods else self._source.ask()

@@ -1,4 +1,4 @@
-"""What `--budget` says: limits in runs, examples, hours of runs, hours of GPUs, money, or time by the clock."""
+"""Parses `--budget`: limits in runs, examples, run-hours, GPU-hours, money, or time by the clock."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from enum import StrEnum
 from cse_train.fields import ConfigError
 
 MOST_BUDGET = 1e15
-"""Below it every whole number is a float of its own."""
+"""Largest amount of a budget; every whole number up to it is an exact float."""
 VALID = "40 runs, 500000 examples, 20 min, 2 h, 3 run-hours, 8 GPU-hours or 40 EUR"
 CLOCK = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "d": 86400.0, "day": 86400.0}
-"""Unit of time by the clock, in the singular -> seconds."""
+"""Singular name of a unit of clock time -> seconds."""
 
 
 class Unit(StrEnum):
-    """What is counted."""
+    """Unit in which a budget is counted."""
 
     RUNS = "runs"
     EXAMPLES = "examples"
@@ -26,7 +26,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Price:
-    """What an hour of one GPU costs."""
+    """Price of an hour of one GPU."""
 
     amount: float
     currency: str
@@ -34,32 +34,32 @@ class Price:
 
 @dataclass(frozen=True)
 class Budget:
-    """So much of one unit for all methods together."""
+    """Amount of one unit that all methods together may spend."""
 
     amount: float
     unit: Unit
     price: Price | None = None
-    """Of money, which is GPU-hours at this price."""
+    """Price per GPU-hour of a budget given in money, which is counted in GPU-hours; else None."""
 
     def __str__(self) -> str:
         return self.write(self.amount)
 
     @property
     def is_whole(self) -> bool:
-        """Whether parts of one mean nothing."""
+        """True if the unit is counted in whole numbers."""
         return self.unit in (Unit.RUNS, Unit.EXAMPLES)
 
     def share(self, methods: int) -> float:
-        """What each method may spend; whole runs and examples only."""
+        """Returns the amount that each of `methods` methods may spend; runs and examples are rounded down."""
         return self.amount // methods if self.is_whole else self.amount / methods
 
     def write(self, amount: float) -> str:
-        """So much of it, with its unit."""
+        """Returns an amount with its unit, such as `3 run-hours` or `40 EUR`."""
         name = "min" if self.unit is Unit.CLOCK else self.price.currency if self.price else self.unit
         return f"{self.write_number(amount)} {name}"
 
     def write_number(self, amount: float) -> str:
-        """So much of it, in money or minutes where it is of these."""
+        """Returns an amount without its unit; in money or minutes where the budget is in money or clock time."""
         if self.price:
             return f"{amount * self.price.amount:.6g}"
         if self.unit is Unit.CLOCK:
@@ -68,7 +68,7 @@ class Budget:
 
 
 def parse_price(text: str) -> Price:
-    """`2.5 EUR`, the price of an hour of one GPU; ConfigError for anything else."""
+    """Parses the price of an hour of one GPU, such as `2.5 EUR`; raises ConfigError for anything else."""
     parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Z]{3})", text.strip(), re.ASCII)
     if not parts or not 0 < float(parts[1]) <= MOST_BUDGET:
         raise ConfigError([f"wrong price: price={text}; give that of an hour of one GPU, such as 2.5 EUR"])
@@ -78,14 +78,14 @@ def parse_price(text: str) -> Price:
 def parse_budgets(
     texts: Sequence[str], methods: Sequence[str], gpus: float = 0.0, price: str | None = None
 ) -> tuple[Budget, ...]:
-    """Every limit of `texts`, each of which may hold several with commas between; the first to be spent counts.
+    """Parses all limits of `texts`, each of which may hold several with commas between; the first to be spent counts.
 
-    `gpus`: how many GPUs one run takes. ConfigError, one line each: no limit, two of one unit, less than a run for each
-    method, GPU-hours of runs without a GPU, and money without a price in its currency.
+    `gpus`: GPUs of one run. ConfigError, one line each: no limit, two of one unit, less than a run for each method,
+    GPU-hours of runs without a GPU, and money without a price in its currency.
     """
     costs = None if price is None else parse_price(price)
     problems, budgets = [], []
-    for text in (part.strip() for given in texts for part in given.split(",")):
+    for text in (part.strip() for entry in texts for part in entry.split(",")):
         try:
             budgets.append(_parse(text, methods, gpus, costs))
         except ConfigError as error:
@@ -116,7 +116,10 @@ def _parse(text: str, methods: Sequence[str], gpus: float, price: Price | None) 
 
 
 def _budget(amount: float, name: str, price: Price | None) -> Budget | None:
-    """A limit by the name of its unit; None where no unit has it. ConfigError for money that has no price."""
+    """Returns a limit by the name of its unit; None for an unknown unit.
+
+    Raises ConfigError for money without a price.
+    """
     if re.fullmatch("[A-Z]{3}", name):
         if price is None:
             line = f"no price: budget={amount:g} {name}"

@@ -1,6 +1,6 @@
-"""A copy of a search in a database of its own, for optuna-dashboard. Written in the background, never read by a search.
+"""Copies a search to an Optuna database for optuna-dashboard, in the background; no search reads the copy.
 
-Whatever happens to it, the search goes on: the ledger has everything, and the next start adds what the copy lacks.
+A failure of the copy never affects the search: the ledger has everything, and the next start adds what the copy lacks.
 """
 
 import contextlib
@@ -26,17 +26,20 @@ from search_spaces.domains import Domain
 
 log = logging.getLogger(__name__)
 TRIALS_A_CALL = 100
-"""Trials that are added before others may add theirs."""
-MIRROR_AGAIN_S = 5.0
-"""Seconds after which a database that was away is tried again."""
-MIRROR_CLOSE_S = 10.0
-"""Seconds for which the end of a search waits for its copy."""
+"""Number of trials added under one lock, before other drivers may add theirs."""
+MIRROR_RETRY_SECONDS = 5.0
+"""Seconds until an unreachable Optuna database is tried again."""
+MIRROR_CLOSE_SECONDS = 10.0
+"""Maximum seconds that the end of a search waits for its Optuna copy."""
 LOCK = 0x637365
-"""Key of the lock in PostgreSQL under which one driver at a time compares and adds."""
+"""Key of the PostgreSQL advisory lock under which one driver at a time compares and adds trials."""
 
 
 def mirror_url(ledger: str) -> str:
-    """Where the copy of a ledger's searches lies: in its PostgreSQL database, or in `optuna.db` beside its file."""
+    """Returns the URL of the database with Optuna copies of a ledger's searches.
+
+    It is the ledger's own PostgreSQL database, or `optuna.db` beside the ledger's SQLite file.
+    """
     url = parse_url(ledger)
     if url.get_backend_name() == "postgresql":
         return url.render_as_string(hide_password=False)
@@ -44,9 +47,9 @@ def mirror_url(ledger: str) -> str:
 
 
 class StudyMirror:
-    """One study in an Optuna database, under the space's ID; a context manager, at whose end it is brought up to date.
+    """Mirrors one search as an Optuna study under the space's ID; a context manager that brings it up to date at exit.
 
-    `add` returns at once. A database that is away costs one warning, and gets later what it lacks.
+    `add` returns at once. An unreachable database costs one warning, and gets later what it lacks.
     """
 
     def __init__(self, url: str, resolved: ResolvedSpace) -> None:
@@ -54,7 +57,7 @@ class StudyMirror:
         self._study: optuna.Study | None = None
         self._engine: Engine | None = None
         self._left: list[Observation] = []
-        """Finished runs that the database has not taken."""
+        """Finished runs that have not been added to the Optuna database yet."""
         self._every: list[Observation] = []
         self._news, self._closing = threading.Condition(), False
         self._warned = False
@@ -68,10 +71,10 @@ class StudyMirror:
         with self._news:
             self._closing = True
             self._news.notify()
-        self._thread.join(MIRROR_CLOSE_S)
+        self._thread.join(MIRROR_CLOSE_SECONDS)
 
     def add(self, observation: Observation) -> None:
-        """Have one finished run added, if the study lacks it."""
+        """Queues one finished run to be added, if the study lacks it."""
         with self._news:
             self._every.append(observation)
             self._left.append(observation)
@@ -90,8 +93,9 @@ class StudyMirror:
             except Exception as error:  # of any database driver
                 self._say(error)
                 with self._news:
+                    # All runs again: the study may have been deleted, and trials that it still has are skipped.
                     self._study, self._left = None, list(self._every)
-                    if self._closing or self._news.wait_for(lambda: self._closing, MIRROR_AGAIN_S):
+                    if self._closing or self._news.wait_for(lambda: self._closing, MIRROR_RETRY_SECONDS):
                         return
                 continue
             with self._news:
@@ -128,7 +132,7 @@ class StudyMirror:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """One driver at a time compares and adds: what two of them see end would else stand there twice."""
+        """Context manager in which one driver at a time compares and adds trials, so that none is added twice."""
         url = parse_url(self._url)
         if url.get_backend_name() == "sqlite":
             with Path(f"{url.database}.lock").open("w") as file:
@@ -157,7 +161,7 @@ class StudyMirror:
 
 
 def _key(trial: FrozenTrial) -> tuple[object, ...]:
-    """What tells one run's end from another's: a run that ended in another way later is a trial of its own."""
+    """Returns what identifies a run's end; a run that ends again in another way is a trial of its own."""
     notes = trial.user_attrs
     return tuple(sorted(trial.params.items())), notes.get("seed"), notes.get("state"), trial.value
 
@@ -167,7 +171,7 @@ def _skip_syncs(connection: Any, record: object) -> None:
 
 
 def _make_distribution(domain: Domain) -> BaseDistribution:
-    """The axis with its real values, as people want to see it."""
+    """Returns an axis as an Optuna distribution over its real values, as people want to see it."""
     values: list[Any] = list(domain.values() if domain.finite else domain.ends())
     if domain.word == "randint":
         return IntDistribution(values[0], values[-1])

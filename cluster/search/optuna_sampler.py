@@ -1,8 +1,8 @@
-"""Optuna's samplers as samplers of cells.
+"""Adapts Optuna's samplers to propose cells.
 
-Each seed of a cell is a trial of its own with the cell's parameters, not as a mean over seeds: a Gaussian
-process reads the noise off such repeats, TPE weighs a cell by how often it did well, and neither waits for the last
-seed. The study lives in memory; a new start adds the ledger's rows to it.
+Each seed of a cell is a trial of its own with the cell's parameters, not as a mean over seeds: a Gaussian process reads
+the noise off such repeats, TPE weighs a cell by how often it did well, and neither waits for the last seed. The study
+lives in memory; a new start adds the ledger's rows to it.
 """
 
 import warnings
@@ -21,10 +21,13 @@ from search_spaces.domains import Domain
 
 
 class OptunaSampler(Sampler):
-    """One in-memory study; a cell under way is a running trial, which keeps the samplers from naming it again."""
+    """Samples cells from an in-memory Optuna study.
+
+    A cell under way is a running trial, which keeps Optuna's samplers from proposing it again.
+    """
 
     def __init__(self, resolved: ResolvedSpace, kind: type[optuna.samplers.BaseSampler], **options: Any) -> None:
-        """`options` are those of Optuna's sampler `kind`."""
+        """Creates the study; `kind` is Optuna's sampler class and `options` its arguments."""
         self._resolved = resolved
         self._codes = {name: _Code(domain) for name, domain in resolved.axes.items()}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -67,7 +70,7 @@ class OptunaSampler(Sampler):
         self._study.tell(trial, observation.value if end["state"] is TrialState.COMPLETE else None, end["state"])
 
     def _ask(self) -> tuple[Trial, dict[str, Scalar]]:
-        """A new running trial, and its parameters as axis values."""
+        """Returns a new running trial, and its parameters as axis values."""
         trial = self._study.ask()
         key: dict[str, Scalar] = {}
         for name, domain in self._resolved.axes.items():
@@ -80,7 +83,10 @@ class OptunaSampler(Sampler):
 
 
 def outcome(observation: Observation) -> dict[str, Any]:
-    """State and value in Optuna's words: a stopped run is PRUNED at its examples, one without a score FAIL."""
+    """Returns an observation's Optuna state and value.
+
+    A stopped run is PRUNED at its examples, one without a score FAIL.
+    """
     if observation.state == RunState.DONE:
         return {"state": TrialState.COMPLETE, "value": observation.value}
     if observation.state == RunState.STOPPED:
@@ -90,7 +96,10 @@ def outcome(observation: Observation) -> dict[str, Any]:
 
 
 class _Code:
-    """An axis as Optuna sees it; listed numbers by rank, so that their order and not their spacing counts."""
+    """Maps an axis to an Optuna distribution.
+
+    Listed numbers are coded by rank, so that order counts and spacing does not.
+    """
 
     def __init__(self, domain: Domain) -> None:
         self._ranked: list[Any] = []

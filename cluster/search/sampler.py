@@ -1,4 +1,4 @@
-"""What a sampler is, and cells that no search has visited."""
+"""Base class of samplers, and random draws of unvisited cells."""
 
 from collections.abc import Callable
 
@@ -7,29 +7,29 @@ import numpy as np
 from analysis.matching.match import Observation
 from search_spaces.cells import Cell, ResolvedSpace
 
-MISSES = 1000
-"""Random draws that all hit visited cells before a space too large to list counts as exhausted."""
+MAX_MISSES = 1000
+"""Number of random draws, all of visited cells, after which a space too large to list counts as exhausted."""
 
 
 class Sampler:
     """Chooses cells and learns from observations; a sampler without a model only suggests."""
 
     def suggest(self) -> Cell | None:
-        """Some cell, visited or not; None when there is none left to name."""
+        """Returns a cell, visited or not; None when none is left to suggest."""
         raise NotImplementedError
 
     def repeat(self, cell: Cell, value: float | None) -> None:
-        """The cell just suggested was visited already: its stored value, None where it has none."""
+        """Notes that the last suggested cell was visited already; `value`: its stored score, None where it has none."""
 
     def start(self, cell: Cell) -> None:
-        """This cell is under way, suggested or not."""
+        """Notes that a cell is under way, whether it was suggested or not."""
 
     def observe(self, observation: Observation) -> None:
-        """How one (cell, seed) ended."""
+        """Learns how one run, a (cell, seed) pair, ended."""
 
 
 class Unvisited:
-    """Draws cells that were not visited; None once a finite space has none."""
+    """Draws random cells that were not visited; returns None once a finite space has none left."""
 
     def __init__(self, resolved: ResolvedSpace, rng: np.random.Generator) -> None:
         self._resolved, self._rng = resolved, rng
@@ -37,7 +37,7 @@ class Unvisited:
 
     def draw(self, visited: Callable[[Cell], bool]) -> Cell | None:
         if self._listed is None:
-            drawn = (self._resolved.sample(self._rng) for _ in range(MISSES))
-            return next((cell for cell in drawn if not visited(cell)), None)
+            samples = (self._resolved.sample(self._rng) for _ in range(MAX_MISSES))
+            return next((cell for cell in samples if not visited(cell)), None)
         self._listed = [cell for cell in self._listed if not visited(cell)]
         return self._listed[int(self._rng.integers(len(self._listed)))] if self._listed else None

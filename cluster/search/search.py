@@ -1,7 +1,7 @@
-"""A search proposes cells; every seed of a cell is one noisy observation of it. The ledger is the only truth.
+"""A search over cells, in which every seed of a cell is one noisy observation; the ledger alone is its memory.
 
-A search starts from what the ledger knows of its space (`RunMatcher`), whoever ran it: finished runs are observations,
-runs that others hold count as under way, half-finished cells come first. So a driver that died at any point loses
+A search starts from the ledger's runs of its space (`RunMatcher`), whoever ran them: finished runs are observations,
+runs held by other drivers count as under way, half-finished cells come first. So a driver that died at any point loses
 nothing, and a second driver of the same search does not repeat the first one's cells.
 """
 
@@ -14,15 +14,15 @@ import numpy as np
 from analysis.ledger import RunRow
 from analysis.matching.match import Observation, RunMatcher, make_observation
 from analysis.run_state import RunState
-from cluster.search.feed import EVERY_S
+from cluster.search.feed import FEED_POLL_SECONDS
 from cluster.search.optuna_mirror import StudyMirror
 from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.samplers import make_sampler
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
 
-ASKS = 20
-"""Times that a sampler may name a cell that was visited before; then it gets an unvisited one."""
+MAX_SUGGESTIONS = 20
+"""Number of times that a sampler may suggest visited cells before a random unvisited cell is taken."""
 
 
 class Search:
@@ -37,10 +37,10 @@ class Search:
         mirror: StudyMirror | None = None,
         recorded: Callable[[], Iterable[Observation]] | None = None,
     ) -> None:
-        """`mirror` gets each finished run; `recorded` gives what the ledger has anew of this search, of every driver.
+        """Creates a search; `mirror` receives each finished run, `recorded` returns new observations of every driver.
 
-        It is called every `EVERY_S` seconds, so that all drivers know all results, and their cells count together
-        towards `num_samples`.
+        `recorded` is called every `FEED_POLL_SECONDS`, so that all drivers know all results, and their cells count
+        together towards `num_samples`.
         """
         self._sampler, self._unvisited, self._mirror = sampler, unvisited, mirror
         self._seeds, self._num_samples = seeds, num_samples
@@ -48,16 +48,18 @@ class Search:
         self._resume: deque[Cell] = deque()
         self._await: deque[Cell] = deque()
         self._recorded = recorded
-        self._next_recall = time.monotonic() + EVERY_S
+        self._next_recall = time.monotonic() + FEED_POLL_SECONDS
 
     @property
     def visited(self) -> int:
-        """Cells that were proposed here or are known from the ledger."""
+        """Number of cells that were proposed by this driver or are known from the ledger."""
         return len(self._visits)
 
     def recall(self, observations: Iterable[Observation]) -> None:
-        """Take in what the ledger knows; a cell that is new here and lacks a seed is proposed again, first or, where
-        held, last."""
+        """Records the ledger's observations, and queues new cells that lack a seed to be proposed again.
+
+        Cells with unfinished seeds come before the sampler's suggestions; those that another driver holds come last.
+        """
         cells = {}
         for observation in observations:
             cell = observation.cell
@@ -68,13 +70,13 @@ class Search:
             self._queue(cell)
 
     def refresh(self) -> None:
-        """Take in what other drivers recorded, where the last look is `EVERY_S` seconds old."""
+        """Reads other drivers' observations where the last read is `FEED_POLL_SECONDS` old."""
         if self._recorded is not None and time.monotonic() >= self._next_recall:
             self.recall(self._recorded())
-            self._next_recall = time.monotonic() + EVERY_S
+            self._next_recall = time.monotonic() + FEED_POLL_SECONDS
 
     def propose(self) -> Cell | None:
-        """The next cell to run with every seed; None when the search is over."""
+        """Returns the next cell to run with every seed; None when the search is over."""
         self.refresh()
         if self._resume:
             return self._resume.popleft()
@@ -88,7 +90,10 @@ class Search:
     def observe(
         self, cell: Cell, seed: int, value: float | None, state: RunState = RunState.DONE, examples: int | None = None
     ) -> None:
-        """A run ended with this best dev score, in state done, stopped or failed; a second call changes nothing."""
+        """Records how a run ended: its best dev score and state (done, stopped or failed).
+
+        Repeated calls change nothing.
+        """
         self._record(make_observation(cell, seed, state if value is not None else RunState.FAILED, value, examples))
 
     def _record(self, observation: Observation) -> None:
@@ -113,7 +118,7 @@ class Search:
             self._resume.append(cell)
 
     def _fresh(self) -> Cell | None:
-        for _ in range(ASKS):
+        for _ in range(MAX_SUGGESTIONS):
             cell = self._sampler.suggest()
             if cell is None or not self._was_visited(cell):
                 return cell
@@ -135,7 +140,7 @@ def make_search(
     mirror: StudyMirror | None = None,
     recorded: Callable[[], Iterable[RunRow]] | None = None,
 ) -> Search:
-    """The search that a space's `search:` asks for, knowing the ledger's rows.
+    """Makes the search of a space's `search:` block, with the ledger's rows as its memory.
 
     `matcher` recognises the search's runs; `recorded` reads the rows that changed, for a search that has several
     drivers.

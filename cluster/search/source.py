@@ -1,4 +1,4 @@
-"""A search as a source of runs for the dispatcher."""
+"""Feeds the cells of a search to the dispatcher as runs."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from search_spaces.cells import Cell
 
 
 class SearchSource(RunSource):
-    """Cells of a search, each as one run per seed; the cell of a run that is skipped counts as visited."""
+    """Source of a search's runs, one per cell and seed; the cell of a skipped run counts as visited."""
 
     keeps_stopped = True
     proposes = True
@@ -23,7 +23,7 @@ class SearchSource(RunSource):
         runs_of: Callable[[Cell], Sequence[PlannedRun]],
         points: Callable[[], Points] = dict,
     ) -> None:
-        """`runs_of` gives a cell's runs, one per seed; `points` the dev scores that the ledger has anew."""
+        """Wraps a search; `runs_of` returns a cell's runs, one per seed, `points` new dev scores in the ledger."""
         self._search, self._runs_of, self._points = search, runs_of, points
         self._left: deque[PlannedRun] = deque()
         self._cells: dict[str, Cell] = {}

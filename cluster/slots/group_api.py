@@ -1,4 +1,4 @@
-"""The data between driver, slot and worker group: jobs, settings, events, results. Imports neither Ray nor torch."""
+"""Data passed between driver, slot and worker group: jobs, settings, events, results. Imports neither Ray nor torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,57 +21,59 @@ from cse_train.training.saver import SAVE_MINUTES
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to train or score, where, and how; made by the driver and pickled to the ranks."""
+    """One run to train or score, with its settings, inputs and folders; made by the driver and pickled to the ranks."""
 
     signature: str
     kind: Literal["train", "score"]
-    """`score`: the run is finished and only its suites are wanted."""
+    """Kind of work: `train`, or `score` for a finished run that only lacks scores of its suites."""
     settings: Mapping[str, Scalar]
-    """The run's dotted keys, its length counted in examples: the class of a plug-in's options would bring the user's
-    libraries into slot and mailbox."""
+    """The run's settings by dotted key, with its length in examples.
+
+    Plain data, because the class of a plug-in's options would import the user's libraries into slot and mailbox.
+    """
     paths: DataPaths
     folder: Path
     previous: tuple[Path, ...] = ()
-    """Folders of earlier attempts, newest first."""
+    """Folders of earlier attempts at this run, newest first."""
     resume_from: Path | None = None
-    """The folder whose checkpoint the ranks continue; the slot sets it."""
+    """Folder of the attempt whose checkpoint the ranks resume, set by the slot; None to start anew."""
     suites: tuple[str, ...] = ()
     function: str
-    """`module:name` of what trains."""
+    """`module:name` of the function that trains the run."""
     scorer: str
-    """`module:name` of what scores."""
+    """`module:name` of the function that scores the best checkpoint."""
     gated: bool
-    """Whether the ranks wait for the scheduler's decision after each report."""
+    """True if the ranks wait for the scheduler's decision after each report."""
     threads: int
     save_minutes: float = SAVE_MINUTES
     gpus: float = 0
-    """Of each rank; a part of a card is shared with other runs."""
+    """GPUs of each rank; a fraction is shared with other runs."""
     code: Code = field(default_factory=dict)
-    """Of the plug-ins that the job uses, as the driver has them."""
+    """Code of the plug-ins that the job uses, as the driver has it."""
     leaves_traces: bool = True
-    """Whether that code runs in the ranks' own processes."""
+    """True if the plug-ins' code runs in the ranks' own processes, which then serve no further job."""
     inputs: Mapping[str, str | int] = field(default_factory=dict)
-    """Content hashes of what the run reads, as it was planned."""
+    """Content hashes of the run's inputs as of the plan; empty to check none."""
     input_check: str = "search_spaces.identity.signature:wrong_inputs"
-    """`module:name` of what compares them with what lies here: (run, paths, inputs) -> setting -> line."""
+    """`module:name` of the input check: (run, paths, inputs) -> {setting: problem}."""
 
     @cached_property
     def run(self) -> RunConfig:
-        """The run of these settings, built where the ranks ask for it; its options are of the method's own class."""
+        """Run configuration parsed from the settings on first use, which imports the class of the method's options."""
         return parse_run(self.settings)
 
     @property
     def total_examples(self) -> int:
-        """Examples of the whole run: whole batches, at least one."""
+        """Examples of the whole run, rounded down to whole batches, at least one batch."""
         return total_examples(self.settings)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Job":
-        """Itself, because nothing in it changes; Tune copies a trial's configuration several times."""
+        """Returns the job itself, which is immutable; Tune copies a trial's configuration several times."""
         return self
 
 
 def total_examples(settings: Mapping[str, Scalar]) -> int:
-    """`Job.total_examples` of a run with these dotted keys."""
+    """Returns the examples of a run with these dotted keys, rounded down to whole batches, at least one batch."""
     examples, batch_size = settings["train.examples"], settings["train.batch_size"]
     assert isinstance(examples, int) and isinstance(batch_size, int), examples
     return max(1, examples // batch_size) * batch_size
@@ -79,76 +81,76 @@ def total_examples(settings: Mapping[str, Scalar]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings:
-    """What a worker group is made of; a job that needs another makes the slot build a new one."""
+    """Settings of a worker group; a job with other settings makes the slot build a new group."""
 
     options: SweepOptions
     digest: str
-    """Of the driver's code, which every rank must run."""
+    """Digest of the driver's code, which every rank must run."""
     plugins: tuple[Plugin, ...] = ()
-    """The user's own, in files that every node sees."""
+    """The user's plug-ins, in files that every node sees."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotSettings:
-    """What a slot needs beside the job."""
+    """Settings of a slot that it receives with each job."""
 
     name: str
     group: GroupSettings
     quiet_s: float
     """Seconds without news after which `step` returns."""
     proven: bool = False
-    """Runs have ended in order in this sweep, so that ranks that cannot begin are their machine's doing."""
+    """True if runs have ended in order in this sweep, so that ranks which cannot start are their machine's fault."""
     slowest_s: float = 0.0
     """Seconds of the slowest finished run of the sweep; 0 where none has finished."""
 
 
 class TrialConfig(TypedDict):
-    """What a Tune trial is configured with."""
+    """Configuration of a Tune trial."""
 
     job: Job
     slot: SlotSettings
 
 
-class GivenBack(StrEnum):
-    """Why a slot gives a job back that has no end."""
+class ReturnReason(StrEnum):
+    """Reason why a slot returns a job that has not ended."""
 
     RESTING = "resting"
-    """The slot is in quarantine."""
+    """State of a job that a slot returns because the slot is in quarantine."""
     REFUSED = "refused"
-    """The sweep cannot go on."""
+    """State of a job whose ranks cannot serve any job, so that the sweep cannot go on."""
     CROWDED = "crowded"
-    """The memory of a card that it shares was used up."""
+    """State of a job returned because the memory of a shared GPU was used up."""
 
 
 IS_LAST: Final = "done"
-"""Tune's name for whether no other result of the trial comes."""
+"""Key of a Tune result that says whether it is the trial's last."""
 
 
 class SlotResult(TypedDict):
-    """What a slot gives Tune, and the driver records; points and scores are those since the last result."""
+    """Result of a slot's `step` for Tune and the driver, with the points and scores since the last result."""
 
     examples: int
-    """Examples at the newest point that Tune may decide on; at the end, of the whole run."""
+    """Examples at the newest point that Tune may decide on; in the last result, of the whole run."""
     best: float
-    state: RunState | GivenBack
-    """`lost`: to be tried elsewhere."""
+    state: RunState | ReturnReason
+    """State of the run, or why it is returned; `lost` runs are tried elsewhere."""
     points: list[Point]
     scores: list[Score]
     reason: str
     outcome: Outcome | None
-    """None where nothing was trained to an end."""
+    """Outcome of the training; None where nothing was trained to an end."""
     lacking: Mapping[str, Scalar]
-    """Settings that name an input for which the job failed: each run that has them would fail so."""
+    """Settings that name an absent or changed input; each run with these settings would fail likewise."""
     retried: str
-    """Why the job began again; empty where it did not."""
+    """Reason why the job began again since the last result; empty where it did not."""
     waits_for: str
-    """What the job needs and the cluster does not have now, or its dev point that is long in coming; else empty."""
+    """Resources that the job waits for, or its overdue dev point, as a line for the user; else empty."""
     done: bool
 
 
 @dataclass(frozen=True)
 class PointEvent:
-    """Rank 0 reports its dev point number `index`."""
+    """Event in which rank 0 reports dev point number `index` of a job."""
 
     index: int
     point: Point
@@ -156,65 +158,65 @@ class PointEvent:
 
 @dataclass(frozen=True)
 class ScoreEvent:
-    """One score of the run's best checkpoint."""
+    """Event with one score of the run's best checkpoint."""
 
     score: Score
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorEvent:
-    """What a rank raised, in one line; its traceback is in the rank's log."""
+    """Error of a rank in one line; its traceback is in the rank's log."""
 
     cause: Fault | Literal["setup"]
-    """`setup`: this rank cannot serve any job."""
+    """Cause of the error; `setup` means that the rank cannot serve any job."""
     reason: str
     card_full: bool = False
-    """Whether a card's memory was used up."""
+    """True if a GPU's memory was used up."""
     rank: int = 0
     inputs: Mapping[str, Scalar] = field(default_factory=dict)
-    """Settings that name an input which is absent or another: each run that has them would fail so."""
+    """Settings that name an absent or changed input; each run with these settings would fail likewise."""
 
 
 @dataclass(frozen=True)
 class DoneEvent:
-    """Every rank has finished the job."""
+    """Event that every rank has finished the job."""
 
     outcome: Outcome | None
-    """Without its points; None of a job that only scored."""
+    """Outcome of the training, without its points; None for a job that only scored."""
 
 
 Event = PointEvent | ScoreEvent | ErrorEvent | DoneEvent
 
 
 class Group(Protocol):
-    """Runs one job at a time and reports events; made as `Group(recycle_after, name)`."""
+    """Worker group that runs one job at a time and reports events; constructed as `Group(recycle_after, name)`."""
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
-        """Begin a job and return its number."""
+        """Begins a job on the worker group and returns the job's number."""
 
     def events(self, timeout_s: float) -> list[Event]:
-        """What happened since the last call; waits up to `timeout_s` for something."""
+        """Returns the events since the last call; waits up to `timeout_s` for one."""
 
     def proceed(self, number: int, index: int) -> None:
-        """Let the ranks of a gated job go on after report `index`."""
+        """Lets the ranks of a gated job go on after report `index`."""
 
     def stop(self, number: int) -> None:
-        """End the current job early."""
+        """Ends the worker group's current job early."""
 
     def lost(self) -> str | None:
-        """Why there is no group any more; None while there is one, or while it waits for room."""
+        """Returns why the group is gone; None while it lives, or while it waits for room."""
 
     def waits_for(self) -> str:
-        """What the group needs that the cluster does not have now; empty where it has."""
+        """Returns which resources the group waits for, as a line for the user; empty where it waits for none."""
 
     def has_ranks(self) -> bool:
-        """Whether ranks have begun to serve: a group may wait for room before."""
+        """Tells whether ranks have begun to serve; before that a group may wait for room."""
 
     def node_lost(self) -> bool:
-        """Whether a part of the group was on a node that the cluster no longer has."""
+        """Tells whether a part of the group was on a node that the cluster no longer has."""
 
     def abort(self) -> None:
-        """End the group now."""
+        """Ends the worker group at once, even during a job."""
 
     def close(self) -> None:
-        """End the group in order."""
+        """Ends the worker group after its current job."""

@@ -1,4 +1,4 @@
-"""When a slot gives a job up, when a job counts as stuck, and when a slot takes no jobs for a while."""
+"""Decides when a slot gives up a job, when a job counts as stuck, and when a slot rests in quarantine."""
 
 import statistics
 import time
@@ -8,29 +8,37 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 
 STUCK_FACTOR = 20.0
-"""A job is stuck when it is silent for this many times the median time between its own dev points..."""
-STUCK_S = 600.0
-"""...and for this many seconds: a file system that is slow for some minutes costs no run its place."""
+"""Factor of the median time between a job's dev points; a job that is silent for longer is stuck.
+
+STUCK_SECONDS is the least silence in any case.
+"""
+STUCK_SECONDS = 600.0
+"""Minimum seconds of silence before a job counts as stuck.
+
+A file system that is slow for minutes costs no run its place.
+"""
 SLOWEST_FACTOR = 5.0
-"""Before its second dev point a job is stuck when it is silent for this many times what the slowest finished run took
-in all, and for STUCK_S."""
+"""Factor of the slowest finished run's seconds; a job silent for longer before its second dev point is stuck.
+
+STUCK_SECONDS is the least silence in any case.
+"""
 DIFFERENT_RUNS = 2
-"""A slot is quarantined when it has lost so many different runs in a row."""
-FIRST_REST_S = 300.0
-"""Seconds of a first quarantine; each that follows without a good run between takes twice as long."""
-LONGEST_REST_S = 3600.0
+"""Number of different runs that a slot must lose in a row to be quarantined."""
+FIRST_QUARANTINE_SECONDS = 300.0
+"""Seconds of a first quarantine, doubled for each further one without a good run in between."""
+LONGEST_QUARANTINE_SECONDS = 3600.0
 
 
 class Losses:
-    """How often one job was lost, by cause; a new dev point since the last loss begins the count again."""
+    """Counts how often one job was lost, by cause; a new dev point since the last loss restarts the counts."""
 
     def __init__(self, limit: int) -> None:
-        """`limit`: losses of one cause after which the slot still goes on."""
+        """Starts without losses; `limit` losses of one cause are allowed before the slot gives the job up."""
         self._limit, self._examples = limit, 0
         self._counts = Counter[str]()
 
     def add(self, cause: str, examples: int) -> bool:
-        """One more loss after so many examples; whether the slot gives the job up."""
+        """Counts a loss after `examples` examples; returns True where the slot gives the job up."""
         if examples > self._examples:
             self._counts.clear()
         self._examples = examples
@@ -43,57 +51,67 @@ class Losses:
 
 
 class Pace:
-    """The seconds between a job's dev points."""
+    """Measures the seconds between a job's dev points, to recognise a stuck job."""
 
     def __init__(self, now: Clock = time.monotonic, slowest_s: float = 0.0) -> None:
-        """`slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished."""
+        """Starts without points.
+
+        `slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished.
+        """
         self._now, self._slowest_s, self._gaps = now, slowest_s, list[float]()
         self._last: float | None = None
-        self._begun: float | None = None
+        self._start: float | None = None
 
     def begin(self) -> None:
-        """The job's ranks are there."""
-        self._begun = self._now() if self._begun is None else self._begun
+        """Notes that the job's ranks serve; repeated calls change nothing."""
+        self._start = self._now() if self._start is None else self._start
 
     @property
     def is_begun(self) -> bool:
-        return self._begun is not None
+        return self._start is not None
 
     def point(self) -> None:
-        """A new dev point."""
+        """Notes a new dev point of the job."""
         if self._last is not None:
             self._gaps.append(self._now() - self._last)
         self._last = self._now()
 
     def pause(self) -> None:
-        """The job begins again, so that the time to its next point says nothing."""
-        self._last = self._begun = None
+        """Notes that the job begins again, so that the time to its next point is not measured."""
+        self._last = self._start = None
 
     def stuck(self) -> str:
-        """How long the job has made no point, where that is far too long; empty where it is not, or nobody can say."""
+        """Returns how long a stuck job has made no dev point.
+
+        Empty where it is not stuck, or nothing is known to compare with.
+        """
         silent, usual = self._silent_s(), statistics.median(self._gaps) if self._gaps else 0.0
         if self._last is not None and self._gaps:
             limit, why = STUCK_FACTOR * usual, f"{usual:.0f} s lay between two before"
         else:
             limit, why = SLOWEST_FACTOR * self._slowest_s, f"the slowest finished run took {self._slowest_s:.0f} s"
-        return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_S, limit) else ""
+        return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_SECONDS, limit) else ""
 
     def doubt(self) -> str:
-        """That the job has made no second point for long, where no finished run says how long one takes; or empty."""
-        if self._gaps or self._slowest_s or self._silent_s() <= STUCK_S:
+        """Returns a warning that no second dev point comes, for jobs that no finished run can be compared with.
+
+        Else empty.
+        """
+        if self._gaps or self._slowest_s or self._silent_s() <= STUCK_SECONDS:
             return ""
-        return f"no dev point for {STUCK_S / 60:.0f} min, and no finished run says how long one takes; look at its log"
+        silence = f"no dev point for {STUCK_SECONDS / 60:.0f} min"
+        return f"{silence}, and no finished run says how long one takes; look at its log"
 
     def _silent_s(self) -> float:
-        since = self._begun if self._last is None else self._last
+        since = self._start if self._last is None else self._last
         return 0.0 if since is None else self._now() - since
 
 
 class Quarantine:
-    """A slot whose last runs were all lost rests, and then tries one run."""
+    """Keeps a slot whose last runs were all lost from taking runs for a while, after which it tries one."""
 
     def __init__(self, now: Clock = time.monotonic) -> None:
-        self._now, self._lost = now, list[str]()
+        self._now, self._lost_runs = now, list[str]()
         self._rests, self._until = 0, float("-inf")
 
     @property
@@ -102,17 +120,18 @@ class Quarantine:
         return self._until - self._now()
 
     def lost(self, signature: str) -> None:
-        """A run was lost here."""
-        if signature not in self._lost:
-            self._lost.append(signature)
-        if self._rests or len(self._lost) >= DIFFERENT_RUNS:
-            self._until = self._now() + min(FIRST_REST_S * 2**self._rests, LONGEST_REST_S)
+        """Notes that the run with this signature was lost on this slot."""
+        if signature not in self._lost_runs:
+            self._lost_runs.append(signature)
+        if self._rests or len(self._lost_runs) >= DIFFERENT_RUNS:
+            self._until = self._now() + min(FIRST_QUARANTINE_SECONDS * 2**self._rests, LONGEST_QUARANTINE_SECONDS)
             self._rests += 1
 
     def went_well(self) -> None:
-        """A run ended in order here."""
-        self._lost, self._rests = [], 0
+        """Notes that a run ended in order on this slot, which clears its losses."""
+        self._lost_runs, self._rests = [], 0
 
     def describe(self) -> str:
-        """Why the slot rests, and how long."""
-        return f"quarantined after {len(self._lost)} different runs were lost here; tried again in {self.left_s:.0f} s"
+        """Returns why the slot is in quarantine, and for how long."""
+        runs = len(self._lost_runs)
+        return f"quarantined after {runs} different runs were lost here; tried again in {self.left_s:.0f} s"

@@ -1,4 +1,4 @@
-"""Calls back when a slot has had no call for a while."""
+"""Timer that calls back when a slot has not been called for a while."""
 
 import contextlib
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 
 class IdleTimer:
-    """Calls `on_idle` when no call came for some seconds after the last one; never while a call runs."""
+    """Calls `on_idle` when no call came for some seconds after the last one; never during a call."""
 
     def __init__(self, on_idle: Callable[[], None]) -> None:
         self._on_idle = on_idle
@@ -16,7 +16,10 @@ class IdleTimer:
 
     @contextlib.contextmanager
     def call(self, limit_s: Callable[[], float]) -> Iterator[None]:
-        """One call; `limit_s` gives at its end the seconds that may pass before the next."""
+        """Context manager around one call of a slot, during which the timer does not run.
+
+        `limit_s` is asked at its end for the seconds that may pass before the next call.
+        """
         self._timer.cancel()
         with self._turns:
             self._calls += 1
@@ -28,12 +31,13 @@ class IdleTimer:
                 self._timer.start()
 
     def end(self) -> None:
-        """Never call back again."""
+        """Stops the idle timer for good."""
         with self._turns:
             self._calls += 1
             self._timer.cancel()
 
     def _expire(self, calls: int) -> None:
         with self._turns:
+            # A timer that waited for the lock is stale if a call came meanwhile.
             if calls == self._calls:
                 self._on_idle()

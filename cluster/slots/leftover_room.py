@@ -1,4 +1,4 @@
-"""Gives the room of a worker group back whose start failed half way; Ray Train 2.60 loses sight of it."""
+"""Ray Train callback that frees the placement group of a worker group whose start failed half way (Ray Train 2.60)."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from cluster.runtime.ray_internals import ControllerCallback, WorkerGroupCallbac
 
 
 class LeftoverRoom(ControllerCallback, WorkerGroupCallback):  # type: ignore[misc]
-    """Removes the placement group of a group that Ray Train's controller started, once the controller ends.
+    """Removes the placement group that Ray Train's controller created, when the controller ends.
 
     Where a rank dies while the process group is set up, the controller has no worker group yet that it could shut down.
-    The placement group would keep its CPUs and GPUs for as long as the driver lives, and take others' on another node
+    The placement group would keep its CPUs and GPUs for as long as the driver lives, and take others on another node
     when its own is lost.
     """
 

@@ -1,6 +1,6 @@
-"""The one channel between a slot and the ranks of its worker group. No control message is a torch collective.
+"""Actor through which a slot and the ranks of its worker group talk; no control message is a torch collective.
 
-A generation is one worker group's life. A rank of a dead generation learns it at its next call and leaves.
+A generation is one worker group's life. A rank of a dead generation learns of its end at its next call, and leaves.
 """
 
 import asyncio
@@ -11,51 +11,54 @@ from typing import Any, Literal
 from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, Job, PointEvent
 from cse_train.results import Outcome, Point
 
-LONG_POLL_S = 20.0
+LONG_POLL_SECONDS = 20.0
 
 Reply = tuple[Literal["job", "wait", "leave"], int, Job | None]
-Ended = Literal["open", "closed", "aborted"]
+GroupEnd = Literal["open", "closed", "aborted"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankFacts:
-    """What a rank says of itself when it is up."""
+    """Process, node and health of a rank, sent when the rank is up."""
 
     pid: int
     host: str
     node: str
-    """The node's ID in Ray."""
+    """ID of the rank's node in Ray."""
     actor: Any
     problem: str | None = None
-    """Why it cannot serve, if so."""
+    """Reason why the rank cannot serve jobs; None where it can."""
 
 
 @dataclass
 class JobState:
-    """A job and how far its ranks are."""
+    """A job and the progress of its ranks."""
 
     number: int
     job: Job
     stopping: bool = False
     decisions: dict[int, bool] = field(default_factory=dict)
-    """Report index -> whether all ranks stop there; fixed once."""
+    """Report index -> whether all ranks stop there; never changed once set."""
     finished: set[int] = field(default_factory=set)
     outcome: Outcome | None = None
-    """Of rank 0."""
+    """Outcome of rank 0; None until it has finished, and for a job that only scores."""
     ended: bool = False
 
 
 class Mailbox:
-    """State of one slot's channel; `actor()` wraps it for Ray. All methods run on one event loop."""
+    """State of the channel between one slot and its ranks, wrapped as an actor by `start_mailbox`.
+
+    All methods run on one event loop, so that state needs no lock between two awaits.
+    """
 
     def __init__(self, name: str = "mailbox") -> None:
         self._name = name
         self.generation = 0
-        self.ended: Ended = "open"
+        self.ended: GroupEnd = "open"
         self.size = 0
         self.present: dict[int, RankFacts] = {}
         self.unsaved = set[int]()
-        """Ranks that may still write what they trained."""
+        """Ranks of the generation that may still write checkpoints of what they trained."""
         self.job: JobState | None = None
         self.numbers = 0
         self.events: list[Event] = []
@@ -68,7 +71,7 @@ class Mailbox:
     # The slot's side
 
     async def open(self, size: int) -> int:
-        """Begin a generation of `size` ranks and return its number; the one before is aborted."""
+        """Begins a generation of `size` ranks and returns its number; the generation before it is aborted."""
         self.generation += 1
         self.size, self.present, self.ended, self.job = size, {}, "open", None
         self.unsaved = set()
@@ -76,14 +79,14 @@ class Mailbox:
         await self._wake()
         return self.generation
 
-    async def end(self, generation: int, how: Ended) -> None:
-        """`closed`: ranks leave after the current job; `aborted`: their processes end now, also out of a collective."""
+    async def end(self, generation: int, state: GroupEnd) -> None:
+        """Ends a generation: `closed` lets ranks leave after their job, `aborted` ends their processes at once."""
         if generation == self.generation and self.ended != "aborted":
-            self.ended = how
+            self.ended = state
             await self._wake()
 
     async def submit(self, job: Job) -> int:
-        """Hand every rank a job; returns its number."""
+        """Hands a job to every rank; returns the job's number."""
         self.numbers += 1
         self.job = JobState(self.numbers, job)
         self.events = []
@@ -91,39 +94,39 @@ class Mailbox:
         return self.numbers
 
     async def take_events(self, timeout_s: float) -> list[Event]:
-        """What ranks posted about the current job, in order of arrival; empty after `timeout_s` without any."""
+        """Returns the ranks' events on the current job in order of arrival; empty after `timeout_s` without any."""
         await self._wait(lambda: bool(self.events or self.problem), timeout_s)
         events, self.events = self.events, []
         return [ErrorEvent(cause="setup", reason=self.problem)] if self.problem else events
 
     async def proceed(self, number: int, index: int) -> None:
-        """Let the ranks of a gated job go on after report `index`, unless they stop there already."""
+        """Lets the ranks of a gated job go on after report `index`, unless they stop there already."""
         if self.job and self.job.number == number:
             self.job.decisions.setdefault(index, False)
             await self._wake()
 
     async def stop(self, number: int) -> None:
-        """Let all ranks stop at the first report that is not answered yet."""
+        """Makes all ranks stop at the first report that is not answered yet."""
         if self.job and self.job.number == number:
             self.job.stopping = True
             await self._wake()
 
     async def idle(self, timeout_s: float) -> bool:
-        """Wait until every rank has left the current job; False when some have not after `timeout_s`."""
+        """Waits until every rank has left the current job; returns False when some have not after `timeout_s`."""
         return await self._wait(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
 
     async def all_saved(self, timeout_s: float) -> bool:
-        """Wait until every rank of an aborted group has saved; False when some have not after `timeout_s`."""
+        """Waits until every rank of an aborted group has saved; returns False when some have not after `timeout_s`."""
         return await self._wait(lambda: not self.unsaved, timeout_s)
 
     async def ranks(self) -> dict[int, RankFacts]:
-        """What each rank that said hello says of itself."""
+        """Returns rank -> its process, node and health, of the ranks that are up."""
         return dict(self.present)
 
     # The ranks' side
 
     async def hello(self, generation: int, rank: int, facts: RankFacts) -> None:
-        """A rank is up."""
+        """Registers a rank that is up, with its process, node and health."""
         if self._alive(generation):
             self.present[rank] = facts
             self.unsaved.add(rank)
@@ -131,18 +134,22 @@ class Mailbox:
             await self._wake()
 
     async def next_job(self, generation: int, after: int) -> Reply:
-        """The job after number `after`; `wait` when there is none yet (ask again); `leave` when the group ends."""
-        await self._wait(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_S)
+        """Returns the job after number `after`; `wait` when there is none yet (ask again).
+
+        `leave` when the group ends.
+        """
+        await self._wait(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_SECONDS)
         state = self._pending(after)
         if not self._alive(generation):
             return ("leave", after, None)
         return ("job", state.number, state.job) if state else ("wait", after, None)
 
     async def report(self, generation: int, number: int, rank: int, index: int, point: Point) -> bool:
-        """Post a dev point; True when all ranks stop here. A gated job waits for the slot's decision."""
+        """Posts a dev point; returns True when all ranks stop at it. A gated job waits for the slot's decision."""
         state = self._current(generation, number)
         if state is None:
             return True
+        # Rank 0 speaks for all: data-parallel ranks report the same points.
         decisions = state.decisions
         if rank == 0:
             self.events.append(PointEvent(index, point))
@@ -150,16 +157,20 @@ class Mailbox:
         if not state.job.gated:
             return decisions.setdefault(index, state.stopping)
         await self._wait(lambda: index in decisions or state.stopping or not self._current(generation, number), None)
+        # setdefault fixes the answer at the first rank that gets here, so that no rank trains on while another stops.
         return decisions.setdefault(index, True)
 
     async def post(self, generation: int, number: int, event: Event) -> None:
-        """Post a score or an error. Errors keep their order; the slot shows the first that is no echo of another."""
+        """Posts a score or an error, in order of arrival.
+
+        The slot shows the first error that is not an echo of another.
+        """
         if self._current(generation, number):
             self.events.append(event)
             await self._wake()
 
     async def finish(self, generation: int, number: int, rank: int, outcome: Outcome | None) -> None:
-        """A rank has finished the job; rank 0's outcome is the job's, posted when the last rank has finished."""
+        """Notes that a rank has finished the job; the last rank posts the job's end with rank 0's outcome."""
         state = self._current(generation, number)
         if state is None:
             return
@@ -170,13 +181,13 @@ class Mailbox:
             self.events.append(DoneEvent(state.outcome))
         await self._wake()
 
-    async def wait_end(self, generation: int) -> Ended:
-        """Long poll of a rank's watcher: how its group ended, or `open` after a while (ask again)."""
-        await self._wait(lambda: not self._alive(generation), LONG_POLL_S)
+    async def wait_end(self, generation: int) -> GroupEnd:
+        """Long-polls for the end of a rank's group: returns how it ended, or `open` after a while (ask again)."""
+        await self._wait(lambda: not self._alive(generation), LONG_POLL_SECONDS)
         return self.ended if generation == self.generation else "aborted"
 
     async def saved(self, generation: int, rank: int) -> None:
-        """A rank of an aborted group has written what it had to save."""
+        """Notes that a rank of an aborted group has written what it had to save."""
         if generation == self.generation:
             self.unsaved.discard(rank)
             await self._wake()
@@ -207,9 +218,12 @@ class Mailbox:
 
 
 def start_mailbox(name: str) -> Any:
-    """A mailbox actor on this node, shown as `name`; it takes no CPU and dies with its maker."""
+    """Starts a mailbox actor on this node, shown as `name`.
+
+    It takes no CPU and ends with the process that started it.
+    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here, max_concurrency=1000)(Mailbox).remote(name)
+    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=this_node, max_concurrency=1000)(Mailbox).remote(name)

@@ -1,6 +1,7 @@
-"""All that a job may change in its process, set before and put back after: a slot's 50th run equals its first.
+"""Sets and restores everything that a job may change in its process, so that a slot's 50th run equals its first.
 
-A job of our own code and its libraries: after one that runs code from outside, `WorkerGroup` ends the process.
+Covers jobs of this project's code and its libraries; after a job that runs code from outside, `WorkerGroup` ends the
+process.
 """
 
 import contextlib
@@ -20,13 +21,14 @@ from cluster.runtime.cards import CUDA_GB
 from cluster.runtime.resources import memory_bytes
 
 _ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
-"""oneDNN's matrix products; its type hints lack it."""
+"""oneDNN's settings of matrix products, which torch's type hints lack."""
 
 
 def limit_card_memory(share: float) -> None:
-    """Of a rank that has a part of a card: torch's tensors take no more of its memory than that part, less CUDA's own.
+    """Limits torch's share of GPU memory in a rank that has a fraction of a GPU, less what CUDA itself takes.
 
-    An allocation beyond fails here, where it would fail in a neighbour. Nothing without a card, or with a whole one.
+    An allocation beyond the limit fails in this rank, where it would otherwise fail in a neighbour. Does nothing
+    without a GPU or with a whole one.
     """
     if 0 < share < 1 and torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
@@ -35,7 +37,7 @@ def limit_card_memory(share: float) -> None:
 
 @contextlib.contextmanager
 def process_settings(threads: int, seed: int) -> Iterator[None]:
-    """Fixed settings and random states inside, the earlier ones again outside."""
+    """Context manager with fixed settings and random states inside; restores the earlier ones at exit."""
     before = [(put, take()) for take, put in _KNOBS]
     environment = dict(os.environ)
     with warnings.catch_warnings(), contextlib.chdir(Path.cwd()):
@@ -59,6 +61,7 @@ def _set_fixed(threads: int, seed: int) -> None:
     torch.backends.cudnn.benchmark = False
     torch.set_flush_denormal(False)
     torch.manual_seed(seed)
+    # NumPy takes seeds of 32 bits only.
     np.random.seed(seed % 2**32)
     random.seed(seed)
 
@@ -96,11 +99,11 @@ _KNOBS: list[Knob] = [
 
 
 LOG_CHARACTERS = 64_000_000
-"""Of a log at most; of a longer one the first half and the newest lines are kept."""
+"""Maximum number of characters of a log; a longer one keeps its first half and its newest lines."""
 
 
 class LimitedLog:
-    """A text file, opened for append, that is cut where it grows too long, and is the file itself otherwise."""
+    """Text file opened for append that is cut where it grows too long; other attributes are the file's own."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._size = stream, os.fstat(stream.fileno()).st_size
@@ -125,7 +128,7 @@ class LimitedLog:
 
 @contextlib.contextmanager
 def job_log(path: Path) -> Iterator[None]:
-    """Logging, prints and warnings of a job go to the file `path`, opened for append; nothing to the console."""
+    """Context manager in which logging, prints and warnings of a job go to the file `path` and not to the console."""
     path.parent.mkdir(parents=True, exist_ok=True)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level

@@ -1,4 +1,4 @@
-"""The Tune trainable. A slot outlives its trials (`reuse_actors`), and so does the worker group that it owns."""
+"""The Tune trainable: a slot that outlives its trials (`reuse_actors`), as does the worker group that it owns."""
 
 import pkgutil
 import time
@@ -17,10 +17,10 @@ from cluster.slots.group_api import (
     IS_LAST,
     ErrorEvent,
     Event,
-    GivenBack,
     Group,
     Job,
     PointEvent,
+    ReturnReason,
     ScoreEvent,
     SlotResult,
     SlotSettings,
@@ -30,27 +30,30 @@ from cluster.slots.health import Losses, Pace, Quarantine
 from cluster.slots.idle_timer import IdleTimer
 from cse_train.results import Outcome, Point, Scalar, Score
 
-SLOT_HEARTBEAT_S = 1.0
-"""Seconds without news after which a slot looks whether its group is still there."""
-ECHO_S = 3.0
+SLOT_HEARTBEAT_SECONDS = 1.0
+"""Seconds without events after which a slot checks whether its group is still alive."""
+ECHO_SECONDS = 3.0
 """Seconds to wait for the real error after one that only says that a rank is gone."""
-SLOT_IDLE_S = 20.0
-"""Seconds without a job after which the group gives its CPUs and GPUs to another slot that may wait for them."""
-REST_S = 2.0
-"""Seconds between two results of a slot in quarantine: so long the sweep's end waits for it."""
-IDLE_JOB_S = 360.0
-"""The same with a job begun: Tune has ended its trial without a word, or waits for the database (300 s at most)."""
-NOTHING: Mapping[str, Scalar] = MappingProxyType({})
+SLOT_IDLE_SECONDS = 20.0
+"""Seconds without a job after which a slot frees its group's CPUs and GPUs for another slot that may wait for them."""
+REST_SECONDS = 2.0
+"""Seconds between two results of a slot in quarantine; the end of a sweep waits for that long."""
+IDLE_JOB_SECONDS = 360.0
+"""Seconds without a call from Tune after which a slot with a job frees its group's CPUs and GPUs.
+
+Tune has then ended its trial without a word; a wait for the database takes 300 s at most.
+"""
+EMPTY_SETTINGS: Mapping[str, Scalar] = MappingProxyType({})
 
 
 class Slot(tune.Trainable):  # type: ignore[misc]
-    """One trial is one job. `step` returns at each dev point, at the end, and after `quiet_s` without news.
+    """Tune trainable in which one trial is one job; `step` returns at each dev point, at the end, and after `quiet_s`.
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
-    here and the job goes on from its checkpoint; one that is lost again and again is for another slot (`state: lost`),
-    and a slot that loses several rests. One that finds no memory on a card that it shares is for a whole card. With
-    `isolation: trial` Tune gives each trial a slot of its own. A slot that Tune keeps but does not call gives up its
-    group.
+    here and the job goes on from its checkpoint; a job that is lost again and again is for another slot (`state:
+    lost`), and a slot that loses several rests. A job that finds no memory on a shared GPU is returned for a whole one.
+    With `isolation: trial` Tune gives each trial a slot of its own. A slot that Tune keeps but does not call gives up
+    its group.
     """
 
     def setup(self, config: TrialConfig) -> None:
@@ -61,7 +64,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         )
         self.idle_timer = IdleTimer(self._sleep)
         self.quarantine = Quarantine()
-        self.running = self.asleep = self.held = self.served = False
+        self.running = self.asleep = self.holds_ranks = self.served = False
         with self._hold_timer():
             self._begin(config["job"], settings)
 
@@ -86,10 +89,10 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             return self._next_result()
 
     def _hold_timer(self) -> AbstractContextManager[None]:
-        return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else SLOT_IDLE_S)
+        return self.idle_timer.call(lambda: IDLE_JOB_SECONDS if self.running else SLOT_IDLE_SECONDS)
 
     def _sleep(self) -> None:
-        """Let the group go; a job that runs stops at its next report, and goes on from there at Tune's next call."""
+        """Closes the group; a running job stops at its next report, and resumes at Tune's next call."""
         if self.running:
             self.group.stop(self.number)
         self.group.close()
@@ -99,7 +102,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         until = time.monotonic() + self.settings.quiet_s
         while True:
             if not self.events:
-                self.events.extend(self.group.events(SLOT_HEARTBEAT_S))
+                self.events.extend(self.group.events(SLOT_HEARTBEAT_SECONDS))
             result = self._handle_event(self.events.popleft()) if self.events else self._handle_silence(until)
             if result is not None:
                 return result
@@ -111,10 +114,10 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.group.close()
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: a run's checkpoints lie in its folder."""
+        """Does nothing: a run's checkpoints lie in its folder."""
 
     def load_checkpoint(self, checkpoint: Any) -> None:
-        """Nothing: see `save_checkpoint`."""
+        """Does nothing: a run's checkpoints lie in its folder."""
 
     # The current job
 
@@ -132,16 +135,20 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             self._submit()
 
     def _rest(self) -> SlotResult:
-        """The job is for another slot; this one keeps its place, so that no other gets the machine, and tries later."""
-        time.sleep(max(0.0, min(REST_S, self.quarantine.left_s)))
-        result = self._result(GivenBack.RESTING)
+        """Returns a result that hands the job to another slot while this one is in quarantine.
+
+        The slot keeps its resources meanwhile, so that no other slot gets the failing machine.
+        """
+        time.sleep(max(0.0, min(REST_SECONDS, self.quarantine.left_s)))
+        result = self._result(ReturnReason.RESTING)
         result["reason"], result[IS_LAST] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
         return result
 
     def _submit(self) -> None:
-        if self.held:
+        # The ranks of a lost job were left alive to keep the failing machine from other slots (see `_handle_loss`).
+        if self.holds_ranks:
             self.group.abort()
-            self.held = False
+            self.holds_ranks = False
         self.pace.pause()
         self.events.clear()
         self.undecided, self.echo = None, None
@@ -152,13 +159,13 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.running, self.asleep = True, False
 
     def _answer(self) -> None:
-        """Tune calls again: the ranks may go on after the report that it has just seen."""
+        """Lets the ranks go on after the report that Tune has just seen."""
         if self.undecided is not None:
             self._proceed(self.undecided)
             self.undecided = None
 
     def _proceed(self, index: int) -> None:
-        """Only a gated job's ranks wait for the word; to others it would cost a round trip between two trials."""
+        """Lets a gated job's ranks go on; others do not wait, and a call would cost a round trip."""
         if self.job.gated:
             self.group.proceed(self.number, index)
 
@@ -181,9 +188,9 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         return self._final(RunState.STOPPED if outcome.stopped else RunState.DONE, "", outcome=outcome)
 
     def _handle_point(self, index: int, point: Point) -> SlotResult | None:
-        """A point seen before (the run was continued) or the last one is not Tune's to decide on.
+        """Returns a result for a new dev point; None for points of a resumed run seen before, and for the last point.
 
-        Of the last one Tune hears with the end alone: earlier, while suites are scored, it would be a rung.
+        The last point reaches Tune with the end alone: earlier, while suites are scored, it would count as a rung.
         """
         news = point.examples > self.examples
         if news:
@@ -203,36 +210,39 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         if event.card_full and 0 < self.job.gpus < 1:
             self.running = False
             self.group.abort()
-            return self._final(GivenBack.CROWDED, event.reason.partition(";")[0])
+            return self._final(ReturnReason.CROWDED, event.reason.partition(";")[0])
         if event.cause == "machine" or (event.cause == "setup" and (self.served or self.settings.proven)):
             return self._handle_loss(event.reason, "machine")
         self.running = False
         self.group.abort()
         if event.cause == "setup":
-            return self._final(GivenBack.REFUSED, event.reason)
+            return self._final(ReturnReason.REFUSED, event.reason)
         return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
 
     def _handle_silence(self, until: float) -> SlotResult | None:
-        lost = self.group.lost()
-        if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
-            lost = lost or self.echo[1]
+        loss = self.group.lost()
+        if self.echo and (loss or time.monotonic() - self.echo[0] > ECHO_SECONDS):
+            loss = loss or self.echo[1]
         trains = self.job.kind == "train" and self.examples < self.job.total_examples
         if trains and not self.pace.is_begun and self.group.has_ranks():
             self.pace.begin()
-        lost = lost or (self.pace.stuck() if trains else "")
-        if lost:
-            return self._handle_loss(lost, "nodes" if self.group.node_lost() else "workers")
+        loss = loss or (self.pace.stuck() if trains else "")
+        if loss:
+            return self._handle_loss(loss, "nodes" if self.group.node_lost() else "workers")
         waits_for = self.group.waits_for() or (self.pace.doubt() if trains else "")
         return self._result(RunState.RUNNING, waits_for=waits_for) if time.monotonic() >= until else None
 
     def _handle_loss(self, reason: str, cause: str) -> SlotResult:
-        """The job goes on from its checkpoint in a new group, unless it was lost too often since its last point."""
+        """Continues the job from its checkpoint in a new group.
+
+        Gives it up where it was lost too often since its last point.
+        """
         self.running = False
         if self.losses.add(cause, self.examples):
             if cause != "nodes":
                 self.quarantine.lost(self.job.signature)
-            self.held = self.quarantine.left_s > 0 and cause == "machine"
-            if not self.held:
+            self.holds_ranks = self.quarantine.left_s > 0 and cause == "machine"
+            if not self.holds_ranks:
                 self.group.abort()
             return self._final(RunState.LOST, f"{self.losses}: {reason}")
         self.group.abort()
@@ -241,7 +251,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     # Results
 
-    def _result(self, state: RunState | GivenBack, retried: str = "", waits_for: str = "") -> SlotResult:
+    def _result(self, state: RunState | ReturnReason, retried: str = "", waits_for: str = "") -> SlotResult:
         points, self.points = self.points, []
         return {
             "examples": self.judged,
@@ -259,10 +269,10 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     def _final(
         self,
-        state: RunState | GivenBack,
+        state: RunState | ReturnReason,
         reason: str,
         outcome: Outcome | None = None,
-        lacking: Mapping[str, Scalar] = NOTHING,
+        lacking: Mapping[str, Scalar] = EMPTY_SETTINGS,
     ) -> SlotResult:
         end: SlotResult = self._result(state)
         end.update({"examples": self.examples, "scores": self.scores, "reason": reason, IS_LAST: True})

@@ -1,4 +1,7 @@
-"""What a rank of a slot's worker group does: pull a job, run it, post what happens. Ranks talk to the mailbox alone."""
+"""Train function of a rank: takes jobs from the mailbox, runs them, and posts events.
+
+Ranks talk to the mailbox alone.
+"""
 
 import contextlib
 import ctypes
@@ -34,14 +37,17 @@ from cse_train.reading import WholeReason, first_line, is_out_of_memory, message
 from cse_train.results import Outcome, Point, Score
 from cse_train.training.saver import save_open
 
-WORKER_GRACE_S = 2.0
-ASKED_TO_END: SimpleQueue[int] = SimpleQueue()
-"""Gets the number of a signal that asks this process to end; a handler may put into it, whatever it has interrupted."""
+WORKER_GRACE_SECONDS = 2.0
+END_SIGNALS: SimpleQueue[int] = SimpleQueue()
+"""Queue of signals that asked this process to end.
+
+A SimpleQueue, because a signal handler may put into it whatever it has interrupted.
+"""
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One rank's end of the mailbox."""
+    """One rank's connection to the mailbox of its slot."""
 
     mailbox: Any
     generation: int
@@ -54,8 +60,10 @@ class Channel:
 
 
 def serve(config: dict[str, Any]) -> None:
-    """The Train function: jobs until the group ends. `config` holds mailbox, generation, GPUs of a rank, and the
-    driver's digest and plug-ins."""
+    """Serves jobs until the group ends; the function that Ray Train runs in each rank.
+
+    `config`: mailbox, generation, the driver's code digest and plug-ins, and GPUs of a rank.
+    """
     import ray
     import ray.train
 
@@ -72,21 +80,21 @@ def serve(config: dict[str, Any]) -> None:
         problem=digest_problem(config["digest"]) or _plugin_problem(config["plugins"]) or _card_problem(config["gpus"]),
     )
     channel.call("hello", rank, facts)
-    done = 0
+    last_number = 0
     pkgutil.resolve_name("torch._dynamo")  # the first optimiser imports it: 100,000 objects, to be set aside as well
     gc.freeze()
     while True:
-        what, number, job = channel.call("next_job", done)
-        if what == "leave":
+        action, number, job = channel.call("next_job", last_number)
+        if action == "leave":
             return
-        if what == "job":
+        if action == "job":
             serve_job(channel, number, job)
-            _collect(first=done == 0)
-            done = number
+            _collect(first=last_number == 0)
+            last_number = number
 
 
 def _plugin_problem(plugins: tuple[Plugin, ...]) -> str | None:
-    """Let jobs name the user's plug-ins; one line where this process cannot have them."""
+    """Registers the user's plug-ins in this process; returns one line where they cannot be loaded, else None."""
     try:
         registry.adopt(plugins)
     except ConfigError as error:
@@ -95,17 +103,20 @@ def _plugin_problem(plugins: tuple[Plugin, ...]) -> str | None:
 
 
 def _card_problem(gpus: float) -> str | None:
-    """One line where a part was asked for of what is a MIG instance; Ray does not tell a driver."""
+    """Returns one line where a fraction of a MIG instance was asked for, else None.
+
+    Ray does not tell a driver of MIG.
+    """
     name = torch.cuda.get_device_name() if 0 < gpus < 1 and torch.cuda.is_available() else ""
     return f"{describe_mig(gpus, name)} (on {platform.node()})" if " MIG " in name else None
 
 
 class OtherCode(RuntimeError):
-    """This process would run other code of a plug-in than the driver; the message says which."""
+    """Raised where this process would run other code of a plug-in than the driver; the message names the plug-in."""
 
 
 class WrongInputs(ConfigError):
-    """An input is absent, or is not what was planned."""
+    """Raised where an input of a run is absent or differs from the plan."""
 
     def __init__(self, lines: Mapping[str, str], settings: Mapping[str, Scalar]) -> None:
         super().__init__(dict.fromkeys(lines.values()))
@@ -113,7 +124,7 @@ class WrongInputs(ConfigError):
 
 
 def serve_job(channel: Channel, number: int, job: Job) -> None:
-    """Run one job under its own log and settings and post how it ended."""
+    """Runs one job with its own log and process settings, and posts how it ended."""
     try:
         with job_log(RunFolder(job.folder).log(channel.rank)):
             try:
@@ -130,11 +141,11 @@ def serve_job(channel: Channel, number: int, job: Job) -> None:
 
 
 def _collect(first: bool) -> None:
-    """Free a job's cycles and give what is freed back: pages to the system (glibc keeps them: 14 MB a run at L4 H128),
-    torch's cache of a card's memory to the card, where a neighbour may need it.
+    """Collects a job's reference cycles and returns freed memory to the system and the GPU.
 
-    What was imported before the first job and in it is set aside (`gc.freeze`), else each look at it costs 0.3 s, and
-    1.3 s where eight groups look at once.
+    glibc keeps freed pages (14 MB a run with 4 layers of width 128), and torch keeps a cache of GPU memory that a
+    neighbour may need. Objects imported before and in the first job are frozen (`gc.freeze`), else each collection
+    costs 0.3 s, and 1.3 s where eight groups collect at once.
     """
     gc.collect()
     if first:
@@ -145,19 +156,19 @@ def _collect(first: bool) -> None:
 
 
 class Reporter:
-    """`report` as the training loop calls it."""
+    """The `report` callback of the training loop, which posts dev points of one job."""
 
     def __init__(self, channel: Channel, number: int) -> None:
         self.channel, self.number, self.index = channel, number, 0
 
     def __call__(self, point: Point) -> bool:
-        """Post a dev point; True when every rank stops at this report."""
+        """Posts a dev point; returns True when every rank stops at this report."""
         index, self.index = self.index, self.index + 1
         return bool(self.channel.call("report", self.number, self.channel.rank, index, point))
 
 
 def run_job(reporter: Reporter, job: Job) -> Outcome | None:
-    """Train, unless the job is to score alone; then score the best checkpoint of a finished run."""
+    """Trains, unless the job only scores; then scores the best checkpoint of a finished run."""
     if problem := code_problem(job.code):
         raise OtherCode(problem)
     outcome = _train(reporter, job) if job.kind == "train" else None
@@ -169,13 +180,13 @@ def run_job(reporter: Reporter, job: Job) -> Outcome | None:
 def _train(reporter: Reporter, job: Job) -> Outcome:
     _check_inputs(job)
     train: Callable[..., Outcome] = pkgutil.resolve_name(job.function)
-    how = {"resume_from": job.resume_from, "signature": job.signature, "save_minutes": job.save_minutes}
-    ended = train(job.run, job.paths, job.folder, reporter, **how)
-    return dataclasses.replace(ended, points=())
+    settings = {"resume_from": job.resume_from, "signature": job.signature, "save_minutes": job.save_minutes}
+    outcome = train(job.run, job.paths, job.folder, reporter, **settings)
+    return dataclasses.replace(outcome, points=())
 
 
 def _check_inputs(job: Job) -> None:
-    """WrongInputs unless what the run reads is what its signature says."""
+    """Raises WrongInputs unless the run's inputs have the hashes of its signature."""
     if job.inputs:
         wrong = pkgutil.resolve_name(job.input_check)(job.run, job.paths, job.inputs)
         if wrong:
@@ -183,19 +194,19 @@ def _check_inputs(job: Job) -> None:
 
 
 def _score(reporter: Reporter, job: Job) -> None:
-    """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
+    """Scores the best checkpoint; every rank takes part, because the evaluator shares batches out, and rank 0 posts."""
     score: Callable[..., Sequence[Score]] = pkgutil.resolve_name(job.scorer)
     folder = RunFolder(job.folder)
     train = job.run.train  # names the encoder as the plan does: since the run was trained, it may have moved
-    given = {"signature": job.signature, "encoder": train.encoder}
-    scores = score(folder.best, job.suites, job.paths, folder.scores, **given)
+    context = {"signature": job.signature, "encoder": train.encoder}
+    scores = score(folder.best, job.suites, job.paths, folder.scores, **context)
     if reporter.channel.rank == 0:
         for each in scores:
             reporter.channel.call("post", reporter.number, ScoreEvent(dataclasses.replace(each, details={})))
 
 
 def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
-    """An exception in one line, and whose it is; its traceback is in the rank's log."""
+    """Describes an exception in one line, with its cause; the traceback is in the rank's log."""
     text = message_of(error).strip() or type(error).__name__
     if isinstance(error, OtherCode):
         return ErrorEvent(cause="setup", reason=text, rank=rank)
@@ -211,19 +222,22 @@ def _one_line(error: BaseException, text: str) -> str:
         return f"out of memory: {first_line(error)}; lower train.batch_size, or give --max-concurrent fewer runs"
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
     frames = places(error)
-    ours = isinstance(error, ValueError) and (not frames or _is_message(error))
-    if ours or isinstance(error, WholeReason) or type(error).__name__ == "Diverged":
+    own_message = isinstance(error, ValueError) and (not frames or _is_message(error))
+    if own_message or isinstance(error, WholeReason) or type(error).__name__ == "Diverged":
         return first
-    said = first if type(error).__name__ == first else f"{type(error).__name__}: {first}"
-    return f"{said} ({', '.join(frames)})" if frames else said
+    reason = first if type(error).__name__ == first else f"{type(error).__name__}: {first}"
+    return f"{reason} ({', '.join(frames)})" if frames else reason
 
 
 TRACEBACK_FRAMES = 3
-"""Places of an error that its reason names; the log has all."""
+"""Number of traceback frames that an error's reason names; the log has all."""
 
 
 def places(error: BaseException) -> list[str]:
-    """`FILE:LINE in FUNCTION` of the last frames outside libraries, the innermost first; of all if there are none."""
+    """Returns `FILE:LINE in FUNCTION` of the last frames outside libraries, innermost first.
+
+    Of all if none is outside.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not any(part in frame.filename for part in LIBRARY_PATHS)] or list(frames)
     return [
@@ -233,7 +247,7 @@ def places(error: BaseException) -> list[str]:
 
 
 def _is_message(error: BaseException) -> bool:
-    """Whether our own code raised it, for a person to read: one of our errors, or from a module but a method's."""
+    """Tells whether the error was raised by this project's code outside methods, with a message for a person."""
     if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return True
     raised = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
@@ -241,32 +255,36 @@ def _is_message(error: BaseException) -> bool:
 
 
 def _leave_when_aborted(channel: Channel) -> None:
-    """Watcher of one rank: ends the process, also out of a collective, when its slot is gone or could not kill it.
+    """Watches for the group's end in a thread of a rank, and ends the process when the group is aborted.
 
-    What the run has handed over is written before.
+    Ends it also out of a collective, when its slot is gone or could not kill it, once handed-over checkpoints are
+    written.
     """
-    ended = "open"
-    while ended == "open":
+    state = "open"
+    while state == "open":
         try:
-            ended = channel.call("wait_end")
+            state = channel.call("wait_end")
         except Exception:
-            ended = "aborted"
-    if ended == "aborted":
+            state = "aborted"
+    if state == "aborted":
         _leave(channel)
 
 
 def _leave_when_asked(channel: Channel) -> None:
-    """Watcher of one rank: at SIGTERM its whole group saves and ends, for the state may be another rank's."""
-    ASKED_TO_END.get()
+    """Waits for SIGTERM in a thread of a rank, and then has the whole group save and end.
+
+    All ranks, because the run's state may be held by another rank.
+    """
+    END_SIGNALS.get()
     with contextlib.suppress(Exception):
         channel.call("end", "aborted")
     _leave(channel)
 
 
 def _leave(channel: Channel) -> None:
-    """End the process when what its run handed over is written."""
+    """Ends the process once the checkpoints that its run handed over are written."""
     save_open()
     with contextlib.suppress(Exception):
         channel.call("saved", channel.rank)
-    time.sleep(WORKER_GRACE_S)
+    time.sleep(WORKER_GRACE_SECONDS)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""One slot's worker group: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
+"""Worker group of one slot: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 
-from cluster.runtime.cards import KIND, PART_OF_KIND
+from cluster.runtime.cards import KIND_PREFIX, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
 from cluster.runtime.resources import WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
@@ -18,23 +18,23 @@ from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
 from cse_train.fields import ConfigError
 
-GROUP_CLOSE_S = 5.0
-STOP_S = 60.0
-SAVE_S, SAVE_LOOK_S = 60.0, 1.0
-"""Seconds that ranks get to save before they are killed, and between two looks whether they are still there."""
-OURS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
-"""Callbacks that each Train run of ours has."""
+GROUP_CLOSE_SECONDS = 5.0
+STOP_SECONDS = 60.0
+SAVE_SECONDS, SAVE_POLL_SECONDS = 60.0, 1.0
+"""Seconds that ranks get to save before they are killed, and seconds between two checks of their saves."""
+TRAIN_CALLBACKS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
+"""Ray Train callbacks that every training run of this project has."""
 
 
 class _Life:
-    """One generation: the thread in which Ray Train runs, and how it ended."""
+    """One generation of a worker group: the thread in which Ray Train runs, and how it ended."""
 
     def __init__(self, generation: int, settings: GroupSettings, name: str) -> None:
         self.generation, self.settings, self.name = generation, settings, name
         self.error: BaseException | None = None
         self.served = 0
         self.outside = False
-        """Whether code from outside has run in its processes."""
+        """True if code from outside this project has run in the group's processes."""
         self.thread: threading.Thread | None = None
         self.nodes = _alive_nodes()
 
@@ -47,7 +47,7 @@ class _Life:
         return self.thread is not None and self.thread.is_alive()
 
     def take(self, job: Job) -> None:
-        """Count a job that this group is given."""
+        """Counts a job given to this group."""
         self.served += 1
         self.outside = self.outside or (bool(job.code) and job.leaves_traces)
 
@@ -66,7 +66,7 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     options, gpus = settings.options, settings.options.gpus_per_worker
     per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
     if options.accelerator_type:
-        per_worker[f"{KIND}{options.accelerator_type}"] = PART_OF_KIND
+        per_worker[f"{KIND_PREFIX}{options.accelerator_type}"] = PART_OF_KIND
     # A group that does not fit is retried for ever unless the controller's own failures are limited too.
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(
@@ -89,26 +89,27 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
 
 
 def add_callbacks() -> None:
-    """Let this process's Train runs have OURS, before Ray's own callbacks: one of those is what fails."""
-    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name not in OURS]
-    os.environ[CALLBACKS] = ",".join([*OURS, *given])
+    """Puts TRAIN_CALLBACKS before all other Ray Train callbacks of this process: one of Ray's own is what fails."""
+    names = os.environ.get(CALLBACKS, "").split(",")
+    callbacks = [name for name in names if name.strip() and name not in TRAIN_CALLBACKS]
+    os.environ[CALLBACKS] = ",".join([*TRAIN_CALLBACKS, *callbacks])
 
 
 def backend(gpus: float) -> str:
-    """What ranks talk through: with GPUs NCCL, and gloo for what lies in main memory, which NCCL refuses."""
+    """Returns torch's process group backend: gloo, or with GPUs NCCL and gloo for tensors in main memory."""
     return "cpu:gloo,cuda:nccl" if gpus else "gloo"
 
 
 class WorkerGroup:
-    """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change.
+    """Worker group that starts when a job needs it, and is replaced after errors, `recycle_after` jobs or new settings.
 
-    A job that runs code from outside, a plug-in's, is the last one of its group: such code may leave anything in a
-    process (a hook, a patched function, a flag of a library, a counter of its own), more than `process_settings` could
-    ever put back, and the next run would have other numbers. So the 50th run equals the first, also of a plug-in.
+    A job that runs a plug-in's code is the last of its group: such code may leave anything in a process (a hook, a
+    patched function, a flag of a library, a counter of its own), more than `process_settings` could ever restore, and
+    the next run would have other numbers.
     """
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
-        """`name` is the slot's: the mailbox and each Train run are shown under it, the run's as a folder's name."""
+        """Prepares a group without starting it; `name` titles its mailbox and names the folder of each Train run."""
         self.mailbox = start_mailbox(f"mailbox of {name}")
         self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after
@@ -116,7 +117,7 @@ class WorkerGroup:
         self._waits_for, self._waits_since = "", 0.0
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
-        """Hand a job to a group with these settings, building one if need be; returns the job's number."""
+        """Hands a job to a group with these settings, building one if need be; returns the job's number."""
         life = self.life
         spent = life and (life.settings != settings or life.served >= self.recycle_after or life.outside)
         if life and life.alive() and spent:
@@ -130,7 +131,7 @@ class WorkerGroup:
         return int(self._call("submit", job))
 
     def events(self, timeout_s: float) -> list[Event]:
-        """What the ranks posted; waits up to `timeout_s`."""
+        """Returns the events that the ranks posted; waits up to `timeout_s` for one."""
         events: list[Event] = self._call("take_events", timeout_s)
         if events:
             self._waits_for = ""
@@ -140,16 +141,19 @@ class WorkerGroup:
         self._call("proceed", number, index)
 
     def stop(self, number: int) -> None:
-        """End the current job at its next report; a group that does not leave it in time is aborted."""
+        """Ends the current job at its next report; aborts a group that does not end it in time."""
         if self.lost():
             return
         self._call("stop", number)
-        if not self._call("idle", STOP_S):
+        if not self._call("idle", STOP_SECONDS):
             self.abort()
 
     def lost(self) -> str | None:
-        """Why there is no group any more; None while there is one, while others take the room for it, and for
-        `wait_for_nodes_s` while no node has room for it at all."""
+        """Returns why the group is gone; None while it lives or waits for room.
+
+        A group waits without limit while others hold its room, and `wait_for_nodes_s` seconds while no node has room
+        for it at all.
+        """
         life = self.life
         if life is None:
             return "no worker group"
@@ -169,33 +173,36 @@ class WorkerGroup:
         return None
 
     def waits_for(self) -> str:
-        """Why not even one such group fits into the cluster now; empty where it does, or nothing is waited for."""
+        """Returns why not even one such group fits the cluster now; empty where it does, or nothing is waited for."""
         return self._waits_for
 
     def has_ranks(self) -> bool:
-        """Whether ranks have said hello."""
+        """Tells whether ranks have registered at the mailbox."""
         return bool(self.ranks())
 
     def node_lost(self) -> bool:
-        """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""
+        """Tells whether a rank's node has left the cluster.
+
+        Before any rank is up, a node that was alive at the start.
+        """
         alive, ranks = _alive_nodes(), self.ranks().values()
         nodes = self.life.nodes if self.life and not ranks else frozenset(facts.node for facts in ranks)
         return not nodes <= alive
 
     def abort(self) -> None:
-        """End every rank's process now, also out of a collective, once what its run handed over is saved."""
+        """Ends every rank's process now, even in a collective, once what its run handed over is saved."""
         if self.life is None:
             return
         self._call("end", self.life.generation, "aborted")
-        until = time.monotonic() + SAVE_S
-        while self.life.alive() and time.monotonic() < until and not self._call("all_saved", SAVE_LOOK_S):
+        until = time.monotonic() + SAVE_SECONDS
+        while self.life.alive() and time.monotonic() < until and not self._call("all_saved", SAVE_POLL_SECONDS):
             pass
         for facts in self.ranks().values():
             ray.kill(facts.actor)
         self.life = None
 
-    def close(self, wait_s: float = GROUP_CLOSE_S) -> None:
-        """Let the ranks leave on their own, and abort those that do not."""
+    def close(self, wait_s: float = GROUP_CLOSE_SECONDS) -> None:
+        """Lets the ranks leave after their job, and aborts the group if they do not within `wait_s`."""
         life = self.life
         if life is None:
             return
@@ -207,7 +214,7 @@ class WorkerGroup:
         self.life = None
 
     def ranks(self) -> dict[int, RankFacts]:
-        """What the ranks say of themselves."""
+        """Returns rank -> its process, node and health, of the ranks that are up."""
         return dict(self._call("ranks"))
 
     def _call(self, method: str, *args: Any) -> Any:
@@ -219,7 +226,7 @@ def _alive_nodes() -> frozenset[str]:
 
 
 def _misfit(options: SweepOptions) -> str:
-    """Why not even one such group fits into what is left of the cluster; empty where it does once others end."""
+    """Returns why not even one such group fits the living nodes; empty where it does once others end."""
     try:
         slots_that_fit(options, cluster_nodes())
     except ConfigError as error:
@@ -228,7 +235,7 @@ def _misfit(options: SweepOptions) -> str:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What Ray Train's controller met, where it wraps that."""
+    """Returns the failure that Ray Train's controller wraps, else the error itself."""
     inner = getattr(error, "controller_failure", None)
     return inner if isinstance(inner, BaseException) else error
 

@@ -1,3 +1,3 @@
-"""The driver of a sweep: claim a run, train it on Tune, record it."""
+"""Driver of a sweep: claims runs in the ledger, trains them with Ray Tune, and records how they end."""
 
 __all__ = ["events", "ledger_retry", "retention", "run_sweep"]

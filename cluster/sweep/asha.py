@@ -1,4 +1,4 @@
-"""Successive halving over all runs of a search: those of earlier calls and of other drivers stand on its rungs too."""
+"""Asynchronous successive halving (ASHA) over all runs of a search, also those of earlier calls and other drivers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,11 +12,15 @@ from cluster.runtime.options import AshaOptions
 from cluster.slots.group_api import SlotResult
 
 Points = Mapping[str, list[tuple[int, float]]]
-"""Signature -> (examples, best dev score up to there) by examples."""
+"""Signature of a run -> [(examples, best dev score up to there)], by examples."""
 
 
-class Unsaved:
-    """Tune pickles what it is given, to restore from; we restore from the ledger, so nothing of ours is written."""
+class NotPickled:
+    """Mixin that pickles to a plain object.
+
+    Tune pickles schedulers, searchers and callbacks to restore a sweep from them; here a sweep is restored from the
+    ledger alone.
+    """
 
     def __reduce__(self) -> Any:
         return (object, ())
@@ -27,14 +31,19 @@ class Unsaved:
 
 @dataclass(frozen=True)
 class _Run:
-    """What Ray's scheduler reads of a trial: under its signature, a run is one run in whatever trial it goes on."""
+    """A run as Ray's ASHA reads a trial.
+
+    Its ID is the run's signature, the same in every trial that continues the run.
+    """
 
     trial_id: str
 
 
-class InOrder(Unsaved, FIFOScheduler):  # type: ignore[misc]
-    """Begins trials as they come, and looks for them among those that are not over: Ray's own looks at all there were,
-    twice at each event."""
+class InOrder(NotPickled, FIFOScheduler):  # type: ignore[misc]
+    """Scheduler that starts pending trials in order of their IDs, looking at live trials only.
+
+    Ray's FIFOScheduler looks at all trials that ever were, twice at each event.
+    """
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         waiting = (trial for trial in tune_controller.get_live_trials() if trial.status == Trial.PENDING)
@@ -42,12 +51,12 @@ class InOrder(Unsaved, FIFOScheduler):  # type: ignore[misc]
 
 
 class SharedAsha(InOrder):
-    """Ray's asynchronous successive halving, whose rungs also hold the points that the ledger has of other trials."""
+    """Ray's asynchronous successive halving, whose rungs also hold the ledger's points of runs trained elsewhere."""
 
     def __init__(self, options: AshaOptions, points: Callable[[], Points]) -> None:
-        """`points` gives the runs with new points in the ledger, this driver's among them."""
+        """Creates the scheduler; `points` returns the runs with new points in the ledger, this driver's among them."""
         super().__init__()
-        self._points, self._seen, self._trained_here = points, dict[str, int](), set[str]()
+        self._points, self._examples, self._local_runs = points, dict[str, int](), set[str]()
         self._asha = AsyncHyperBandScheduler(
             metric="best",
             mode="max",
@@ -59,7 +68,7 @@ class SharedAsha(InOrder):
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         self._take_points()
-        self._trained_here.add(_signature(trial))
+        self._local_runs.add(_signature(trial))
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: SlotResult) -> str:
         self._take_points()
@@ -67,25 +76,31 @@ class SharedAsha(InOrder):
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: SlotResult) -> None:
         self._judge(_signature(trial), result["examples"], result["best"])
-        self._trained_here.discard(_signature(trial))
+        self._local_runs.discard(_signature(trial))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        self._trained_here.discard(_signature(trial))
+        self._local_runs.discard(_signature(trial))
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
-        self._trained_here.discard(_signature(trial))
+        self._local_runs.discard(_signature(trial))
 
     def _take_points(self) -> None:
-        """Of the ledger. A run that trains here stands on a rung by its result alone, which decides on it too."""
+        """Puts new points of the ledger on the rungs, except for runs that train here.
+
+        A run that trains here enters a rung by its result alone, which also decides on it.
+        """
         for signature, points in self._points().items():
-            for examples, best in () if signature in self._trained_here else points:
+            for examples, best in () if signature in self._local_runs else points:
                 self._judge(signature, examples, best)
 
     def _judge(self, signature: str, examples: int, best: float) -> str:
-        """What Ray says of a point; one that was seen before, as after a restart, changes nothing."""
-        if examples <= self._seen.get(signature, 0):
+        """Returns the decision of Ray's scheduler on a point of a run.
+
+        Points seen before, as after a restart, change nothing and return CONTINUE.
+        """
+        if examples <= self._examples.get(signature, 0):
             return str(TrialScheduler.CONTINUE)
-        self._seen[signature] = examples
+        self._examples[signature] = examples
         run = _Run(signature)
         self._asha.on_trial_add(None, run)
         return str(self._asha.on_trial_result(None, run, {"examples": examples, "best": best}))

@@ -1,4 +1,4 @@
-"""How much disk the folders of runs take; of a run that has ended it is measured once."""
+"""Measures the disk use of the folders of runs; a finished run is measured once."""
 
 import os
 import time
@@ -12,37 +12,39 @@ from analysis.run_folder import Checkpoint, RunFolder, home_of, runs_folder
 from analysis.run_state import RunState
 from cluster.sweep import run_folders
 
-STRANGER_S = 600.0
-"""Seconds after which the folder of a run that the ledger does not have is measured again."""
+UNKNOWN_FOLDER_SECONDS = 600.0
+"""Seconds until the folder of a run that the ledger does not know is measured again."""
 
 
 @dataclass(frozen=True)
-class Holding:
-    """What the folder of one run holds; sizes in bytes."""
+class RunSizes:
+    """Sizes in bytes of one run's folder and of its parts that may be deleted."""
 
     total: int
     attempts: tuple[tuple[Path, int], ...]
-    """Of a finished run, the folders of this ledger's attempts that it replaced."""
+    """(folder, bytes) of this ledger's superseded attempts at a finished run."""
     checkpoints: tuple[tuple[Checkpoint, Path, int], ...]
-    """`last` and `best`, as far as they are there; none where the run's folder is not in its home, or another
-    ledger's."""
+    """(kind, folder, bytes) of the checkpoints `last` and `best`, as far as they exist.
+
+    Empty where the run's folder lies outside its home or belongs to another ledger.
+    """
 
 
 History = Callable[[str], Sequence[HistoryRow]]
-"""Signature -> what the ledger has of the run's attempts; asked where the files do not say whose they are."""
+"""Function from a signature to the ledger's attempts at the run, called where the files do not name their owner."""
 
 
 class DiskUse:
-    """What the runs of one storage take; for one thread."""
+    """Disk use of the runs in one storage; not thread-safe."""
 
     def __init__(self, storage: Path) -> None:
         self._storage = storage
         self._root = runs_folder(storage).resolve()
-        self._holdings: dict[str, tuple[object, Holding | None]] = {}
+        self._holdings: dict[str, tuple[object, RunSizes | None]] = {}
         self._strangers: dict[str, tuple[float, int]] = {}
 
-    def of(self, run: RunRow, history: History) -> Holding | None:
-        """What a run holds; None where it has no folder here, or where a link or its name itself leads elsewhere."""
+    def of(self, run: RunRow, history: History) -> RunSizes | None:
+        """Returns a run's sizes; None where it has no folder here, or where a link or its name leads elsewhere."""
         state = (run.state, run.attempt, run.updated, run.folder)
         before = self._holdings.get(run.signature)
         if before is None or before[0] != state or not run.state.has_result:
@@ -50,11 +52,11 @@ class DiskUse:
         return before[1]
 
     def forget(self, signature: str) -> None:
-        """The run's files have changed."""
+        """Drops the remembered sizes of a run whose files have changed."""
         self._holdings.pop(signature, None)
 
     def used(self) -> int:
-        """Bytes of all runs that `of` was asked for, and of every other folder among them."""
+        """Returns the bytes of all runs measured by `of`, and of every other folder among the runs."""
         names = {entry.name: entry for entry in os.scandir(self._root)} if self._root.is_dir() else {}
         return sum(self._size(name, Path(entry.path)) for name, entry in names.items())
 
@@ -65,22 +67,22 @@ class DiskUse:
         until, size = self._strangers.get(name, (0.0, 0))
         if time.monotonic() >= until:
             size = size_of(folder)
-            self._strangers[name] = time.monotonic() + STRANGER_S, size
+            self._strangers[name] = time.monotonic() + UNKNOWN_FOLDER_SECONDS, size
         return size
 
-    def _measure(self, run: RunRow, history: History) -> Holding | None:
+    def _measure(self, run: RunRow, history: History) -> RunSizes | None:
         home = home_of(self._storage, run.signature)
         if not home.is_dir() or home.resolve() != self._root / run.signature:
             return None
         folder = RunFolder(Path(run.folder or "/"))
         inside = folder.path.parent == home and folder.path.resolve() == home.resolve() / folder.path.name
-        ended = inside and run.state.has_result and _is_own(run, history, folder)
-        others = RunFolder.in_home(home) if ended and run.state == RunState.DONE else []
+        has_ended = inside and run.state.has_result and _is_own(run, history, folder)
+        others = RunFolder.in_home(home) if has_ended and run.state == RunState.DONE else []
         superseded = [other.path for other in others if other != folder and _is_own(run, history, other)]
-        return Holding(
+        return RunSizes(
             size_of(home),
             tuple((path, size_of(path)) for path in superseded),
-            tuple((kind, path, size_of(path)) for kind, path in folder.checkpoints()) if ended else (),
+            tuple((kind, path, size_of(path)) for kind, path in folder.checkpoints()) if has_ended else (),
         )
 
 
@@ -89,9 +91,9 @@ def _is_own(run: RunRow, history: History, folder: RunFolder) -> bool:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted.
+    """Returns the bytes of all files below `folder`; links are not followed, and files that vanish meanwhile count 0.
 
-    Of a file that several ledgers have, each has its share.
+    A file with several hard links, which ledgers share, counts its size divided by the number of links.
     """
     return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
 

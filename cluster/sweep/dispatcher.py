@@ -1,4 +1,4 @@
-"""Gives out the runs of one driver: claims what is free, reuses what is finished, waits for what others hold."""
+"""Hands out the runs of one driver: claims free ones, reuses finished ones, and waits for those of other drivers."""
 
 import pkgutil
 import random
@@ -19,7 +19,7 @@ from cluster.runtime.storage import blames_storage, check_here, require_within
 from cluster.slots.group_api import Job, SlotResult, total_examples
 from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, OnEvent
-from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, has_failed_twice, is_done, is_taken
+from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, has_failed_twice, is_taken
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import Scalar
@@ -27,18 +27,18 @@ from cse_train.plugins.snapshot import code_of, leaves_traces
 from cse_train.results import Point, Protocol
 from search_spaces.identity.method_code import facts
 
-POLL_S = 2.0
-"""Seconds between two looks at runs that other drivers hold."""
-AHEAD = 200
-"""Runs of a list that are looked at together where others hold or ended some."""
+DISPATCHER_POLL_SECONDS = 2.0
+"""Seconds between two checks of runs that other drivers hold."""
+LOOKAHEAD_RUNS = 200
+"""Number of coming runs read from the ledger together, where other drivers hold or ended some."""
 NEAR_RUNS = 4
-"""Free runs for each other driver, among which one chooses where to go on in a list that they share."""
+"""Number of free runs, per other driver, out of which a driver picks at random in a list that they share."""
 SLOTS_A_RUN = 3
-"""Slots that try a run before it counts as lost."""
+"""Number of slots that try a run before it counts as lost."""
 
 
 class Dispatcher:
-    """Gives out claimed runs, and the job of each; `recorder` records how they end."""
+    """Hands out claimed runs with their jobs; its `recorder` records how they end."""
 
     def __init__(
         self,
@@ -54,28 +54,31 @@ class Dispatcher:
         self.source, self.ledger, self.options, self.owner = source, ledger, options, owner
         self.paths, self.suites = paths, suites
         self.waiting: dict[str, PlannedRun] = {}
-        """Runs by signature that other drivers hold."""
+        """Signature -> run that another driver holds."""
         self._put_back: list[ClaimedRun] = []
         self._for_others: deque[ClaimedRun] = deque()
-        """Runs that a slot gave up. They come after all others, else the slot, free again, would get its own back."""
-        self._lacking: list[Mapping[str, Scalar]] = []
+        """Runs that a slot gave up, handed out after all others.
+
+        Else the same slot, free again, would get them back.
+        """
+        self._missing_inputs: list[Mapping[str, Scalar]] = []
         """Settings that name an input for which a run failed."""
         self._over = False
-        """Whether a search stops because an input is missing: every further proposal might need it."""
+        """True if a search ends because an input is missing, which every further proposal might need."""
         self._next_poll = 0.0
         self._last_was_new = False
-        """Whether the ledger had nothing of the run before: then the next is claimed without a look."""
+        """True if the ledger knew nothing of the last run; the next is then claimed without a look at the ledger."""
         self._order = random.Random(owner)
 
     def next_run(self) -> ClaimedRun | None:
-        """The next run to do here, claimed; None when there is none now (see `finished`)."""
+        """Returns the next run to do here, claimed; None when there is none now (see `finished`)."""
         if self._put_back:
             return self._put_back.pop()
         self.source.refresh()
         claimed = self._poll_waiting()
         ahead: Mapping[str, LedgerEntry] = {}
         while claimed is None and not self._over and (planned := self.source.ask()) is not None:
-            if self._lacks(planned):
+            if self._needs_missing_input(planned):
                 continue
             entry = ahead.get(planned.signature)
             if entry is None and self._last_was_new and not self._adopt(planned):
@@ -89,11 +92,11 @@ class Dispatcher:
         return claimed or (self._for_others.popleft() if self._for_others else None)
 
     def put_back(self, claimed: ClaimedRun) -> None:
-        """Give a run out again at the next call."""
+        """Puts a run back, to be handed out at the next call of `next_run`."""
         self._put_back.append(claimed)
 
     def lost(self, claimed: ClaimedRun, reason: str) -> None:
-        """A slot gave the run up: another gets it, unless enough have tried."""
+        """Requeues a run that a slot gave up; after SLOTS_A_RUN slots it is recorded as lost."""
         self.recorder.raise_for_storage(claimed, reason)
         claimed.lost += 1
         if claimed.claim is None or claimed.lost >= SLOTS_A_RUN:
@@ -102,44 +105,47 @@ class Dispatcher:
             self.leave_to_others(claimed, EventKind.REQUEUED, reason)
 
     def crowded(self, claimed: ClaimedRun, reason: str) -> None:
-        """The run shared a card that is full: it is tried once more, alone. What it meets there is its own."""
+        """Requeues a run that found a shared GPU full, to be tried once more on a whole GPU."""
         claimed.alone = True
         self.leave_to_others(claimed, EventKind.REQUEUED, f"tried again alone on a whole card; {reason}")
 
     def leave_to_others(self, claimed: ClaimedRun, kind: EventKind, reason: str) -> None:
-        """A slot has not ended the run, or not begun it: it comes after all others."""
+        """Requeues, after all others, a run that a slot has not ended or not begun."""
         self._for_others.append(claimed)
         self.recorder.report(kind, claimed.planned, reason=reason)
 
     def finished(self) -> bool:
-        """Whether every run that is wanted has an end in the ledger."""
+        """Tells whether every wanted run has an end in the ledger."""
         return (self._over or self.source.exhausted()) and not self.waiting and not self.recorder.open
 
     def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
-        """Record a trial's end. Where it failed for an input, none that needs the same is begun any more."""
+        """Records a trial's end; after a failure for an input, no run that needs the same input is begun."""
         if result["lacking"]:
-            self._lacking.append(result["lacking"])
+            self._missing_inputs.append(result["lacking"])
             self._over = self.source.proposes
         self.recorder.ended(claimed, result)
 
-    def _lacks(self, planned: PlannedRun) -> bool:
-        """Whether the run needs an input that another failed for; it is left as it is, and the next call trains it."""
-        flat = planned.run.flat() if self._lacking else {}
-        wanted = any(inputs.items() <= flat.items() for inputs in self._lacking)
-        if not wanted or is_taken(self._read([planned])[planned.signature].row):
+    def _needs_missing_input(self, planned: PlannedRun) -> bool:
+        """Tells whether the run needs an input for which another failed.
+
+        Such a run is skipped, and the next call trains it.
+        """
+        flat = planned.run.flat() if self._missing_inputs else {}
+        needs_input = any(inputs.items() <= flat.items() for inputs in self._missing_inputs)
+        if not needs_input or is_taken(self._read([planned])[planned.signature].row):
             return False
         self.source.skip(planned)
         self.recorder.not_started()
         return True
 
     def taken_over(self, claimed: ClaimedRun) -> None:
-        """Another driver holds the run now: wait for its result."""
+        """Notes that another driver holds a claimed run now, whose result is waited for."""
         self.recorder.close(claimed)
         self.waiting[claimed.planned.signature] = claimed.planned
         self.recorder.report(EventKind.WAITING, claimed.planned, reason="claim lost to another driver")
 
     def job(self, claimed: ClaimedRun) -> Job:
-        """What the ranks are to do."""
+        """Returns the job that a slot's ranks do for a claimed run."""
         claim, planned, options = claimed.claim, claimed.planned, self.options
         loop, code = planned.run.options.LOOP, code_of(planned.run.method, claimed.suites)
         return Job(
@@ -163,27 +169,28 @@ class Dispatcher:
 
     def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
         rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
-        ended = [run.signature for run in planned if is_done(rows.get(run.signature)) and self._suites(run)]
-        protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in ended}
-        for score in self.ledger.scores(ended) if ended else []:
+        done = {row.signature for row in rows.values() if row.state == RunState.DONE}
+        scored = [run.signature for run in planned if run.signature in done and self._suites(run)]
+        protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in scored}
+        for score in self.ledger.scores(scored) if scored else []:
             protocols[score.signature][score.suite] = score.protocol
         return {
             run.signature: LedgerEntry(rows.get(run.signature), protocols.get(run.signature, {})) for run in planned
         }
 
     def _look_ahead(self) -> Mapping[str, LedgerEntry]:
-        """The runs that come next, read together: many drivers of one list come upon each other's runs in rows.
+        """Reads the coming runs from the ledger together, since drivers of one list meet each other's runs in rows.
 
-        Where others hold some, the nearest of the rest are given out in an order of this driver's own, else all drivers
-        would reach for the same.
+        Where other drivers hold some, the nearest free runs are shuffled in an order of this driver's own, else all
+        drivers would reach for the same ones.
         """
-        coming = self.source.ahead(AHEAD)
+        coming = self.source.ahead(LOOKAHEAD_RUNS)
         entries = self._read(coming) if coming else {}
-        others = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
-        if others:
+        owners = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
+        if owners:
             taken = [run for run in coming if is_taken(entries[run.signature].row)]
             free = [run for run in coming if not is_taken(entries[run.signature].row)]
-            near, far = free[: NEAR_RUNS * len(others)], free[NEAR_RUNS * len(others) :]
+            near, far = free[: NEAR_RUNS * len(owners)], free[NEAR_RUNS * len(owners) :]
             self.source.reorder([*taken, *self._order.sample(near, len(near)), *far])
         return entries
 
@@ -194,7 +201,7 @@ class Dispatcher:
             self.recorder.report(EventKind.WAITING, planned, row=row, reason=reason)
 
     def _consider(self, planned: PlannedRun, entry: LedgerEntry) -> ClaimedRun | None:
-        """`entry`: as it was just read. A claim looks again."""
+        """Claims, reuses or waits for a run by its entry, read just now; a claim reads the ledger again."""
         row = entry.row
         self._last_was_new = row is None
         if row and row.live:
@@ -225,13 +232,19 @@ class Dispatcher:
         return claimed
 
     def _claim(self, planned: PlannedRun, finished: Sequence[RunState]) -> ClaimedRun | None:
-        """Claimed, unless it is held, done, or ended as one of `finished`; with CLAIMABLE, if it never ended."""
+        """Claims a run for training, unless it is held, done or ended in a state of `finished`.
+
+        `finished`: states that stand as results; CLAIMABLE claims only runs that never ended.
+        """
         return self._begin(planned, self._provenance | facts(planned.run), finished)
 
     def _begin(
         self, planned: PlannedRun, provenance: Mapping[str, object], finished: Sequence[RunState] = ()
     ) -> ClaimedRun | None:
-        """A claim with a folder that no other ledger has, trained with what `provenance` says."""
+        """Claims a run and makes it a folder that no other ledger has, marked with `provenance`.
+
+        None where it is taken.
+        """
         storage, home = self._storage, self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
@@ -250,9 +263,9 @@ class Dispatcher:
         return ClaimedRun(planned, folder, claim, self._suites(planned))
 
     def _adopt(self, planned: PlannedRun) -> bool:
-        """Whether the run is done now because its home has a finished attempt of the same signature, intact.
+        """Tells whether the run is done now, by an intact finished attempt of the same signature in its home folder.
 
-        That is an attempt of another ledger, or of a driver of this one that died before it said so.
+        Such an attempt is another ledger's, or that of a driver of this ledger that died before it recorded the end.
         """
         for source in RunFolder.finished_in(self._home(planned.signature)):
             loop = planned.run.options.LOOP
@@ -263,7 +276,7 @@ class Dispatcher:
         return False
 
     def _take_over(self, planned: PlannedRun, source: RunFolder, points: Sequence[Point]) -> bool:
-        """Whether the run is claimed and ended with the checkpoints and points of a finished attempt."""
+        """Tells whether the run was claimed and ended with checkpoints and points of the finished attempt `source`."""
         # With what another ledger's attempt was trained, as far as is known, and where it lies.
         origin = run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
         claimed = self._begin(planned, origin | facts(planned.run))
@@ -279,12 +292,15 @@ class Dispatcher:
         return True
 
     def _is_gone(self, row: RunRow) -> bool:
-        """Whether a finished run's folder is no longer in this storage; where a model was freed, the folder stays."""
+        """Tells whether a finished run's folder is no longer in this storage.
+
+        A run whose model was deleted keeps its folder.
+        """
         folder, home = Path(row.folder or "/"), self._home(row.signature)
         return folder.parent == home and not folder.is_dir() and home.parent.is_dir()
 
     def _reuse(self, planned: PlannedRun, row: RunRow, missing: tuple[str, ...]) -> ClaimedRun | None:
-        """A finished run is not trained again; it is scored on suites of which a column is missing."""
+        """Counts a finished run as reused; returns it claimed for scoring where it lacks suites' columns, else None."""
         files = row.files if missing and row.files and row.files.best.is_dir() else None
         self.recorder.reused(planned, row, to_score=files is not None)
         return ClaimedRun(planned, files.path, None, missing, finished=row) if files else None
@@ -292,7 +308,7 @@ class Dispatcher:
     def _poll_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:
             return None
-        self._next_poll = time.monotonic() + POLL_S
+        self._next_poll = time.monotonic() + DISPATCHER_POLL_SECONDS
         for signature, entry in self._read(list(self.waiting.values())).items():
             planned, row = self.waiting[signature], entry.row
             if row and row.live:
@@ -306,14 +322,17 @@ class Dispatcher:
         return None
 
     def _earlier(self, claim: Claim) -> tuple[Path, ...]:
-        """Folders of earlier attempts, newest first; one that was published but never recorded comes first."""
+        """Returns folders of earlier attempts, newest first.
+
+        Attempts that were published but never recorded come first.
+        """
         published = RunFolder.finished_in(self._home(claim.signature))
         history = self.ledger.history(claim.signature) if published else []
         unrecorded = [each.path for each in published if not run_folders.is_others(history, each)]
         return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))
 
     def _suites(self, planned: PlannedRun) -> tuple[str, ...]:
-        """What its sweep wants, and what the run itself is wanted for: tables may share it."""
+        """Returns the suites that the run's sweep wants and those wanted for the run itself; tables may share it."""
         return tuple(dict.fromkeys((*self.suites.get(planned.sweep, ()), *self.suites.get(planned.signature, ()))))
 
     def _home(self, signature: str) -> Path:
@@ -321,7 +340,7 @@ class Dispatcher:
 
     @cached_property
     def _storage(self) -> Path:
-        """The folder of runs, which this machine may write; ConfigError where it may not."""
+        """Folder of runs, checked to be writable here; raises ConfigError where it is not."""
         check_here(self.options.storage)
         return self.options.storage
 

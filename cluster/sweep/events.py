@@ -1,4 +1,4 @@
-"""What happened in a sweep, as its listeners get it, and how it ended."""
+"""Events that a sweep sends to its listeners, and the outcome of a sweep."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from analysis.run_state import RunState
 
 
 class EventKind(StrEnum):
-    """What happened: to a run, or, the last three, to the sweep."""
+    """Kind of an event: what happened to a run or, for the last three kinds, to Ray, the cluster or the ledger."""
 
     REUSED = "reused"
     WAITING = "waiting"
@@ -27,31 +27,31 @@ class EventKind(StrEnum):
 
 
 RUN_ENDS = (EventKind.DONE, EventKind.STOPPED, EventKind.FAILED)
-"""A run of this call ended."""
+"""Kinds of events in which a run of this call ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepEvent:
-    """One thing that happened; `kind` says what, the other fields describe the run by then."""
+    """One event of a sweep; `kind` says what happened, the other fields describe the run at that time."""
 
     kind: EventKind
     signature: str = ""
     examples: int = 0
     total_examples: int = 0
-    """Examples of the whole run."""
+    """Number of training examples of the whole run."""
     best: float | None = None
-    """The higher one wins: of a score whose lower value is better the sign is turned."""
+    """Best score so far, higher is better; a score whose lower value is better has its sign reversed here."""
     is_turned: bool = False
     state: RunState | None = None
-    """The run's state in the ledger after this event."""
+    """State of the run in the ledger after this event."""
     reason: str = ""
-    """One line: why it failed, was retried, or is waited for."""
+    """Reason, in one line, why the run failed, was retried, or waits."""
     log: str = ""
-    """Folder of the run's log files, where it has one."""
+    """Folder of the run's log files; empty where it has none."""
 
     @property
     def best_reported(self) -> float | None:
-        """The best score with the sign that the run reports."""
+        """Best score so far, with the sign that the run reports."""
         return -self.best if self.is_turned and self.best is not None else self.best
 
 
@@ -60,7 +60,7 @@ OnEvent = Callable[[SweepEvent], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A run that ended without a result."""
+    """A run that ended without a result, with the reason and its log folder."""
 
     signature: str
     reason: str
@@ -69,24 +69,24 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOutcome:
-    """What one call did; counts are of distinct signatures."""
+    """Counts and failures of one call of `run_sweep`; each run (signature) counts once."""
 
     done: int = 0
-    """Trained to the end by this call."""
+    """Number of runs that this call trained to the end."""
     reused: int = 0
-    """Finished already, here before or by another driver meanwhile."""
+    """Number of runs that were finished already, by an earlier call or by another driver meanwhile."""
     stopped: int = 0
-    """Ended early by the scheduler."""
+    """Number of runs that the scheduler ended early."""
     failures: tuple[Failure, ...] = field(default=())
     not_started: int = 0
-    """Runs that need an input for which another failed."""
+    """Number of runs left untrained for lack of an input for which another run failed."""
     interrupted: bool = False
-    """Ended by a signal: claims are released, the same call continues."""
+    """True if a signal ended the sweep; its claims are then released, and the same call continues."""
     seconds: float = 0.0
     freed: int = 0
-    """Bytes of checkpoints that --keep-top and --disk-quota freed."""
+    """Bytes of checkpoints that --keep-top and --disk-quota deleted."""
     over: int = 0
-    """Bytes above --disk-quota that are in use or have scores."""
+    """Bytes above --disk-quota that are kept, being in use or having scores."""
 
     @property
     def failed(self) -> int:

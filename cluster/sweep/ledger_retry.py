@@ -1,4 +1,4 @@
-"""A ledger whose calls wait out a database that is away for some minutes."""
+"""Wraps a ledger so that its calls wait while the database is unreachable for some minutes."""
 
 import functools
 import itertools
@@ -11,27 +11,28 @@ from analysis.ledger import Claim, Ledger, LedgerAway
 from analysis.run_state import RunState
 from cse_train.results import Settings
 
-AWAY_S = 300.0
-"""Longest wait for a database before the sweep ends; its claims outlive the wait by no more than their lease."""
-PAUSE_S = 2.0
+LEDGER_AWAY_SECONDS = 300.0
+"""Longest wait in seconds for a database before the sweep ends; claims outlive it by no more than their lease."""
+LEDGER_RETRY_SECONDS = 2.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class RetryingLedger:
-    """`Ledger`'s methods, each tried again while the database is away; LedgerAway after AWAY_S seconds.
+    """Ledger whose methods are tried again while the database is unreachable, for LEDGER_AWAY_SECONDS at most.
 
-    Every method may be called twice with the same effect as once, except `claim`, which is repaired here.
+    After that a method raises LedgerAway. Every method may be called twice with the same effect as once, except
+    `claim`, which is repaired here.
     """
 
     def __init__(self, ledger: Ledger, over: threading.Event, report: Callable[[str], None]) -> None:
-        """`over` ends a wait early; `report` gets one line when a wait begins and one when it ends."""
+        """Wraps `ledger`; `over` ends a wait early, `report` receives a line when a wait begins and when it ends."""
         self._ledger, self._over, self._report = ledger, over, report
         self._last_away = float("-inf")
 
     def away(self) -> None:
-        """The database does not answer now. Others' leases may end meanwhile, and not because they died."""
+        """Notes that the database does not answer, so that leases of living drivers may have ended meanwhile."""
         self._last_away = time.monotonic()
 
     def __getattr__(self, name: str) -> Any:
@@ -39,9 +40,10 @@ class RetryingLedger:
         return functools.partial(self._retry, member) if callable(member) else member
 
     def claim(self, signature: str, config: Settings, *, owner: str, **rest: Any) -> Claim | None:
-        """As `Ledger.claim`. A claim whose answer was lost on the way is given back first.
+        """Claims a run as `Ledger.claim` does; a claim whose answer was lost on the way is released first.
 
-        For one lease after the database was away no run is taken over: its driver may only have been cut off, too.
+        For one lease after the database was unreachable no run is taken over from another driver, which may only have
+        been cut off too.
         """
         tries = itertools.count()
 
@@ -71,8 +73,8 @@ class RetryingLedger:
                 self.away()
                 if since is None:
                     since = now
-                    self._report(f"{error}; trying again for {AWAY_S:.0f} s")
-                if now - since > AWAY_S or self._over.wait(PAUSE_S):
+                    self._report(f"{error}; trying again for {LEDGER_AWAY_SECONDS:.0f} s")
+                if now - since > LEDGER_AWAY_SECONDS or self._over.wait(LEDGER_RETRY_SECONDS):
                     raise
                 continue
             if since is not None:

@@ -1,4 +1,4 @@
-"""How many slots a cluster holds, where they live, and how that follows nodes that join and leave."""
+"""Places slots in a cluster and follows nodes that join and leave it."""
 
 import contextlib
 import threading
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster.runtime.cards import KIND, PART_OF_KIND
+from cluster.runtime.cards import KIND_PREFIX, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cluster.runtime.resources import (
@@ -21,17 +21,17 @@ from cluster.runtime.resources import (
     slots_that_fit_or_0,
 )
 
-FOLLOW_S = 3.0
+NODE_POLL_SECONDS = 3.0
 """Seconds between two looks at the cluster's nodes."""
-ARRIVE_S = 2.0
-"""The same while a cluster has none that trains."""
+NODE_ARRIVAL_POLL_SECONDS = 2.0
+"""Seconds between two looks at the cluster's nodes while none of them can train."""
 
 
 def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:
-    """What a slot itself takes: a place on the head where all fit there, so that a lost node costs a slot its ranks and
-    never itself; else on any node, from which Tune moves it when that is lost.
+    """Returns the Ray resources of one slot: on the head where all slots fit there, else on any node for slots.
 
-    No CPU, however little: a full node must still hold its workers.
+    On the head a lost node costs a slot its ranks and never the slot; from other nodes Tune moves a slot when its node
+    is lost. No CPU, however little: a full node must still hold its workers.
     """
     nodes = cluster_nodes()
     bundle: dict[str, float] = {"memory": memory_bytes(GROUP_GB)}
@@ -44,13 +44,13 @@ def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:
 
 
 def describe_places(options: SweepOptions, slots: int, nodes: Sequence[Node]) -> str:
-    """The shape of the sweep on these nodes, and what keeps it from being wider."""
+    """Returns one line with number, width and isolation of the slots, and the resource that limits their number."""
     shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
     return f"{shape}, limited by {limit(options, nodes)}"
 
 
 def has_room(options: SweepOptions) -> bool:
-    """Whether what nobody holds in the cluster now, all nodes together, is enough for a run."""
+    """Tells whether the cluster's free resources, summed over nodes, are enough for one run."""
     import ray
 
     free = ray.available_resources()
@@ -60,12 +60,13 @@ def has_room(options: SweepOptions) -> bool:
 
 
 def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str], None], done: threading.Event) -> None:
-    """Until `done`: tell `resize` how many slots fit, and the shape in words, when nodes have come or gone.
+    """Calls `resize` with the number of slots that fit, and a line for the user, when nodes join or leave.
 
-    For a thread. With no room at all, the slots that there are wait for nodes (`wait_for_nodes_s`).
+    Runs in a thread until `done` is set. Where no slot fits at all, the existing slots wait for nodes
+    (`wait_for_nodes_s`).
     """
     before, on_head = slots, HEAD_RESOURCE in slot_bundle(options, slots)
-    while not done.wait(FOLLOW_S):
+    while not done.wait(NODE_POLL_SECONDS):
         with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
             nodes = cluster_nodes()
             fit = slots_that_fit_or_0(options, nodes)
@@ -77,9 +78,9 @@ def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str],
 
 
 def wait_for_nodes(options: SweepOptions, over: threading.Event, report: Callable[[str], None]) -> None:
-    """Where the joined cluster has no node that trains, as one that scales from zero: ask for some, and wait for one.
+    """Asks for nodes and waits for one where the joined cluster has none that trains, as when it scales from zero.
 
-    Returns after `wait_for_nodes_s` at the latest, or when `over` is set; `report` gets a line when a wait begins.
+    Returns after `wait_for_nodes_s` at the latest, or when `over` is set; `report` receives a line when a wait begins.
     """
     until = time.monotonic() + options.wait_for_nodes_s
     waits = False
@@ -88,16 +89,16 @@ def wait_for_nodes(options: SweepOptions, over: threading.Event, report: Callabl
             report(f"no node trains yet; asks for some and waits {options.wait_for_nodes_s / 60:.0f} min for them")
             _ask_for_nodes(options)
         waits = True
-        over.wait(ARRIVE_S)
+        over.wait(NODE_ARRIVAL_POLL_SECONDS)
 
 
 def _ask_for_nodes(options: SweepOptions) -> None:
-    """Of an autoscaler, where the cluster has one."""
+    """Asks the cluster's autoscaler, if any, for the resources of the ranks."""
     from ray.autoscaler.sdk import request_resources
 
     rank: dict[str, float] = {"CPU": max(1, round(options.cpus_per_worker)), "memory": memory_bytes(WORKER_GB)}
     if options.gpus_per_worker:
         rank["GPU"] = max(1, round(options.gpus_per_worker))
     if options.accelerator_type:
-        rank[f"{KIND}{options.accelerator_type}"] = PART_OF_KIND
+        rank[f"{KIND_PREFIX}{options.accelerator_type}"] = PART_OF_KIND
     request_resources(bundles=[rank] * options.workers * (options.max_concurrent or 1))

@@ -1,4 +1,4 @@
-"""Records in the ledger what happens to the runs of one driver, publishes what is finished, and reports it."""
+"""Records the runs of one driver in the ledger, publishes finished ones, and reports events."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,67 +18,62 @@ from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepO
 from cse_train.results import Outcome, Point, Protocol
 from cse_train.user_files import CHANGED, MISSING
 
-LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
-"""How the reason of a failure begins that is not the run's own: such a run is always tried again."""
+EXTERNAL_FAULTS = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
+"""Beginnings of failure reasons that are not the run's own fault; runs that failed so are always tried again."""
 
-CORRUPT = "corrupt checkpoint: "
-"""How the reason begins where a finished run could not be scored because its model is damaged or another run's."""
+CORRUPT_PREFIX = "corrupt checkpoint: "
+"""Beginning of the reason of a finished run that cannot be scored: its model is damaged or another run's."""
 
 
 @dataclass
 class ClaimedRun:
-    """One run that this driver trains or scores."""
+    """A run that this driver trains or scores, with its claim and progress."""
 
     planned: PlannedRun
     folder: Path
     claim: Claim | None
-    """None where a finished run is only scored."""
+    """Claim in the ledger; None where a finished run is only scored."""
     suites: tuple[str, ...]
     finished: RunRow | None = None
-    """Of a finished run that is only scored, what the ledger has."""
+    """Ledger row of a finished run that is only scored; None for a run that is trained."""
     last_point: Point | None = None
     unrecorded: list[Point] = field(default_factory=list)
-    """Points that came with the end: one transaction for both, because each is a wait for the disk."""
+    """Points that came with the end, stored in one transaction with it, because each waits for the disk."""
     lost: int = 0
-    """Slots that gave the run up."""
+    """Number of slots that gave the run up."""
     alone: bool = False
-    """Whether it gets a whole card, because the memory of one that it shared was used up."""
+    """True if the run gets a whole GPU, because the memory of a shared one was used up."""
     waits_for: str = ""
-    """What it was last said to wait for."""
+    """Resources for which the run last reported to wait; empty where it waits for none."""
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """What the ledger has of one run."""
+    """A run's row in the ledger, with the protocols of its scores."""
 
     row: RunRow | None
     protocols: Mapping[str, Protocol]
-    """Suite -> protocol of its score, of a finished run that is wanted on suites."""
-
-
-def is_done(row: RunRow | None) -> bool:
-    """Whether a run is finished."""
-    return row is not None and row.state == RunState.DONE
+    """Suite -> protocol of its score, for a finished run with wanted suites."""
 
 
 def is_taken(row: RunRow | None) -> bool:
-    """Whether a run is finished, or held by a driver."""
+    """Tells whether a run is finished, or held by a living driver."""
     return row is not None and (row.live or row.state == RunState.DONE)
 
 
 class Recorder:
-    """Writes to the ledger, and lets the sweep's source and its listener know. For the driver's thread alone."""
+    """Writes to the ledger, and notifies the sweep's source and listener; used in the driver's main thread alone."""
 
     def __init__(self, source: RunSource, ledger: Ledger, options: SweepOptions, owner: str, on_event: OnEvent) -> None:
         self.source, self.ledger, self.options, self.owner, self.on_event = source, ledger, options, owner, on_event
         self.outcome = SweepOutcome()
-        """What this call did so far."""
+        """Counts and failures of this call so far."""
         self.open: dict[str, ClaimedRun] = {}
-        """Runs by signature whose end is not recorded yet."""
+        """Signature -> run whose end is not recorded yet."""
         self.slowest_s = 0.0
         """Seconds of the slowest finished run that this call has met."""
         self._adopts = False
-        """Whether it was said that runs are adopted."""
+        """True if the user was told that finished runs of the storage are adopted."""
 
     def started(self, claimed: ClaimedRun) -> None:
         if claimed.claim:
@@ -86,7 +81,7 @@ class Recorder:
             self.report(EventKind.STARTED, claimed.planned, state=RunState.RUNNING)
 
     def progressed(self, claimed: ClaimedRun, result: SlotResult) -> None:
-        """Store new points, those of a trial's last result with its end, and report them."""
+        """Stores and reports a trial's new points; those of its last result are stored with its end."""
         if result["retried"]:
             self.report(
                 EventKind.RETRIED, claimed.planned, state=RunState.RUNNING, reason=result["retried"], log=_log(claimed)
@@ -106,7 +101,7 @@ class Recorder:
         self.report(EventKind.POINT, planned, state=state, examples=point.examples, best=point.best)
 
     def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
-        """Record a trial's end: the ranks' outcome, or `stopped` where the scheduler ended it."""
+        """Records a trial's end: the ranks' outcome, or `stopped` where the scheduler ended it."""
         state = RunState.STOPPED if result["state"] == RunState.RUNNING else result["state"]
         if claimed.claim is None:
             self.close(claimed)
@@ -118,8 +113,10 @@ class Recorder:
             self.failed(claimed, result["reason"])
 
     def given_up(self, claimed: ClaimedRun, reason: str) -> None:
-        """Slots lost the run, which is no failure of its own: it costs no budget, is final for no search, and the next
-        call trains it."""
+        """Releases a run that slots lost, which is not its own failure.
+
+        It costs no budget, is final for no search, and is trained by the next call.
+        """
         self.close(claimed)
         if claimed.claim:
             self.ledger.release(claimed.claim, reason)
@@ -129,7 +126,7 @@ class Recorder:
         self._count_failure(claimed.planned, reason, _log(claimed))
 
     def failed(self, claimed: ClaimedRun, reason: str) -> None:
-        """Record a failure; other runs are untouched. StorageFailed where every run would fail so."""
+        """Records a run's failure; raises StorageFailed where the storage is at fault, so that every run would fail."""
         self.raise_for_storage(claimed, reason)
         self.close(claimed)
         if claimed.claim:
@@ -137,12 +134,16 @@ class Recorder:
             self.source.observe(claimed.planned, RunState.FAILED, None, None)
         else:
             self._observe_finished(claimed)
-        if not claimed.claim and reason.startswith(CORRUPT) and self.ledger.reopen([claimed.planned.signature], reason):
+        if (
+            not claimed.claim
+            and reason.startswith(CORRUPT_PREFIX)
+            and self.ledger.reopen([claimed.planned.signature], reason)
+        ):
             reason = f"{reason.rpartition(';')[0]}; give the same command again, which trains the run again"
         self._count_failure(claimed.planned, reason, _log(claimed))
 
     def raise_for_storage(self, claimed: ClaimedRun, reason: str) -> None:
-        """StorageFailed, the claim given back, where the storage is why the run failed: every other would fail so."""
+        """Releases the claim and raises StorageFailed where the storage is why the run failed."""
         if problem := storage_problem(self.options.storage, reason):
             self.close(claimed)
             if claimed.claim:
@@ -150,7 +151,7 @@ class Recorder:
             raise StorageFailed(problem)
 
     def reused(self, planned: PlannedRun, row: RunRow, *, to_score: bool = False) -> None:
-        """The ledger has the run's end already; the source observes it once its scores are there too."""
+        """Counts a run that the ledger has finished; the source observes it now unless it is still to be scored."""
         if not to_score:
             self.source.observe(planned, row.state, row.best, row.examples)
         self.slowest_s = max(self.slowest_s, row.seconds or 0.0)
@@ -158,30 +159,30 @@ class Recorder:
         self.report(EventKind.REUSED, planned, row=row)
 
     def adopted(self, claimed: ClaimedRun, points: Sequence[Point]) -> None:
-        """A claimed run was trained already, and its folder has the checkpoints: record its points and its end."""
+        """Records points and end of a claimed run whose folder already has the checkpoints of a finished attempt."""
         if not self._adopts:
-            where = f"storage={self.options.storage}"
-            line = f"runs of these signatures are finished in {where}: they are taken over, not trained again"
+            place = f"storage={self.options.storage}"
+            line = f"runs of these signatures are finished in {place}: they are taken over, not trained again"
             self.on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
         self._adopts = True
         claimed.last_point, claimed.unrecorded = points[-1], list(points)
         self._finish(claimed, RunState.DONE, None, self._publish(claimed), None)
 
     def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
-        """The ledger has the run's failure already."""
+        """Counts a run's failure that the ledger already has."""
         self.source.observe(planned, RunState.FAILED, None, None)
         self._count_failure(planned, reason, log)
 
     def not_started(self) -> None:
-        """Count a run that is left as it is, for an input that another failed for."""
+        """Counts a run that is left as it is, for lack of an input for which another failed."""
         self.outcome = replace(self.outcome, not_started=self.outcome.not_started + 1)
 
     def close(self, claimed: ClaimedRun) -> None:
-        """The run is no longer this driver's to end."""
+        """Notes that the run's end is no longer for this driver to record."""
         self.open.pop(claimed.planned.signature, None)
 
     def report(self, kind: EventKind, planned: PlannedRun, row: RunRow | None = None, **facts: Any) -> None:
-        """Send the listener an event, with what the run's row says first."""
+        """Sends the listener an event with the run's state from its row, which `facts` override."""
         if row:
             facts = {"state": row.state, "examples": row.examples or 0, "best": row.best, **facts}
         total = planned.examples or 0
@@ -226,9 +227,9 @@ class Recorder:
         return best
 
     def _publish(self, claimed: ClaimedRun) -> Path:
-        """Rename the attempt's folder to `final-…`; an attempt that was taken over may not (LostClaim).
+        """Renames the attempt's folder to `final-…`; raises LostClaim where another driver has taken the run over.
 
-        The name is the attempt's own: where the run is taken over between the look and the rename, the files of the
+        The new name contains the attempt: where the run is taken over between check and rename, the files of the
         attempt that counts stay where its row says.
         """
         assert claimed.claim is not None
@@ -246,7 +247,7 @@ class Recorder:
             self.report(EventKind.SCORED, claimed.planned, state=RunState.DONE, best=score.value, reason=score.column)
 
     def _observe_finished(self, claimed: ClaimedRun) -> None:
-        """Of a finished run that was only scored, whether or not it could be."""
+        """Lets the source observe a finished run that was only scored, whether or not the scoring succeeded."""
         if row := claimed.finished:
             self.source.observe(claimed.planned, row.state, row.best, row.examples)
 
@@ -257,7 +258,7 @@ class Recorder:
 
 
 def _find_details(claimed: ClaimedRun, reached: Outcome | Point | None) -> dict[str, object]:
-    """In what a run was computed, where that hangs on the device: everything but fp32 does."""
+    """Returns details that name the arithmetic of a run, where it depends on the device: every precision but fp32."""
     hangs = claimed.planned.run.train.precision != "fp32" and reached is not None and reached.precision
     return {ARITHMETIC: reached.precision} if hangs and reached else {}
 
@@ -267,6 +268,6 @@ def _log(claimed: ClaimedRun) -> str:
 
 
 def has_failed_twice(history: Iterable[HistoryRow]) -> bool:
-    """Whether a run's last two failures had one reason, of the run's making."""
+    """Tells whether a run's last two failures had the same reason, by the run's own fault."""
     reasons = [row.reason or "" for row in history if row.state == RunState.FAILED][-2:]
-    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)
+    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(EXTERNAL_FAULTS)

@@ -1,6 +1,7 @@
-"""Which files of runs may go: never what runs, what another ledger has, or a checkpoint that a score refers to.
+"""Deletes files of runs that are no longer needed.
 
-Only runs that ended in order are touched: a failed or lost one goes on from its checkpoint.
+Never deleted are files of unfinished runs, other ledgers' files, and checkpoints with scores. Only runs that ended in
+order are touched: a failed or lost one resumes from its checkpoint.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.run_folder import Checkpoint, RunFolder
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
-from cluster.sweep.disk_use import DiskUse, Holding
+from cluster.sweep.disk_use import DiskUse, RunSizes
 from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
 
@@ -29,21 +30,21 @@ SIZE_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 @dataclass(frozen=True)
 class Removable:
-    """One folder that may go."""
+    """A folder that may be deleted, with its run, kind and size."""
 
     signature: str
     kind: Kind
-    """`superseded`: an attempt that a finished one replaced; `last`: the state to go on from; `best`: the model."""
+    """Kind of the folder: `superseded` attempt of a finished run, `last` checkpoint to resume from, or `best` model."""
     folder: Path
     size: int
-    """Bytes."""
+    """Size of the folder in bytes."""
     user: str = ""
-    """Whose driver ended the run; empty where that is not known."""
+    """User whose driver ended the run; empty where unknown."""
 
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What would go, what all runs take, and what must stay although a quota wants more gone; sizes in bytes."""
+    """Folders to delete, bytes that all runs take, and bytes over the quota that must stay."""
 
     removable: tuple[Removable, ...]
     used: int
@@ -55,7 +56,7 @@ class Cleaning:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `500MB` or `20GB` (powers of 1000); ConfigError for anything else."""
+    """Parses `500MB` or `20GB` into bytes (powers of 1000); raises ConfigError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
     if not match:
         raise ConfigError([f"no size: disk_quota={text}; write a number and KB, MB, GB or TB, such as 20GB"])
@@ -71,11 +72,11 @@ def plan_cleaning(
     disk: DiskUse | None = None,
     user: str | None = None,
 ) -> Cleaning:
-    """What may go from `storage`: superseded attempts; beyond the best `keep_top` of each sweep also checkpoints.
+    """Plans what to delete from `storage`: superseded attempts, and checkpoints beyond the best `keep_top` per sweep.
 
     `quota` in bytes stops as soon as the rest fits, worst runs first, and alone means `keep_top=1`. `referred`:
-    signatures whose model stays besides those that have a score. `disk` remembers what was measured before. With `user`
-    nothing goes of runs that are known to be another's.
+    signatures whose model stays besides those that have a score. `disk` remembers earlier measurements. With `user`,
+    other users' runs are left alone.
     """
     disk = disk or DiskUse(storage)
     runs = {run.signature: run for run in ledger.runs()}
@@ -96,12 +97,12 @@ def plan_cleaning(
 
 
 def list_referred(ledger: Ledger) -> set[str]:
-    """Signatures of the models that `cse best` has named."""
+    """Returns the signatures of models that `cse best` has named."""
     return {look.signature for sweep in ledger.sweeps() for look in ledger.looks(sweep.id)}
 
 
 def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
-    """Delete what still may go: a run that was claimed meanwhile keeps all. Returns the bytes freed."""
+    """Deletes the chosen folders whose runs have not been claimed meanwhile; returns the bytes freed."""
     freed = 0
     for item in chosen:
         row = ledger.run(item.signature)
@@ -117,18 +118,18 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
 
 
 def _checkpoints(
-    runs: Sequence[RunRow], holdings: Mapping[str, Holding], scored: Collection[str]
+    runs: Sequence[RunRow], holdings: Mapping[str, RunSizes], scored: Collection[str]
 ) -> Iterable[Removable]:
-    """First what is only needed to go on, then models, each of the worst run first."""
-    for wanted in get_args(Checkpoint):
+    """Yields checkpoints that may go, worst run first: all `last` checkpoints before all `best` models."""
+    for checkpoint in get_args(Checkpoint):
         for run in runs:
             for kind, folder, size in holdings[run.signature].checkpoints:
-                if kind == wanted and not (kind == "best" and run.signature in scored):
-                    yield Removable(run.signature, wanted, folder, size, run.user)
+                if kind == checkpoint and not (kind == "best" and run.signature in scored):
+                    yield Removable(run.signature, checkpoint, folder, size, run.user)
 
 
 def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:
-    """The best `count` finished runs of every sweep, and every run that belongs to none."""
+    """Returns the best `count` finished runs of every sweep, and every run that belongs to no sweep."""
     linked, top = set[str](), set[str]()
     for sweep in ledger.sweeps():
         names = dict.fromkeys(name for name in ledger.signatures(sweep.id) if name in runs)
@@ -153,27 +154,27 @@ def _apply_quota(removable: Sequence[Removable], used: int, quota: int | None) -
     return Cleaning(tuple(chosen), used, max(0, left - quota))
 
 
-RETENTION_PERIOD_S = 30.0
-"""Least time between two looks at the disk."""
+RETENTION_PERIOD_SECONDS = 30.0
+"""Minimum seconds between two prunings by a listener."""
 
 
 class Pruner(AbstractContextManager["Pruner"]):
-    """A listener of `run_sweep` and a context manager: prunes now and then, and once more when the sweep is over.
+    """Listener of `run_sweep` and context manager that prunes now and then, and once more when the sweep is over.
 
-    It prunes in a thread, so that no slot waits for the disk, and leaves others' runs alone. Idle without `keep_top`
-    and `disk_quota`. A ledger or a disk that does not answer is tried again at the next end of a run.
+    Prunes in a thread, so that no slot waits for the disk, and leaves other users' runs alone. Does nothing without
+    `keep_top` and `disk_quota`. After an unreachable ledger or a disk error it tries again at the next end of a run.
     """
 
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._options, self._now = ledger, options, now
-        self._wanted = options.keep_top is not None or options.disk_quota is not None
-        self._next = now() + RETENTION_PERIOD_S
+        self._enabled = options.keep_top is not None or options.disk_quota is not None
+        self._next = now() + RETENTION_PERIOD_SECONDS
         self._disk = DiskUse(options.storage)
         self._thread = threading.Thread()
         self.freed = 0
-        """Bytes so far."""
+        """Bytes of checkpoints and superseded attempts deleted so far."""
         self.over = 0
-        """Bytes above the quota that must stay, as last seen."""
+        """Bytes of files above the quota that must stay, as of the last pruning."""
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.wait()
@@ -182,22 +183,22 @@ class Pruner(AbstractContextManager["Pruner"]):
 
     def __call__(self, event: SweepEvent) -> None:
         if (
-            self._wanted
+            self._enabled
             and event.kind in (EventKind.DONE, EventKind.STOPPED)
             and self._now() >= self._next
             and not self._thread.is_alive()
         ):
-            self._next = self._now() + RETENTION_PERIOD_S
+            self._next = self._now() + RETENTION_PERIOD_SECONDS
             self._thread = threading.Thread(target=self._prune, name="pruner", daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
-        """Until what was begun is done."""
+        """Waits for a pruning that is under way."""
         if self._thread.is_alive():
             self._thread.join()
 
     def _prune(self) -> None:
-        if not self._wanted:
+        if not self._enabled:
             return
         options = self._options
         opened = functools.partial(Ledger.open, self._url, create=False, storage=options.storage)

@@ -1,4 +1,4 @@
-"""Whose the folders of a run's attempts are: each is of one ledger alone, whoever else uses the storage."""
+"""Folders of a run's attempts: each belongs to one ledger alone, whichever ledgers share the storage."""
 
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ from analysis.run_folder import RunFolder
 
 
 def begin(home: Path, claim: Claim, provenance: Mapping[str, object]) -> RunFolder:
-    """Make the folder of an attempt: it is nobody else's, also where two drivers ask at one moment. OSError."""
+    """Makes the folder of an attempt, unique even where two drivers ask at the same moment; raises OSError."""
     home.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         folder = RunFolder.of_attempt(home, claim.attempt, number)
@@ -21,6 +21,7 @@ def begin(home: Path, claim: Claim, provenance: Mapping[str, object]) -> RunFold
             folder.path.mkdir()
         except FileExistsError:
             continue
+        # mkdir made this name ours, but an attempt of the same number may already be published under its other name.
         if any(other.is_dir() for other in folder.other_names()):
             folder.path.rmdir()
             continue
@@ -31,15 +32,15 @@ def begin(home: Path, claim: Claim, provenance: Mapping[str, object]) -> RunFold
 
 
 def provenance(folder: RunFolder) -> dict[str, object]:
-    """With what an attempt was trained, as far as its folder says."""
+    """Returns the provenance with which an attempt was trained, empty where its folder has none."""
     details = _mark(folder).get("provenance")
     return details if isinstance(details, dict) else {}
 
 
 def owns(attempts: Iterable[HistoryRow | RunRow], folder: RunFolder) -> bool:
-    """Whether a folder in a run's home is one of these attempts of a ledger.
+    """Tells whether a folder in a run's home is one of a ledger's `attempts`.
 
-    Folders of versions before have no mark, and are taken for its own where it has had an attempt of that number.
+    Folders of older versions have no mark; they count where the ledger has had an attempt of that number.
     """
     mark = _mark(folder)
     if mark:
@@ -48,7 +49,7 @@ def owns(attempts: Iterable[HistoryRow | RunRow], folder: RunFolder) -> bool:
 
 
 def is_others(attempts: Iterable[HistoryRow], folder: RunFolder) -> bool:
-    """Whether a folder in a run's home says that it is none of these attempts."""
+    """Tells whether a folder in a run's home is marked as none of `attempts`."""
     mark = _mark(folder)
     return bool(mark) and not _is_of(attempts, mark)
 
@@ -58,17 +59,17 @@ def _is_of(attempts: Iterable[HistoryRow | RunRow], mark: Mapping[str, object]) 
 
 
 def take_over(source: RunFolder, folder: RunFolder) -> None:
-    """Give an attempt's folder the checkpoints of a finished one: links to the same files, which nobody changes.
+    """Gives an attempt's folder the checkpoints of a finished attempt, as hard links to files that nobody changes.
 
-    OSError; FileNotFoundError where they were deleted meanwhile.
+    Raises OSError; FileNotFoundError where the files were deleted meanwhile.
     """
-    for kept, to in ((source.best, folder.best), (source.last, folder.last)):
-        to.mkdir()
-        for file in kept.iterdir():
+    for origin, target in ((source.best, folder.best), (source.last, folder.last)):
+        target.mkdir()
+        for file in origin.iterdir():
             if file.is_dir():  # of a program: modules of its model, checkpoints of its library
-                shutil.copytree(file, to / file.name, copy_function=_link)
+                shutil.copytree(file, target / file.name, copy_function=_link)
             elif not file.name.startswith("."):
-                _link(file, to / file.name)
+                _link(file, target / file.name)
     if source.digests.is_file():
         _link(source.digests, folder.digests)
 

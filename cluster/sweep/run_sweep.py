@@ -1,4 +1,4 @@
-"""`run_sweep`: what a source wants, trained once and recorded in the ledger; the same call continues it."""
+"""`run_sweep` trains the runs of a source once each and records them; the same call continues a sweep."""
 
 import contextlib
 import dataclasses
@@ -34,16 +34,16 @@ from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
-LEASE_HEARTBEAT_S = 10.0
-MOST_LOOKED_AT = 100_000
-"""Runs of a list whose arithmetic is looked at before the first."""
-SWEEP_AGAIN_S = 1.0
-"""Seconds between two tries of a heartbeat while the database is away."""
-PROMPT_S = 5.0
-"""Seconds after a stop was requested in which runs may still report, before others may have them."""
+LEASE_HEARTBEAT_SECONDS = 10.0
+MAX_CHECKED_RUNS = 100_000
+"""Number of coming runs whose `train.precision` is checked before the first run starts."""
+HEARTBEAT_RETRY_SECONDS = 1.0
+"""Seconds between two tries of a heartbeat while the database is unreachable."""
+RELEASE_DELAY_SECONDS = 5.0
+"""Seconds after a requested stop in which runs may still report, before their claims are released."""
 
-ONE_SIGNAL_S = 1.0
-"""Seconds in which signals are one: `timeout` sends its own to the program and to the group."""
+SAME_SIGNAL_SECONDS = 1.0
+"""Seconds in which signals count as one: `timeout` sends its own to the program and to the group."""
 
 
 def run_sweep(
@@ -55,14 +55,14 @@ def run_sweep(
     suites: Mapping[str, Sequence[str]] | None = None,
     over: threading.Event | None = None,
 ) -> SweepOutcome:
-    """Train what `source` wants and the ledger does not have, as many runs at once as fit.
+    """Trains the runs of `source` that the ledger lacks, as many at once as fit.
 
-    `suites`: sweep id, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
+    `suites`: sweep ID, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
     another driver holds are waited for. `over` ends the sweep when it is set; signals set it. Ray is not started when
     nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError, StorageFailed and
     ClusterLost. A run's own error is a `Failure` of the outcome.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     options = dataclasses.replace(options, storage=Path(options.storage).resolve())
     check_options(options)
     ledger = Ledger.open(ledger_url, storage=options.storage)
@@ -82,13 +82,13 @@ def run_sweep(
                 ledger.release(owner)
             ledger.close()
     outcome = dispatcher.recorder.outcome
-    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - begun)
+    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - start)
 
 
 def _run(
     dispatcher: Dispatcher, ledger: Ledger, options: SweepOptions, over: threading.Event, on_event: OnEvent
 ) -> None:
-    """Ray is started for the first run that is ours to do."""
+    """Waits for the first run to train here, then starts Ray and runs the trials."""
     first = None
     while first is None and not dispatcher.finished() and not over.is_set():
         first = dispatcher.next_run()
@@ -102,8 +102,8 @@ def _run(
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
-    where = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
-    on_event(SweepEvent(kind=EventKind.RAY, reason=where))
+    action = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
+    on_event(SweepEvent(kind=EventKind.RAY, reason=action))
     with ray_cluster(options.storage, address=options.address):
         if options.address is not None:
             wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind=EventKind.WAITING, reason=line)))
@@ -125,20 +125,20 @@ def _run(
 
 
 def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
-    """What `train.precision` asks for in the runs that are to be trained, as far as they are known."""
-    wanted = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MOST_LOOKED_AT)]
-    done = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
-    return {planned.run.train.precision for planned in wanted if planned.signature not in done}
+    """Returns the values of `train.precision` in the runs that are to be trained, as far as they are known."""
+    coming = [*([first.planned] if first.claim else []), *dispatcher.source.ahead(MAX_CHECKED_RUNS)]
+    finished = {row.signature for row in dispatcher.ledger.runs(states=[RunState.DONE])}
+    return {planned.run.train.precision for planned in coming if planned.signature not in finished}
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:
-    """The driver leaves the user's folder, so relative paths are settled now."""
+    """Returns the paths made absolute, because the driver later leaves the user's folder."""
     places: dict[str, Any] = {name: path.resolve() for name, path in vars(paths).items() if isinstance(path, Path)}
     return dataclasses.replace(paths, **places)
 
 
 class _Signals:
-    """The first signal of `ENDING` ends the sweep in order; one that comes later does what it always does."""
+    """Context manager in which the first of `TERMINATION_SIGNALS` sets `over`; a later one has its former effect."""
 
     def __init__(self, over: threading.Event) -> None:
         self._over = over
@@ -159,7 +159,7 @@ class _Signals:
         if not self.seen:
             self.seen, self._first = True, time.monotonic()
             self._over.set()
-        elif time.monotonic() - self._first > ONE_SIGNAL_S:
+        elif time.monotonic() - self._first > SAME_SIGNAL_SECONDS:
             self._restore()
             signal.raise_signal(number)
 
@@ -171,9 +171,9 @@ class _Signals:
 def _heartbeats(
     ledger: Ledger, retrying: RetryingLedger, owner: str, over: threading.Event, done: threading.Event
 ) -> None:
-    """Renew this driver's leases until `done`, and at once when a database that was away answers again.
+    """Renews this driver's leases until `done`, and at once when an unreachable database answers again.
 
-    A ledger whose file was removed ends the sweep, which would else go on writing into nothing.
+    Ends the sweep where the ledger's file was removed, since it would otherwise go on writing into nothing.
     """
     wait_s = 0.0
     while not done.wait(wait_s):
@@ -184,17 +184,17 @@ def _heartbeats(
             return
         try:
             ledger.heartbeat(owner)
-            wait_s = LEASE_HEARTBEAT_S
+            wait_s = LEASE_HEARTBEAT_SECONDS
         except LedgerError:
             retrying.away()
-            wait_s = SWEEP_AGAIN_S
+            wait_s = HEARTBEAT_RETRY_SECONDS
 
 
 def _give_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
-    """Once `over` is set, this driver's runs are free again within seconds, however long Ray takes to start or end."""
+    """Releases this driver's claims RELEASE_DELAY_SECONDS after `over`, however long Ray takes to start or end."""
     while not over.is_set():
         if done.wait(0.2):
             return
-    if not done.wait(PROMPT_S):
+    if not done.wait(RELEASE_DELAY_SECONDS):
         with contextlib.suppress(LedgerError):
             ledger.release(owner)

@@ -1,4 +1,4 @@
-"""The dispatcher as Tune sees it: a searcher gives out runs, a callback records results, a stopper ends them."""
+"""Connects the dispatcher to Ray Tune: a searcher hands out runs, a callback records results, a stopper ends them."""
 
 import contextlib
 import functools
@@ -19,9 +19,9 @@ from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cluster_nodes, slots_that_fit_or_0
-from cluster.slots.group_api import GivenBack, GroupSettings, SlotResult, SlotSettings
+from cluster.slots.group_api import GroupSettings, ReturnReason, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
-from cluster.sweep.asha import InOrder, SharedAsha, Unsaved
+from cluster.sweep.asha import InOrder, NotPickled, SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, SweepEvent
 from cluster.sweep.fair_share import FairShare
@@ -31,11 +31,14 @@ from cse_train.fields import ConfigError
 from cse_train.plugins.snapshot import snapshot
 
 QUIET_RATE = 16.0
-"""Results without news that the driver takes in a second from all slots; each slot is silent for a second or more."""
+"""Results without news that the driver takes per second from all slots; each slot is silent for at least a second."""
 
 
 class Guard:
-    """Calls ours; the first error but a lost claim is kept and ends the sweep, since Tune would hide or retry it."""
+    """Calls functions on behalf of Tune; the first error other than LostClaim is kept and ends the sweep.
+
+    Tune itself would hide the error or retry.
+    """
 
     def __init__(self, over: threading.Event) -> None:
         self.over = over
@@ -51,13 +54,13 @@ class Guard:
             return None
 
     def fail(self, error: Exception) -> None:
-        """End the sweep with this error, unless there is one already."""
+        """Ends the sweep with an error, unless it has one already."""
         self.error = self.error or error
         self.over.set()
 
 
-class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
-    """Asks the dispatcher for the next run when one of `slots` is free; the callback records results."""
+class DispatchSearcher(NotPickled, Searcher):  # type: ignore[misc]
+    """Tune searcher that asks the dispatcher for the next run when a slot is free."""
 
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
         super().__init__(metric="best", mode="max")
@@ -66,16 +69,16 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
             options=dispatcher.options, digest=code_digest(), plugins=snapshot(dispatcher.options.storage)
         )
         self.slots = self.most = slots
-        """`most`: runs that this driver's share allows at once."""
-        self._hungry, self._sweeps = True, set[str]()
+        """Numbers of runs at once: `slots` fit the cluster, `most` are allowed by this driver's share of it."""
+        self._has_more, self._sweeps = True, set[str]()
         self._slots: dict[str, int] = {}
-        """Trial -> the number of its slot, from 1."""
+        """Trial ID -> number of its slot, from 1."""
 
     def suggest(self, trial_id: str) -> Any:
         claimed = None
         if not self._guard.over.is_set() and len(self._trials) < self.most:
             claimed = self._guard(self._dispatcher.next_run)
-            self._hungry = claimed is not None
+            self._has_more = claimed is not None
         if claimed is None:
             return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
         self._trials[trial_id] = claimed
@@ -95,7 +98,10 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
         }
 
     def stand(self) -> Driver:
-        """How this driver stands among those of its ledger. For another thread."""
+        """Returns this driver's state for fair sharing among the drivers of its ledger.
+
+        May be called in another thread.
+        """
         options, running, most = self._dispatcher.options, len(self._trials), self.slots
         return Driver(
             owner=self._dispatcher.owner,
@@ -104,24 +110,27 @@ class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
             slots=max(most, slots_that_fit_or_0(replace(options, max_concurrent=None), cluster_nodes())),
             most=most,
             running=running,
-            wanted=most if self._hungry else running,
+            wanted=most if self._has_more else running,
             priority=options.priority,
             cap=options.user_slots,
         )
 
     def _number(self, trial_id: str) -> int:
-        """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
+        """Returns the lowest slot number that no open trial has; a slot keeps the name of its first trial."""
         self._slots = {trial: number for trial, number in self._slots.items() if trial in self._trials}
         number = min(set(range(1, len(self._slots) + 2)) - set(self._slots.values()))
         self._slots[trial_id] = number
         return number
 
     def on_trial_complete(self, trial_id: str, result: SlotResult | None = None, error: bool = False) -> None:
-        """Nothing: the callback records it, which also runs for a trial that failed."""
+        """Does nothing: the callback records the end, also of trials that failed."""
 
 
-class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
-    """Records every result. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
+class RecordingCallback(NotPickled, tune.Callback):  # type: ignore[misc]
+    """Tune callback that records every result.
+
+    An error here ends the sweep and is raised by `run_sweep`, not by Tune.
+    """
 
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard) -> None:
         self._dispatcher, self._recorder = dispatcher, dispatcher.recorder
@@ -133,9 +142,9 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
         self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
-        if result["state"] == GivenBack.REFUSED:
+        if result["state"] == ReturnReason.REFUSED:
             self._guard.fail(ConfigError([result["reason"]]))
-        if result["state"] == GivenBack.RESTING:
+        if result["state"] == ReturnReason.RESTING:
             self._record(
                 trial, lambda claimed: self._dispatcher.leave_to_others(claimed, EventKind.RESTING, result["reason"])
             )
@@ -145,9 +154,9 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
         result = trial.last_result
         if result and result.get("state") == RunState.LOST:
             self._record(trial, lambda claimed: self._dispatcher.lost(claimed, result["reason"]))
-        elif result and result.get("state") == GivenBack.CROWDED:
+        elif result and result.get("state") == ReturnReason.CROWDED:
             self._record(trial, lambda claimed: self._dispatcher.crowded(claimed, result["reason"]))
-        elif result and result.get("state", GivenBack.REFUSED) != GivenBack.REFUSED:
+        elif result and result.get("state", ReturnReason.REFUSED) != ReturnReason.REFUSED:
             self._record(trial, lambda claimed: self._dispatcher.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
@@ -168,14 +177,14 @@ class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
             self._guard(self._dispatcher.taken_over, claimed)
 
 
-class SweepStopper(Unsaved, tune.Stopper):  # type: ignore[misc]
-    """Ends a trial whose claim was lost, the rest of a slot once nothing is left to run, and everything once `over`."""
+class SweepStopper(NotPickled, tune.Stopper):  # type: ignore[misc]
+    """Tune stopper of trials whose claim was lost, of resting slots once nothing is left, and of all once `over`."""
 
     def __init__(self, over: threading.Event, callback: RecordingCallback, finished: Callable[[], bool]) -> None:
         self._over, self._callback, self._finished = over, callback, finished
 
     def __call__(self, trial_id: str, result: SlotResult) -> bool:
-        return trial_id in self._callback.lost or (result["state"] == GivenBack.RESTING and self._finished())
+        return trial_id in self._callback.lost or (result["state"] == ReturnReason.RESTING and self._finished())
 
     def stop_all(self) -> bool:
         return self._over.is_set()
@@ -184,10 +193,10 @@ class SweepStopper(Unsaved, tune.Stopper):  # type: ignore[misc]
 def run_trials(
     dispatcher: Dispatcher, options: SweepOptions, slots: int, ledger: Ledger, over: threading.Event
 ) -> None:
-    """Run what the dispatcher gives out until there is no more or `over` is set.
+    """Runs what the dispatcher hands out until nothing is left or `over` is set.
 
-    `slots` runs go at once, and in a cluster that was joined more or fewer as nodes come and go; fewer also where the
-    share of this driver beside the others of `ledger` is less.
+    At most `slots` runs go at once; their number follows the nodes of a joined cluster, and falls where the share of
+    this driver among those of `ledger` is less.
     """
     trials: dict[str, ClaimedRun] = {}
     guard = Guard(over)

@@ -1,3 +1,3 @@
-"""Results as a file: what a ledger has of some sweeps, for another ledger or a reader (`cse bundle`)."""
+"""`cse bundle`: writes a ledger's results of some sweeps as one file, for another ledger or reader."""
 
 __all__ = ()

@@ -1,4 +1,4 @@
-"""What a bundle holds: the records of some sweeps, and the order of sentence pairs by their cosines."""
+"""Collects the contents of a bundle: ledger records of some sweeps, and ranks of sentence pairs by their cosines."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from analysis.tables.spec import TableError
 
 @dataclass(frozen=True)
 class Contents:
-    """Records by kind, each in its order."""
+    """Contents of a bundle: records by kind, in their order in the file."""
 
     runs: list[Record]
     sweeps: list[Record]
@@ -22,52 +22,55 @@ class Contents:
     untrained: list[Record]
     pairs: list[Record]
     unended: int = 0
-    """Runs of the sweeps that are left out, since they are not started or a driver trains them."""
+    """Number of runs left out because they are not started or still train."""
     without_pairs: int = 0
-    """Scores whose file of cosines is not here."""
+    """Number of scores whose file of cosines is absent."""
 
     @property
     def records(self) -> list[Record]:
-        """In the order in which a file has them."""
+        """Returns all records in the order of the file."""
         return [*self.runs, *self.sweeps, *self.baselines, *self.untrained, *self.pairs]
 
 
 def gather(ledger: Ledger, sweeps: Collection[str] | None = None, *, with_pairs: bool = True) -> Contents:
-    """What the ledger has of these sweeps; without names, all that it has, also runs that belong to no sweep.
+    """Returns the records of the named sweeps; for None, everything in the ledger, also runs that belong to no sweep.
 
-    `with_pairs`: also the order of sentence pairs, the larger half of a file.
+    `with_pairs`: also include ranks of sentence pairs, which take about half of a file.
     """
-    named = ledger.sweep_records(sweeps)
-    linked = {cell["signature"] for sweep in named for cell in sweep["cells"]}
+    sweep_records = ledger.sweep_records(sweeps)
+    linked = {cell["signature"] for sweep in sweep_records for cell in sweep["cells"]}
     runs = ledger.run_records(None if sweeps is None else linked)
     ended = {run["signature"] for run in runs}
-    pairs, lacking = _pairs(ledger, ended) if with_pairs else ([], 0)
+    pairs, without_pairs = _pairs(ledger, ended) if with_pairs else ([], 0)
     baselines, untrained = ledger.baseline_records(runs), ledger.untrained_records()
-    return Contents(runs, named, baselines, untrained, pairs, len(linked - ended), lacking)
+    return Contents(runs, sweep_records, baselines, untrained, pairs, len(linked - ended), without_pairs)
 
 
 def _pairs(ledger: Ledger, signatures: Iterable[str]) -> tuple[list[Record], int]:
-    """The ranks of all kept cosines, and the grades that they share; how many files are neither here nor imported."""
+    """Returns rank records of all stored cosines, and how many files of cosines are absent.
+
+    Scores on equal grades share one record of them.
+    """
     scores = [score for score in ledger.scores(signatures) if score.cosines_hash]
     imported = ledger.pairs(str(score.cosines_hash) for score in scores)
-    records, lacking = dict[str, Record](), 0
+    records, missing = dict[str, Record](), 0
     for score in scores:
         name = str(score.cosines_hash)
         ranks = imported.get(name) or _ranks(score)
         if ranks is None:
-            lacking += 1
+            missing += 1
         elif name not in records:
             numbers, grades = ranks
-            of_grades = schema.digest(grades)
-            records[of_grades] = {"kind": "pairs", "hash": of_grades, "grades": None, "numbers": grades}
-            records[name] = {"kind": "pairs", "hash": name, "grades": of_grades, "numbers": numbers}
-    return [records[name] for name in sorted(records)], lacking
+            grades_hash = schema.digest(grades)
+            records[grades_hash] = {"kind": "pairs", "hash": grades_hash, "grades": None, "numbers": grades}
+            records[name] = {"kind": "pairs", "hash": name, "grades": grades_hash, "numbers": numbers}
+    return [records[name] for name in sorted(records)], missing
 
 
 def _ranks(score: ScoreRow) -> tuple[list[int], list[float]] | None:
-    """Dense ranks of a score's cosines from 0, equal for equal cosines, and the pairs' grades; None without its file.
+    """Returns dense ranks, from 0, of a score's cosines, and the pairs' grades; None if their file is absent.
 
-    All that pages compute of cosines is Spearman's correlation, which ranks give to the digit.
+    Ranks suffice, since pages compute only Spearman's correlation of cosines, which ranks give exactly.
     """
     try:
         cosines, grades = read_cosines(score)

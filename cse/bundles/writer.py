@@ -1,4 +1,4 @@
-"""All that is known of the runs, as compressed JSON Lines: what `cse import` reads.
+"""Writes a bundle: ledger records as compressed JSON Lines, which `cse import` reads.
 
 The first line is the header: `format`, `version`, how many records of each kind follow, and the SHA-256 of all bytes
 after this line. Every other line is a record in canonical JSON. Equal rows give equal bytes.
@@ -20,18 +20,19 @@ SUFFIX = ".jsonl.gz"
 
 
 def write(path: Path, contents: Contents) -> None:
-    """Write the file aside and rename it. BundleError for an edited row that no ledger would take."""
+    """Writes the bundle atomically. Raises BundleError for an edited row, which no ledger would accept."""
     body = []
     for record in contents.records:
-        if what := problem(record):
-            raise BundleError(f"ledger row: {what} (kind={record['kind']}); cse doctor --repair --yes takes it out")
+        if defect := problem(record):
+            raise BundleError(f"ledger row: {defect} (kind={record['kind']}); cse doctor --repair --yes takes it out")
         body.append(f"{schema.dumps(record)}\n".encode())
     digest = hashlib.sha256(b"".join(body)).hexdigest()
     counts = Counter(str(record["kind"]) for record in contents.records)
     header = {"format": BUNDLE_FORMAT, "version": BUNDLE_VERSION, "counts": counts, "sha256": digest}
 
-    def pack(aside: Path) -> None:
-        with aside.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+    def pack(temporary: Path) -> None:
+        # No name and no time in gzip's header: equal contents give equal bytes.
+        with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             packed.writelines([f"{schema.dumps(header)}\n".encode(), *body])
 
     replace_file(path, pack)

@@ -1,4 +1,4 @@
-"""The `cse` command: one module for each subcommand."""
+"""The `cse` command line: one module for each subcommand, and the options that they share."""
 
 __all__ = [
     "app",

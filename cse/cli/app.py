@@ -1,7 +1,7 @@
-"""The `cse` command. A module of a folder named in `FOLDERS` is a command, here or in a side's folder beside this one.
+"""The `cse` command line; each module in a folder named in `FOLDERS` is a subcommand, imported when it is called.
 
-It is imported when it is called. The function with the module's name is the command; its first line of documentation is
-its help.
+Such folders lie in `cse/cli` and in the other sub-packages of `cse`. The function with the module's name is the
+command; the first line of its docstring is its help.
 """
 
 import ast
@@ -32,13 +32,15 @@ FOLDERS = {
 }
 """Folder of command modules -> its heading in `cse --help`."""
 QUIET = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
-"""Libraries keep their notes and bars to themselves; what is set already wins."""
+"""Environment variables that keep libraries' notes and progress bars off the terminal; values set by the user win."""
 OBJECTS_A_COLLECTION = 50_000
-"""New objects before the garbage collector looks: of a large ledger's rows all stay, and looking costs a fifth."""
+"""Threshold of the garbage collector's first generation, in objects: a large ledger's rows all stay, and collecting
+them costs a fifth of the time."""
 
 
 def command_files() -> dict[str, Path]:
-    """Command -> its file, by folder; a command whose name is a keyword has a file that ends in `_`."""
+    """Returns command -> its file, in the order of the help; a command named like a keyword has a file that ends in
+    `_`."""
     package = Path(cse.__file__).parent
     files = [
         file for folder in FOLDERS for file in sorted(package.glob(f"*/{folder}/[a-z]*.py"), key=lambda file: file.stem)
@@ -47,20 +49,20 @@ def command_files() -> dict[str, Path]:
 
 
 def summary(file: Path) -> str:
-    """The first line of a command's documentation, read without importing its module."""
+    """Returns the first line of a command's docstring, read without importing its module."""
     tree = ast.parse(file.read_text(encoding="utf8"))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == file.stem]
     return (ast.get_docstring(functions[0]) or "").partition("\n")[0] if functions else ""
 
 
 class Commands(TyperGroup):
-    """A group that imports a command's module when the command is called."""
+    """Click group that imports the module of a command when the command is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(command_files())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, or None where there is no such module."""
+        """Returns the command, or None where no module has this name."""
         file = command_files().get(cmd_name)
         if file is None:
             return None
@@ -70,13 +72,13 @@ class Commands(TyperGroup):
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A list for each folder."""
+        """Writes the list of commands in `cse --help`, under one heading for each folder."""
         width = max(map(len, command_files()))
         for folder, heading in FOLDERS.items():
-            mine = {name: file for name, file in command_files().items() if file.parent.name == folder}
-            if mine:  # a side that is taken off may have held all commands of a folder's name
+            commands = {name: file for name, file in command_files().items() if file.parent.name == folder}
+            if commands:  # a side that is taken off may have held all commands of a folder's name
                 with formatter.section(heading):
-                    formatter.write_dl([(name.ljust(width), summary(file)) for name, file in mine.items()])
+                    formatter.write_dl([(name.ljust(width), summary(file)) for name, file in commands.items()])
 
 
 def _typer(**settings: Any) -> typer.Typer:
@@ -93,8 +95,8 @@ app = _typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"cse-search {cse.__version__}")
         raise typer.Exit
 
@@ -104,28 +106,28 @@ def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; at any place of the line.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version)] = False,
 ) -> None:
-    """Nothing: `main` reads --debug wherever it stands."""
+    """Declares the options of `cse` itself; `main` reads --debug, wherever it is on the command line."""
 
 
 def _exit_with_code(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Typer drops what a command returns; its exit code leaves by `typer.Exit`."""
+    """Wraps a command so that its return value becomes the exit code: Typer drops it, so `typer.Exit` carries it."""
 
     @functools.wraps(command)
-    def called(*args: object, **options: object) -> None:
+    def wrapper(*args: object, **options: object) -> None:
         raise typer.Exit(command(*args, **options) or 0)
 
-    return called
+    return wrapper
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the exit code, and prints one line per problem on stderr."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    arguments = [word for word in given if word != "--debug"]
+    """Runs a command line and returns its exit code; prints one line for each problem on stderr."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = [word for word in words if word != "--debug"]
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS_A_COLLECTION, 20, 20)
     with plain_output(), signals_interrupt():
-        return exit.run_to_end(lambda: _call(arguments), debug=len(arguments) < len(given))
+        return exit.run_to_end(lambda: _call(arguments), debug=len(arguments) < len(words))
 
 
 def _call(arguments: list[str]) -> int:

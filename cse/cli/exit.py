@@ -1,4 +1,4 @@
-"""How a command ends: the lines a person reads, and the code the shell gets."""
+"""The end of a command: error lines for the user, and the exit code for the shell."""
 
 import errno
 import shlex
@@ -24,7 +24,7 @@ OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 
 
 def run_to_end(command: Callable[[], int | None], *, debug: bool = False) -> int:
-    """Run a command; every error becomes one line per problem on stderr and an exit code."""
+    """Runs a command and returns its exit code; every error becomes one line for each problem on stderr."""
     try:
         return command() or DONE
     except KeyboardInterrupt:
@@ -39,18 +39,18 @@ def run_to_end(command: Callable[[], int | None], *, debug: bool = False) -> int
 
 
 def say(lines: list[str]) -> None:
-    """One line each on stderr."""
+    """Prints each line on stderr with the prefix `cse: `, without control characters."""
     for line in problem_lines(lines):
         print(f"cse: {line}", file=sys.stderr)
 
 
 def tell(line: str) -> None:
-    """One line on stderr at once, before something that takes long."""
+    """Prints one line on stderr and flushes it, before work that takes long."""
     print(f"cse: {plain(line)}", file=sys.stderr, flush=True)
 
 
 def verdict(error: Exception) -> tuple[int, list[str]]:
-    """The exit code and the lines for an error."""
+    """Returns the exit code and the lines for an error."""
     if isinstance(error, OSError):
         return _explain_os_error(error)
     if is_out_of_memory(error):
@@ -60,14 +60,18 @@ def verdict(error: Exception) -> tuple[int, list[str]]:
     if is_ours(error):
         lines = getattr(error, "problems", None) or message_of(error).splitlines()
         return (MISTAKE if isinstance(error, ValueError) else SOME_FAILED), list(lines)
-    what = f"{type(error).__name__}: {first_line(error)}"
-    if where := registry.find_raiser(error):
-        return SOME_FAILED, [f"error in your own code: {what} ({where}); correct it, --debug shows how it came there"]
-    return SOME_FAILED, [f"internal error: {what}; this is a mistake of ours, please report it with {_report(error)}"]
+    message = f"{type(error).__name__}: {first_line(error)}"
+    if place := registry.find_raiser(error):
+        return SOME_FAILED, [
+            f"error in your own code: {message} ({place}); correct it, --debug shows how it came there"
+        ]
+    return SOME_FAILED, [
+        f"internal error: {message}; this is a mistake of ours, please report it with {_report(error)}"
+    ]
 
 
 def _report(error: Exception) -> str:
-    """A file with the traceback, or what shows it where none can be written."""
+    """Writes a file with version, command and traceback, and returns `file=PATH`; a hint to --debug where it cannot."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="cse-error-", suffix=".txt", delete=False, encoding="utf8", errors="replace"
@@ -81,7 +85,8 @@ def _report(error: Exception) -> str:
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether the message was written by us for a person: one of our classes, or a ValueError raised in our code."""
+    """Returns True if cse-search wrote the message for users: an exception class of its own, or a ValueError that it
+    raised."""
     if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return True
     return isinstance(error, ValueError) and any(
@@ -90,22 +95,22 @@ def is_ours(error: Exception) -> bool:
 
 
 def _modules(error: Exception) -> list[str]:
-    """The modules through which an error came; where it was raised stands last."""
+    """Returns the names of the modules that an error passed through; the last one raised it."""
     return [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
 
 
 def _explain_os_error(error: OSError) -> tuple[int, list[str]]:
-    where = f"file={error.filename}" if error.filename else "file=unknown"
+    place = f"file={error.filename}" if error.filename else "file=unknown"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SOME_FAILED, [
-            f"disk full: {where}; free some space and give the same command again, nothing finished is lost"
+            f"disk full: {place}; free some space and give the same command again, nothing finished is lost"
         ]
     reason = error.strerror or type(error).__name__
-    return MISTAKE, [f"cannot use a file: {where} ({reason}); check the path and its permissions"]
+    return MISTAKE, [f"cannot use a file: {place} ({reason}); check the path and its permissions"]
 
 
 def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
-    """Print how a sweep ended, and what --keep-top and --disk-quota freed or must keep; returns the exit code."""
+    """Prints how a sweep ended, and what --keep-top and --disk-quota freed or had to keep; returns the exit code."""
     if outcome.freed:
         print(f"{size(outcome.freed)} of checkpoints freed")
     if outcome.over:

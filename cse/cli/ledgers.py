@@ -1,4 +1,4 @@
-"""Which ledger a command reads or writes, and where the files of its runs lie; needs no space and no method."""
+"""Options and functions that open a command's ledger and find its runs' files, without any space or method."""
 
 import contextlib
 from collections import Counter
@@ -26,12 +26,15 @@ LedgerUrl = Annotated[
 
 
 def storage_folder(storage: str | None) -> Path:
-    """The folder of runs, absolute: commands leave the user's folder before Ray starts. ConfigError for no folder."""
+    """Returns the folder of runs as an absolute path, since commands leave the user's folder before Ray starts.
+
+    Raises ConfigError for what cannot be a folder.
+    """
     return named.storage_folder(storage or str(RESULTS))
 
 
 def ledger_url(url: str | None) -> str:
-    """The ledger's address; a path becomes absolute."""
+    """Returns the ledger's address; a file path becomes absolute."""
     url = url or str(RESULTS / "ledger.db")
     if url.startswith("sqlite:///"):
         literal = url.removeprefix("sqlite:///")
@@ -40,32 +43,35 @@ def ledger_url(url: str | None) -> str:
 
 
 def require_own(users: Iterable[str], user: str | None) -> None:
-    """ConfigError where something of another user would go and nobody was named (--user).
+    """Raises ConfigError if things of another user would be deleted while --user named nobody.
 
-    `users`: whose each thing is; empty where that is not known, as of the runs of older programs.
+    `users`: owner of each thing; "" where unknown, as for runs of older versions.
     """
-    me = login_name()
-    others = Counter(user for user in users if user not in ("", me))
+    login = login_name()
+    others = Counter(user for user in users if user not in ("", login))
     if others and user is None:
-        whose = ", ".join(f"user={name} has {count}" for name, count in others.items())
-        advice = f"give --user {me} for yours alone, or --user {next(iter(others))} for theirs"
-        raise ConfigError([f"another's runs: {whose} of what would go; {advice}"])
+        owners = ", ".join(f"user={name} has {count}" for name, count in others.items())
+        advice = f"give --user {login} for yours alone, or --user {next(iter(others))} for theirs"
+        raise ConfigError([f"another's runs: {owners} of what would go; {advice}"])
 
 
 def notes_folder(ledger: str, storage: Path) -> Path:
-    """Where small files about a ledger's runs lie: beside a SQLite file, else with the runs."""
+    """Returns the folder for small files about a ledger's runs: the SQLite file's folder, else the runs' `storage`."""
     return storage if "://" in ledger else Path(ledger).parent
 
 
 def open_ledger(url: str | None, storage: str | Path | None = None, *, create: bool = False) -> Ledger:
-    """The ledger to read, or with `create` to write; runs' files are looked for in `storage` first. LedgerError."""
+    """Opens the ledger to read it, or to write it with `create`; runs' files are looked for in `storage` first.
+
+    Raises LedgerError for a file or a database that cannot be opened.
+    """
     folder = None if storage is None else storage_folder(str(storage))
     return Ledger.open(ledger_url(url), create=create, storage=folder)
 
 
 @contextlib.contextmanager
 def ledger_to_fill(url: str | None) -> Iterator[Ledger]:
-    """A ledger to write. Where the block raises, a file that was not there before is gone again."""
+    """Opens a ledger to write to; if the block raises, a file that this call created is deleted again."""
     address = ledger_url(url)
     file = None if "://" in address or Path(address).exists() else Path(address)
     opened = open_ledger(url, create=True)
@@ -80,14 +86,15 @@ def ledger_to_fill(url: str | None) -> Iterator[Ledger]:
 
 
 def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | None:
-    """The ledger, or None where the default one has not been made yet."""
+    """Opens the ledger; returns None if no URL is given and the default ledger does not exist yet."""
     if url is None and not Path(ledger_url(None)).exists():
         return None
     return open_ledger(url, storage)
 
 
 def ledger_to_be(url: str | None) -> Ledger | None:
-    """The ledger, or None with a word on stderr where the named file is one that `cse run` would make."""
+    """Opens the ledger to count finished runs; returns None, with a line on stderr, if the named file does not exist
+    yet."""
     address = ledger_url(url)
     if url is not None and "://" not in address and not Path(address).exists():
         exit.say([f"no ledger yet: --ledger={address}; the plan counts nothing as done, a run makes it"])
@@ -96,7 +103,10 @@ def ledger_to_be(url: str | None) -> Ledger | None:
 
 
 def connect_ledger(ledger: str | None, storage: str | None = None) -> Engine:
-    """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
+    """Connects to the ledger's database to read it.
+
+    Raises ConfigError if the default ledger does not exist yet, and LedgerError for any other that cannot be read.
+    """
     url = ledger_url(ledger)
     if ledger is None and not Path(url).exists():
         raise ConfigError([f"no ledger yet: --ledger={url}; cse demo starts one, or name another"])

@@ -1,4 +1,4 @@
-"""Rows as a table that fits the terminal, as aligned text, or as JSON."""
+"""Rows of a command's output as a table that fits the terminal, as aligned text, or as JSON; units of time and size."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -11,38 +11,41 @@ from cse.cli import screen
 from cse_train.reading import plain_text
 
 Format = Literal["text", "json"]
-"""How a listing is printed."""
+"""Output formats of a listing."""
 
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for programs.")]
 
 
 POINT_DIGITS = 2
-"""Decimals that count in points."""
+"""Decimals of a score in points, where a metric's range has a hundred."""
 
 
 class Rounded(float):
-    """A number of a metric, told with the decimals that count on its scale: four of one from 0 to 1."""
+    """A float with the number of decimals to print, which the metric's scale decides: four for a range from 0 to 1."""
 
     digits: int
 
     def __new__(cls, value: float, digits: int) -> "Rounded":
-        made = super().__new__(cls, value)
-        made.digits = digits
-        return made
+        number = super().__new__(cls, value)
+        number.digits = digits
+        return number
 
 
 def listing(rows: Sequence[Mapping[str, object]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
-    """Rows as a JSON object with `rows`, or as `align_rows` columns with a head; `empty` stands for no rows in text."""
+    """Returns rows as a JSON object with `rows`, or as text columns; in text, `empty` replaces a table without rows.
+
+    `spare`: columns that a narrow terminal may leave out, the first first.
+    """
     if form == "json":
         return dump_json([dict(row) for row in rows])
     return align_rows(rows, spare) if rows else empty
 
 
 def align_rows(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> str:
-    """The first row's keys as the head, numbers to the right.
+    """Returns rows as aligned columns with the first row's keys as the head, and numbers to the right.
 
-    On a terminal as wide as that is, without the `spare` columns where they do not fit; else each column is as wide as
-    its widest entry.
+    On a terminal the table has its width, and `spare` columns are left out where they do not fit; elsewhere each column
+    is as wide as its widest entry.
     """
     names = list(rows[0])
     entries = [[_write_entry(row[name]) for name in names] for row in rows]
@@ -66,12 +69,12 @@ def _write_entry(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """Two decimals; four digits of what is so small or so large that they would say nothing or fill the line."""
+    """Formats a float with two decimals; below 0.01 and from a million on, with four significant digits."""
     return f"{value:.2f}" if not value or 0.01 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
 def duration(seconds: float | None) -> str:
-    """`40 s`, `12 min`, `3.4 h` or `12 d`; `unknown` for None."""
+    """Formats seconds as `40 s`, `12 min`, `3.4 h` or `12 d`; `unknown` for None."""
     if seconds is None:
         return "unknown"
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
@@ -81,7 +84,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in MB or GB: `0 MB`, `1.3 MB`, `250 MB`, `1.2 GB`."""
+    """Formats bytes in MB or GB: `0 MB`, `1.3 MB`, `250 MB`, `1.2 GB`."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"
     return f"{count / 1e6:.1f} MB" if 0 < count < 1e7 else f"{count / 1e6:.0f} MB"

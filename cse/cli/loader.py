@@ -1,6 +1,6 @@
-"""Imports that wait until they are needed: the module of a command, and those that bring torch, Ray or Matplotlib.
+"""Deferred imports: modules of commands, and of torch, Ray or Matplotlib, are imported when first used.
 
-A command's help, and the line that says what is wrong with its arguments, must not wait for them.
+The help of a command, and the line that reports a wrong argument, must not wait for such imports.
 """
 
 import builtins
@@ -12,19 +12,20 @@ from typing import Any
 
 
 def load(module: str) -> ModuleType:
-    """A module of ours, by its dotted name."""
+    """Imports a module by its dotted name."""
     return importlib.import_module(module)
 
 
 @contextlib.contextmanager
 def deferred(importer: str) -> Iterator[None]:
-    """The modules that `importer` names here (`from PACKAGE import MODULE`) are imported when they are first used.
+    """Makes imports of the form `from PACKAGE import MODULE` in module `importer` wait until the module is first used.
 
-    To whoever reads the text, a type checker for one, they are imports like any other.
+    To type checkers, and to readers, they are ordinary imports. Imports of other modules within the block are not
+    affected.
     """
-    usual = builtins.__import__
+    original = builtins.__import__
 
-    def named(
+    def import_later(
         name: str,
         globals: Mapping[str, object] | None = None,
         locals: Mapping[str, object] | None = None,
@@ -32,18 +33,18 @@ def deferred(importer: str) -> Iterator[None]:
         level: int = 0,
     ) -> Any:
         if globals is None or globals.get("__name__") != importer:  # another thread's
-            return usual(name, globals, locals, fromlist or (), level)
+            return original(name, globals, locals, fromlist or (), level)
         return SimpleNamespace(**{module: Deferred(f"{name}.{module}") for module in fromlist or ()})
 
-    builtins.__import__ = named
+    builtins.__import__ = import_later
     try:
         yield
     finally:
-        builtins.__import__ = usual
+        builtins.__import__ = original
 
 
 class Deferred:
-    """Stands for a module, which is imported when the first of its names is read."""
+    """Proxy of a module; imports it when one of its attributes is first read."""
 
     def __init__(self, module: str) -> None:
         self._module = module

@@ -1,4 +1,4 @@
-"""How a command names one model, and how its texts are read."""
+"""Options with which commands name one model and read texts with it, and the functions that find the model's folder."""
 
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +40,7 @@ MaxLength = Annotated[
 
 
 def model_folder(name: str, ledger: str | None, storage: str | None = None) -> Path:
-    """The folder, the bare name of a shipped encoder, or a file. ConfigError where a name says nothing."""
+    """Returns a model's folder, a shipped encoder's bare name, or a file. Raises ConfigError for an unknown name."""
     if Path(name).is_file():
         return Path(name).resolve()
     try:
@@ -52,14 +52,14 @@ def model_folder(name: str, ledger: str | None, storage: str | None = None) -> P
 
 
 def find_folder(name: str) -> Path | None:
-    """The bare name of a shipped encoder, the folder of a model of the hub; None for a name that is neither."""
+    """Returns a shipped encoder's bare name, or the folder of a hub model; None for a name that is neither."""
     return Path(name) if name in list_encoders() else find_hub_model(name)
 
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
-    """The folder of a path that exists, of the run whose signature starts so, or of what `cse best` picks of a sweep.
+    """Returns the folder of a run, named by a path, the start of a signature, or a sweep, whose best run is taken.
 
-    ConfigError for none, CorruptCheckpoint for one with another run's model.
+    Raises ConfigError where nothing has this name, and CorruptCheckpoint where the folder holds another run's model.
     """
     if Path(name).is_dir():
         folder = Path(name).resolve()
@@ -74,7 +74,7 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
 
 
 def _pick(name: str, ledger: Ledger) -> RunRow | None:
-    """The best run of the best cell of the sweeps of this name; None where none has a finished run."""
+    """Returns the best run of the best cell of the sweeps with this name; None where none has a finished run."""
     ranked = (selection.rank_cells(ledger, sweep.id) for sweep in sweeps_named(name, ledger.sweeps()))
-    picked = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)
-    return picked.best_run if picked else None
+    cell = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)
+    return cell.best_run if cell else None

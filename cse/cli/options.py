@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they mean."""
+"""Options that several commands share, and the functions that check their values."""
 
 import dataclasses
 import functools
@@ -32,7 +32,7 @@ with deferred(__name__):
     from analysis.tables import directions
 
 PLUGINS_VARIABLE = "CSE_PLUGINS"
-"""Environment variable with what --plugins gives, a colon between two."""
+"""Environment variable with default values of --plugins, separated as in PATH."""
 
 SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
 SpaceOrSweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).")]
@@ -84,30 +84,30 @@ DataHash = Annotated[
 
 
 def add_arguments(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """The command with an option for each field of a class of options, in place of the parameter of that class."""
-    declared = inspect.signature(command, eval_str=True).parameters
-    types = {name: p.annotation for name, p in declared.items() if isinstance(p.annotation, type)}
+    """Decorator: replaces a parameter whose type is a dataclass of options by one option for each of its fields."""
+    parameters = inspect.signature(command, eval_str=True).parameters
+    types = {name: p.annotation for name, p in parameters.items() if isinstance(p.annotation, type)}
     shared = {name: options for name, options in types.items() if dataclasses.is_dataclass(options)}
     fields = {name: inspect.signature(options).parameters for name, options in shared.items()}
-    listed = [each for name, p in declared.items() for each in (fields[name].values() if name in fields else [p])]
-    every = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in listed]
+    flattened = [each for name, p in parameters.items() for each in (fields[name].values() if name in fields else [p])]
+    keywords = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in flattened]
 
     @functools.wraps(command)
-    def called(**values: Any) -> int | None:
-        given = {
+    def wrapper(**values: Any) -> int | None:
+        groups = {
             name: options(**{field: values.pop(field) for field in fields[name] if field in values})
             for name, options in shared.items()
         }
-        return command(**given, **values)
+        return command(**groups, **values)
 
-    called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
-    return called
+    wrapper.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords}
+    return wrapper
 
 
-def use_plugins(given: Sequence[str | Path] | None) -> list[str]:
-    """Let this command's spaces and runs name the plug-ins given, else those of the environment; ConfigError."""
-    sources = list(map(str, given or filter(None, os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep))))
+def use_plugins(plugins: Sequence[str | Path] | None) -> list[str]:
+    """Registers the given plug-ins, else those in CSE_PLUGINS, and returns them; ConfigError for one that fails."""
+    sources = list(map(str, plugins or filter(None, os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep))))
     registry.use(sources)
     return sources
 
@@ -145,14 +145,14 @@ DiskQuota = Annotated[
 
 
 def choice(name: str, valid: Sequence[str]) -> Callable[[str], str]:
-    """A parser that takes one of the words and refuses any other with the nearest."""
+    """Returns a parser that accepts one of the `valid` words, and refuses any other with the nearest valid one."""
 
-    def parsed(word: str) -> str:
+    def parse(word: str) -> str:
         if word not in valid:
             raise typer.BadParameter(f"unknown {name}: {name}={word}; {nearest(word, valid)}")
         return word
 
-    return parsed
+    return parse
 
 
 Until = Annotated[
@@ -179,7 +179,7 @@ Margin = Annotated[
 
 
 def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | None) -> "directions.Terms":
-    """The terms of verdicts; ConfigError for a margin of 0, and for options that do not go together."""
+    """Returns the terms of verdicts. Raises ConfigError for a margin of 0, and for options that exclude each other."""
     if until is None and max_seeds is not None:
         raise ConfigError([f"no looks: --max-seeds={max_seeds}; give --until decided with it, or --seeds instead"])
     if until is not None and seeds is not None:
@@ -191,14 +191,17 @@ def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | 
 
 
 def positive(value: float | None, name: str) -> float | None:
-    """The number, or None; ConfigError unless it is above 0 and finite."""
+    """Returns the number, or None. Raises ConfigError unless it is above 0 and finite."""
     if value is not None and not 0 < value < math.inf:
         raise ConfigError([f"wrong {name}: {name}={value:g}; give a number above 0, such as 1 or 100"])
     return value
 
 
 def read_workers(value: object) -> int:
-    """`--workers`; a range or `auto` is refused, since it would leave open what a result was made with."""
+    """Parses `--workers`: one whole number.
+
+    A range and `auto` are refused, since the number of ranks changes the result and must be known.
+    """
     text = str(value).strip()
     if text.removeprefix("-").isdigit():
         return int(text)
@@ -213,7 +216,7 @@ USER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 def read_user(name: object) -> str:
-    """`--user`, which stands in the ledger before an @."""
+    """Parses `--user`: letters, digits, dots, `-` and `_`, since the ledger stores it before an @."""
     if not USER_NAME.fullmatch(str(name)):
         raise typer.BadParameter(f"wrong name: user={name}; give letters, digits, dots, - and _, such as anna")
     return str(name)
@@ -236,7 +239,7 @@ Concurrent = Annotated[int | None, typer.Option(help="Runs at once (default: as 
 
 
 def settings(pairs: list[str] | None) -> dict[str, Scalar]:
-    """`--set key=value` pairs, values read as YAML; ConfigError lists every pair that is none."""
+    """Parses `--set KEY=VALUE` pairs, with values as YAML. Raises ConfigError that lists every malformed pair."""
     wrong = [pair for pair in pairs or [] if "=" not in pair.strip("=")]
     if wrong:
         raise ConfigError([f"wrong --set: set={pair}; write --set key=value" for pair in wrong])
@@ -251,14 +254,14 @@ def settings(pairs: list[str] | None) -> dict[str, Scalar]:
 def data_paths(
     data: Path | None, train_file: Path | None, senteval: Path | None, train_columns: str | None = None
 ) -> DataPaths:
-    """Absolute paths of the inputs; ConfigError for every path that is given and absent, and columns that are not.
+    """Returns absolute paths of the inputs. Raises ConfigError for paths that do not exist, and for malformed columns.
 
-    `train_columns`: `text=NAME`, or `sent0=NAME,sent1=NAME` with hard_neg or label beside.
+    `train_columns`: `text=NAME`, or `sent0=NAME,sent1=NAME` and optionally hard_neg or label.
     """
     if train_columns is not None and train_file is None:
         raise ConfigError([f"no file: --train-columns={train_columns} without --train-file; give it too"])
-    given = {"--data": data, "--train-file": train_file, "--senteval": senteval}
-    absent = {name: path for name, path in given.items() if path is not None and not path.exists()}
+    path_options = {"--data": data, "--train-file": train_file, "--senteval": senteval}
+    absent = {name: path for name, path in path_options.items() if path is not None and not path.exists()}
     if absent:
         raise ConfigError([f"no such path: {name}={path}; give one that exists" for name, path in absent.items()])
     paths = DataPaths.from_folder(data) if data is not None else DataPaths()
@@ -266,41 +269,41 @@ def data_paths(
     files = list[UserFile]()
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
         file = UserFile(name="file", file=str(train_file.resolve()), role="corpus", columns=_columns(train_columns))
-        named = reads_by_name(file)
-        pairs = "sent1" in (user_source(file) if named else file_source("file", train_file)).columns
+        by_name = reads_by_name(file)
+        pairs = "sent1" in (user_source(file) if by_name else file_source("file", train_file)).columns
         names = [*(["nli"] if pairs else []), *([] if pairs and paths.wiki else ["wiki"])]
         inputs |= dict.fromkeys(names, train_file)
-        files = [dataclasses.replace(file, name=name) for name in ("file", *names)] if named else []
+        files = [dataclasses.replace(file, name=name) for name in ("file", *names)] if by_name else []
     resolved = {name: path.resolve() for name, path in inputs.items() if path is not None}
     return dataclasses.replace(paths, cache=cache_folder().resolve(), files=tuple(files), **resolved)
 
 
-def _columns(given: str | None) -> tuple[tuple[str, str], ...]:
-    """`--train-columns` as a file's columns."""
-    pairs = [tuple(part.split("=", 1)) for part in given.split(",")] if given else []
+def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
+    """Parses `--train-columns` into sorted (role, column) pairs. Raises ConfigError for a malformed pair."""
+    pairs = [tuple(part.split("=", 1)) for part in text.split(",")] if text else []
     if wrong := [part for part in pairs if len(part) != 2 or not all(part)]:
-        line = f"wrong columns: --train-columns={given}, at {'='.join(wrong[0])}"
+        line = f"wrong columns: --train-columns={text}, at {'='.join(wrong[0])}"
         raise ConfigError([f"{line}; write text=NAME, or sent0=NAME,sent1=NAME"])
-    return tuple(sorted((wanted.strip(), name.strip()) for wanted, name in pairs))
+    return tuple(sorted((role.strip(), name.strip()) for role, name in pairs))
 
 
 def sweep_named(name: str, ledger: Ledger | None) -> str:
-    """The sweep of this name, or the only one of the space with this ID or file; ConfigError with the nearest."""
-    named = sweeps_of(name, ledger)
-    if len(named) > 1:
-        raise ConfigError([f"several sweeps: space={name} has {', '.join(named)}; give one of them"])
-    return named[0]
+    """Returns the sweep of this name, or the only sweep of the space with this ID or file; else ConfigError."""
+    sweeps = sweeps_of(name, ledger)
+    if len(sweeps) > 1:
+        raise ConfigError([f"several sweeps: space={name} has {', '.join(sweeps)}; give one of them"])
+    return sweeps[0]
 
 
 def sweeps_of(name: str, ledger: Ledger | None) -> list[str]:
-    """The sweep of this name, else the sweeps of the space with this ID or file; ConfigError where there is none."""
+    """Returns the sweep of this name, else all sweeps of the space with this ID or file; ConfigError for none."""
     sweeps = ledger.sweeps() if ledger else []
     is_file = Path(name).is_file()
-    named = sweeps_named(name, sweeps)
-    if is_file and not named:  # the same file at another place
-        named = sweeps_named(str(read_yaml(Path(name)).get("id")), sweeps)
-    if named:
-        return [sweep.id for sweep in named]
+    matches = sweeps_named(name, sweeps)
+    if is_file and not matches:  # the same file at another place
+        matches = sweeps_named(str(read_yaml(Path(name)).get("id")), sweeps)
+    if matches:
+        return [sweep.id for sweep in matches]
     if is_file or name.lower() in map(str.lower, catalog()):
         raise ConfigError([f"no runs yet: sweep={name}; cse run {shlex.quote(name)} starts them"])
     hint = nearest(name, [*(sweep.id for sweep in sweeps), *catalog()])

@@ -1,4 +1,4 @@
-"""A plan as text: one sentence for one space, a line for each of many."""
+"""Text of `cse plan`: one sentence for a single space, one line for each of several."""
 
 import textwrap
 from collections.abc import Mapping
@@ -19,38 +19,40 @@ with deferred(__name__):
     from cse.experiments import undecided
 
 TITLE_WIDTH = 34
-"""Characters of a title in the listing."""
+"""Characters of a space's title in the listing of plans."""
 SPARE_PLAN_COLUMNS = ("disk", "examples", "unique", "kind", "title")
-"""Columns that a narrow terminal goes without, the first first."""
+"""Columns of the listing of plans that a narrow terminal leaves out, the first first."""
 SEEN_NAMED = 3
-"""Finished runs of a plan without any other that are named."""
+"""Finished runs that are named when a plan has nothing left to train."""
 EIGHT = 8
-"""Cards of a usual node."""
+"""GPUs of a usual node."""
 NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 INPUTS_NAMED = 3
-"""Cells of many tables that one reason names."""
+"""Cells that a line on one missing input names, in a plan of several tables."""
 
 
 def text(plan: Plan) -> str:
-    """The sentence of one space, or a line for each of many; then what is left, what cells lack, and the cost."""
+    """Returns a plan as text: its size, what is left to train, what cells lack, and the cost."""
     if len(plan.spaces) == 1:
-        listing, lacking = [], group_by_reason(_incomplete(plan.spaces[0]))
+        listing, missing_inputs = [], group_by_reason(_incomplete(plan.spaces[0]))
     else:
         listing = [align_rows([_line(plan, space) for space in plan.spaces], SPARE_PLAN_COLUMNS), ""]
-        named = [(space.id, cell) for space in plan.spaces for cell in _incomplete(space)]
-        lacking = group_by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], INPUTS_NAMED)
-    lacking += [*plan.changed(), *plan.stale()]
-    lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
+        cells = [(space.id, cell) for space in plan.spaces for cell in _incomplete(space)]
+        missing_inputs = group_by_reason(
+            [replace(cell, label=f"{table} {cell.label}") for table, cell in cells], INPUTS_NAMED
+        )
+    missing_inputs += [*plan.changed(), *plan.stale()]
+    missing_inputs += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     (_, total), *states = count_published(plan).items()
-    shown = ", ".join(f"{number} {state}" for state, number in states if number)
-    published = [f"published numbers: {total}, of them {shown}"] if total else []
-    said = [*_totals(plan), *_tell_seen(plan), *published, *lacking, plan.source()]
-    return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
+    counts_text = ", ".join(f"{number} {state}" for state, number in states if number)
+    published = [f"published numbers: {total}, of them {counts_text}"] if total else []
+    lines = [*_totals(plan), *_tell_seen(plan), *published, *missing_inputs, plan.source()]
+    return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in lines)])
 
 
 def _tell_seen(plan: Plan) -> list[str]:
-    """A line where one space asks for nothing new."""
+    """Returns a line that names finished runs, if the plan has one space and nothing to train; else an empty list."""
     names = sorted(set().union(*(space.done for space in plan.spaces)))
     if len(plan.spaces) > 1 or not names or plan.counts()["to_run"]:
         return []
@@ -60,9 +62,9 @@ def _tell_seen(plan: Plan) -> list[str]:
 
 
 def tell_until_decided(
-    plan: Plan, expected: "Mapping[str, undecided.Expected]", terms: "directions.Terms"
+    plan: Plan, expected: "Mapping[str, undecided.ExpectedRuns]", terms: "directions.Terms"
 ) -> list[str]:
-    """A line for each table on what `--until decided` takes of it; `expected`: ID -> the runs to be expected."""
+    """Returns a line for each table on the cost of `--until decided`; `expected`: space ID -> expected runs."""
     lines = []
     for space in plan.tables:
         if (runs := expected.get(space.id)) is not None:
@@ -77,18 +79,19 @@ def tell_until_decided(
 
 
 def _incomplete(space: SpacePlan) -> list[IncompleteCell]:
-    """Cells without an input, and rows of the paper whose models, scored without training, lack one."""
-    return [*space.incomplete, *(IncompleteCell({}, label, (why,)) for label, why in space.unevaluated.items())]
+    """Returns cells without an input, and rows of the paper whose untrained models lack an input."""
+    return [*space.incomplete, *(IncompleteCell({}, label, (reason,)) for label, reason in space.unevaluated.items())]
 
 
 def count_published(plan: Plan) -> dict[str, int]:
-    """How many of the numbers that the papers print are compared with ours, and what the others are."""
+    """Returns state, such as compared or lacking an input -> how many of the papers' printed numbers are in
+    that state."""
     absent = [{cell.label: cell.reason for cell in space.incomplete} for space in plan.spaces]
-    both = zip(plan.spaces, absent, strict=True)
+    pairs = zip(plan.spaces, absent, strict=True)
     return count_states(
         value
-        for space, lacks in both
-        for value in list_printed(space.resolved, lacks, plan.unscorable, space.unevaluated)
+        for space, reasons in pairs
+        for value in list_printed(space.resolved, reasons, plan.unscorable, space.unevaluated)
     )
 
 
@@ -109,25 +112,25 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
 
 
 def product(totals: Mapping[str, int]) -> str:
-    """Cells by seeds."""
+    """Returns `4 cells x 3 seeds = 12 runs` for a plan's totals."""
     cells, seeds, runs = (number_of(totals[f"{noun}s"], noun) for noun in ("cell", "seed", "run"))
     return f"{cells} x {seeds} = {runs}"
 
 
 def _totals(plan: Plan) -> list[str]:
-    """The sentence and the cost of the tables together, then of the searches."""
+    """Returns the sentence and the cost of all tables together, then of all searches together."""
     groups = [("", plan.tables), ("searches, at most: ", plan.searches)]
     lines = []
-    for what, spaces in groups:
+    for prefix, spaces in groups:
         if spaces:
             totals = counts(spaces)
-            lacking = totals["missing_input"]
-            more = f", {lacking} lack{'s' if lacking == 1 else ''} an input" if lacking else ""
-            many = f"{number_of(totals['cells'], 'cell')}, {number_of(totals['runs'], 'run')}"
-            each = product(totals) if len(spaces) == 1 else many
+            incomplete = totals["missing_input"]
+            more = f", {incomplete} lack{'s' if incomplete == 1 else ''} an input" if incomplete else ""
+            size = f"{number_of(totals['cells'], 'cell')}, {number_of(totals['runs'], 'run')}"
+            sentence_start = product(totals) if len(spaces) == 1 else size
             unique = f"{totals['unique']} unique" + (f" ({_tell_shared(totals)})" if len(spaces) > 1 else "")
-            sentence = f"{each}, {unique}: {totals[RunState.DONE]} done, {totals['to_run']} to run"
-            lines.append(f"{what if plan.tables else ''}{sentence}{more}")
+            sentence = f"{sentence_start}, {unique}: {totals[RunState.DONE]} done, {totals['to_run']} to run"
+            lines.append(f"{prefix if plan.tables else ''}{sentence}{more}")
             lines.append(_tell_left(plan, spaces))
             lines += _tell_cards(plan, spaces)
     training = [space for space in plan.tables if space.kind == "training"]
@@ -138,12 +141,12 @@ def _totals(plan: Plan) -> list[str]:
 
 
 def _tell_shared(counts: dict[str, int]) -> str:
-    """The part of the runs that sharing saves."""
+    """Returns the share of runs that tables have in common, such as `25.0% shared`."""
     return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
 
 
 def _tell_cards(plan: Plan, spaces: list[SpacePlan]) -> list[str]:
-    """What is left on one card and on eight, what lacks an input here with it, and by which rates."""
+    """Returns a line on the time left on one and on eight GPUs, with the assumed rates; none if the cost is unknown."""
     cost, totals = plan.cost(spaces), counts(spaces)
     runs = totals["to_run"] + totals["missing_input"]
     if cost.unknown or not cost.card_seconds:
@@ -157,13 +160,13 @@ def _tell_cards(plan: Plan, spaces: list[SpacePlan]) -> list[str]:
 
 
 def _tell_left(plan: Plan, spaces: list[SpacePlan]) -> str:
-    """Cost of what is not done, and of the part of it that lacks no input."""
-    every, here = plan.cost(spaces), plan.cost(spaces, incomplete=False)
-    both = [every] if every == here else [every, here]
-    ours = not all(space.resolved.own_loop for space in spaces)
-    times = [duration(None if cost.unknown else plan.rates.wall(cost)) for cost in both]
-    shown = [
-        f"{cost.examples} examples, {time}, {size(cost.disk_bytes)} on disk" if ours else time
-        for cost, time in zip(both, times, strict=True)
+    """Returns a line on the cost of unfinished runs; if it differs, also on the cost of runs that lack no input."""
+    total, feasible = plan.cost(spaces), plan.cost(spaces, incomplete=False)
+    costs = [total] if total == feasible else [total, feasible]
+    shows_examples = not all(space.resolved.own_loop for space in spaces)
+    times = [duration(None if cost.unknown else plan.rates.wall(cost)) for cost in costs]
+    texts = [
+        f"{cost.examples} examples, {time}, {size(cost.disk_bytes)} on disk" if shows_examples else time
+        for cost, time in zip(costs, times, strict=True)
     ]
-    return "left: " + "; without what lacks an input: ".join(shown)
+    return "left: " + "; without what lacks an input: ".join(texts)

@@ -1,4 +1,4 @@
-"""What reaches a terminal: no control characters, no endless lines, no endless lists."""
+"""Output streams that keep control characters, endless lines and endless lists off the terminal."""
 
 import contextlib
 import os
@@ -8,33 +8,33 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 LONGEST_LINE = 2_000
-"""Characters of one problem, at most: a value in it may be a file's."""
+"""Maximum number of characters of one problem line, which may quote a user's file."""
 LINES = 40
-"""Problems that are listed; the others are counted."""
+"""Maximum number of problem lines that are listed; the rest are counted."""
 CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What a terminal obeys instead of showing it, changes of direction, and halves of characters; not tab and new line."""
+"""Control characters, changes of text direction and lone surrogates; not tab and not newline."""
 
 
 COLOUR = re.compile("(\x1b\\[(?:[0124]|3[1-6])(?:;(?:[124]|3[1-6]))*m)")
-"""Bold, dim, underlined and the six colours, which our own tables have, alone and together. Nothing is hidden, moved or
-answered by them."""
+"""ANSI codes for bold, dim, underlined and six colours, as cse-search's own tables use them. None of them hides or
+moves text, or makes the terminal answer."""
 
 
 def plain(text: str) -> str:
-    """The text as a terminal may have it."""
+    """Replaces every control character in a text, newline and tab excepted."""
     return CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def escape_styled(text: str) -> str:
-    """The same of a text that may be coloured."""
+    """Replaces control characters as `plain` does, but keeps colour codes."""
     parts = COLOUR.split(text)
     return "".join(part if place % 2 else plain(part) for place, part in enumerate(parts))
 
 
 def problem_lines(lines: Sequence[str]) -> list[str]:
-    """Lines for stderr: each plain and of one line; long ones lose their middle and keep place and remedy."""
-    shown = [plain(" ".join(_cut(line).splitlines())) for line in lines[:LINES]]
-    return [*shown, f"and {len(lines) - LINES} more"] if len(lines) > LINES else shown
+    """Returns problem lines for stderr: each plain and on one line; long ones lose their middle."""
+    problems = [plain(" ".join(_cut(line).splitlines())) for line in lines[:LINES]]
+    return [*problems, f"and {len(lines) - LINES} more"] if len(lines) > LINES else problems
 
 
 def _cut(line: str) -> str:
@@ -42,7 +42,7 @@ def _cut(line: str) -> str:
 
 
 class LastingStream:
-    """A text stream that drops what nobody reads any more, and is the stream itself otherwise."""
+    """Text stream that drops output once its reader is gone, so that a sweep goes on after `| head`."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -65,7 +65,7 @@ class LastingStream:
 
     @contextlib.contextmanager
     def _until_closed(self) -> Iterator[None]:
-        """Once its reader is gone, as `head` after some lines, it leads nowhere: a sweep goes on to its end."""
+        """Redirects the stream to the null device if writing raises BrokenPipeError."""
         try:
             yield
         except BrokenPipeError:
@@ -73,7 +73,7 @@ class LastingStream:
 
 
 class PlainStream(LastingStream):
-    """The same, which writes everything plain but for colours."""
+    """Text stream that replaces control characters except colour codes, and drops output once its reader is gone."""
 
     def write(self, text: str) -> int:
         super().write(escape_styled(text) if "\x1b" in text else plain(text))
@@ -82,7 +82,7 @@ class PlainStream(LastingStream):
 
 def _lead_nowhere(number: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
-    if nowhere == number:
+    if nowhere == number:  # the closed stream's own number was free, and children must inherit it
         os.set_inheritable(number, True)
     else:
         os.dup2(nowhere, number)
@@ -91,9 +91,10 @@ def _lead_nowhere(number: int) -> None:
 
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
-    """Everything that is printed within it is plain but for colours.
+    """Makes stdout plain, and both output streams survive a closed pipe, within the block.
 
-    A stream that the caller closed (`>&-`) leads nowhere: the next file to be opened, a ledger, would get its number.
+    A stream that the caller closed (`>&-`) is replaced by the null device: otherwise the next file opened, such as a
+    ledger, would get its file descriptor.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -1,6 +1,6 @@
-"""What a terminal shows: tables that fit its width with no word broken, and colours that mean something.
+"""Terminal output: tables that fit the terminal's width without breaking words, and colours for states and verdicts.
 
-A file or a program gets plain text of any width instead.
+A file or a pipe gets plain text of any width instead.
 """
 
 import functools
@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # what goes to no terminal needs no Rich
     from rich.text import Text
 
 GAP = 2
-"""Spaces between columns."""
+"""Spaces between two columns of a table."""
 LONGEST_WORD = 24
-"""Letters of a word that stays whole where columns are too many."""
+"""Characters of a word above which it is shortened, if a table has too many columns for the terminal."""
 STATE_COLOURS: Mapping[str, str] = {
     RunState.DONE: "green",
     RunState.RUNNING: "cyan",
@@ -30,20 +30,20 @@ STATE_COLOURS: Mapping[str, str] = {
     RunState.FAILED: "red",
 }
 TONE_COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red", "grey": "dim"}
-"""Colour of a verdict's tone."""
+"""Tone of a verdict -> its colour."""
 
 Entry: TypeAlias = "str | Text"
 
 
 def width() -> int | None:
-    """Columns of the terminal that a person reads (COLUMNS wins); None where the output goes elsewhere."""
+    """Returns the terminal's width in characters (COLUMNS wins); None if stdout is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def prose(text: str, indent: str = "") -> str:
-    """Lines of whole words as wide as the terminal, later ones indented; as it is where there is no terminal.
+    """Wraps each line at the terminal's width, without breaking words; unchanged if stdout is not a terminal.
 
-    Lines that are coloured already, those of tables, stay.
+    `indent` precedes continuation lines. Lines with colour codes, as in tables, are left as they are.
     """
     columns = width()
     if columns is None:
@@ -53,32 +53,32 @@ def prose(text: str, indent: str = "") -> str:
 
 
 def note(text: str) -> None:
-    """A word to the person at the terminal before something that takes longer than a second."""
+    """Prints a dim note on stderr before work that takes longer than a second; nothing if stderr is not a terminal."""
     if sys.stderr.isatty():
         print(write_text(style_text(f"{text} ...", "dim"), len(text) + 4), file=sys.stderr, flush=True)
 
 
 def bold(text: str) -> str:
-    """Wrapped to the terminal's width, and bold."""
+    """Returns the text in bold, wrapped at the terminal's width."""
     return write_text(style_text(prose(text), "bold"), width() or len(text))
 
 
 def style_text(text: str, style: str) -> "Text":
-    """A text in a style of Rich's."""
+    """Returns a Rich text in a style."""
     from rich.text import Text
 
     return Text(text, style=style)
 
 
 def parse_markup(markup: str) -> "Text":
-    """A text from Rich's markup."""
+    """Returns a Rich text from Rich's markup."""
     from rich.text import Text
 
     return Text.from_markup(markup)
 
 
 def colour_word(word: str) -> "Text":
-    """A state or a verdict in its colour, a verdict behind its sign."""
+    """Returns a run state or a verdict in its colour, a verdict with its sign before it."""
     tone = TONE_COLOURS.get(TONES.get(word, ""), "")
     return style_text(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATE_COLOURS.get(word, tone))
 
@@ -90,30 +90,30 @@ def fit_table(
     columns: int,
     spare: Sequence[str] = (),
 ) -> str:
-    """A table at most `columns` wide: words move to lines of their own.
+    """Returns a table at most `columns` characters wide; long entries are wrapped between words.
 
-    Where a column would have to be less than half as wide as its entries, `spare` columns are left out, the first
-    first; where even single words do not fit, long ones are shortened.
+    Where a column would be less than half as wide as its entries, `spare` columns are left out, the first first; where
+    even single words do not fit, long words are shortened.
     """
-    kept = list(range(len(names)))
+    shown = list(range(len(names)))
     left_out = [names.index(name) for name in spare if name in names]
     natural, least = _widths(names, body)
     readable = [max(word, full // 2) for word, full in zip(least, natural, strict=True)]
-    while _total(kept, readable) > columns and left_out:
-        kept.remove(left_out.pop(0))
-    if _total(kept, least) > columns:
+    while _total(shown, readable) > columns and left_out:
+        shown.remove(left_out.pop(0))
+    if _total(shown, least) > columns:
         body = [[_short_words(entry) for entry in line] for line in body]
         natural, least = _widths(names, body)
-    widths = dict(zip(kept, (natural[i] for i in kept), strict=True))
-    while _total(kept, widths) > columns and (wide := [i for i in kept if widths[i] > least[i]]):
+    widths = dict(zip(shown, (natural[i] for i in shown), strict=True))
+    while _total(shown, widths) > columns and (wide := [i for i in shown if widths[i] > least[i]]):
         widths[max(wide, key=widths.__getitem__)] -= 1
     head = [style_text(name, "bold") for name in names]
-    shown, sides = [widths[i] for i in kept], [right[i] for i in kept]
-    return "\n".join(_line([line[i] for i in kept], shown, sides) for line in (head, *body))
+    fitted, sides = [widths[i] for i in shown], [right[i] for i in shown]
+    return "\n".join(_line([line[i] for i in shown], fitted, sides) for line in (head, *body))
 
 
 def _line(entries: Sequence[Entry], widths: Sequence[int], right: Sequence[bool]) -> str:
-    """A line of a table, over as many lines as its highest entry. Rich's own tables take 1 ms a line, this a tenth."""
+    """Returns one row of a table, over as many lines as its highest entry needs; ten times as fast as Rich's tables."""
     columns = [_wrap(entry, width) for entry, width in zip(entries, widths, strict=True)]
     lines = []
     for number in range(max(map(len, columns))):
@@ -125,7 +125,7 @@ def _line(entries: Sequence[Entry], widths: Sequence[int], right: Sequence[bool]
 
 
 def _wrap(entry: Entry, width: int) -> list[tuple[str, int]]:
-    """The lines of an entry and their lengths; words stay whole."""
+    """Returns the lines of a wrapped table entry with their lengths; words are not broken."""
     if not isinstance(entry, str):
         return list(_paint(entry.markup, width))
     if len(entry) <= width and "\n" not in entry:
@@ -145,7 +145,7 @@ def _paint(markup: str, width: int) -> tuple[tuple[str, int], ...]:
 
 
 def _widths(names: Sequence[str], body: Sequence[Sequence[Entry]]) -> tuple[list[int], list[int]]:
-    """Of each column: its widest line, and its widest word."""
+    """Returns, for each column, the length of its longest line, and of its longest word."""
     columns = list(zip(names, *body, strict=True))
     lines = [[line for entry in column for line in str(entry).split("\n")] for column in columns]
     words = [[word for line in column for word in line.split(" ")] for column in lines]
@@ -153,13 +153,13 @@ def _widths(names: Sequence[str], body: Sequence[Sequence[Entry]]) -> tuple[list
 
 
 def least_width(names: Sequence[str], body: Sequence[Sequence[Entry]]) -> int:
-    """How wide a table is whose every word has a line of its own."""
+    """Returns the least width of a table that is wrapped at every word."""
     least = _widths(names, body)[1]
     return sum(least) + GAP * (len(least) - 1)
 
 
-def _total(kept: Sequence[int], widths: Sequence[int] | Mapping[int, int]) -> int:
-    return sum(widths[i] + GAP for i in kept) - GAP
+def _total(columns: Sequence[int], widths: Sequence[int] | Mapping[int, int]) -> int:
+    return sum(widths[i] + GAP for i in columns) - GAP
 
 
 def _short_words(entry: Entry) -> Entry:
@@ -171,9 +171,9 @@ def _short_words(entry: Entry) -> Entry:
 def blocks(
     names: Sequence[str], body: Sequence[Sequence[Entry]], keys: int, groups: Sequence[int], columns: int
 ) -> str:
-    """A table whose first `keys` columns say what a row is, in as many parts below each other as its results need.
+    """Returns a table as several parts below each other, each with the first `keys` columns, which name the row.
 
-    `groups` are the sizes of neighbouring columns that stay together.
+    `groups`: sizes of neighbouring columns that stay in the same part.
     """
     needs = [word + GAP for word in _widths(names, body)[1]]
     parts: list[list[int]] = [[]]
@@ -195,7 +195,7 @@ def blocks(
 
 
 def write_text(thing: "Text", columns: int) -> str:
-    """As a terminal of so many columns is sent it; without colours where NO_COLOR is set."""
+    """Renders a Rich text for a terminal of this width; without colours where NO_COLOR is set."""
     from rich.console import Console
 
     out = io.StringIO()

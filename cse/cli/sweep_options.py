@@ -1,4 +1,4 @@
-"""The options of every command that trains what spaces ask for, said once."""
+"""Options of every command that trains what spaces ask for, and their translation into sweep requests."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -75,7 +75,7 @@ Track = Annotated[
 ]
 
 MANY_RUNS = 100
-"""Runs above which a person at a terminal is asked first."""
+"""Number of runs above which a user at a terminal is asked to confirm."""
 
 BudgetOption = Annotated[
     list[str] | None,
@@ -95,7 +95,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepArguments:
-    """Where, how widely and with what a sweep runs, as a person gave it."""
+    """Options of a command that trains a sweep: inputs, settings, ledger, resources, retries; as the user gave them."""
 
     plugins: arguments.Plugins = None
     profile: arguments.Profile = None
@@ -130,11 +130,14 @@ class SweepArguments:
     track: Track = None
 
     def requests(self, spaces: list[Space]) -> list[request.Request]:
-        """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
+        """Returns one sweep request for each space, after all checks.
+
+        Raises ConfigError where settings do not suit a space, paths do not exist, or no run fits this machine.
+        """
         if self.rerun and self.keep:
             raise ConfigError(["two answers: --rerun --keep; give one of them"])
-        if self.address and self.ledger and (shown := mask_password(self.ledger)) != self.ledger:
-            line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
+        if self.address and self.ledger and (masked := mask_password(self.ledger)) != self.ledger:
+            line = f"password on the command line: ledger={masked}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
         track = tracking.check_trackers(self.track or (), options.storage)
@@ -157,26 +160,28 @@ class SweepArguments:
         ]
 
     def paths(self, spaces: Iterable[ResolvedSpace] = ()) -> DataPaths:
-        """The inputs, with the user's own files that the spaces name. ConfigError for a path that is absent."""
+        """Returns the paths of the inputs, with the users' own files that the spaces name. ConfigError for an absent
+        path."""
         paths = arguments.data_paths(self.data, self.train_file, self.senteval, self.train_columns)
         return add_user_files(paths, (file for space in spaces for file in space.files))
 
     def options(self) -> SweepOptions:
-        """ConfigError as `check_fit`."""
+        """Returns the sweep's runtime options. Raises ConfigError if no run fits this machine."""
         options = self.unchecked_options()
         check_fit(options)
         return options
 
     def unchecked_options(self) -> SweepOptions:
-        """Whether or not a run fits here; ConfigError for a quota that is no size."""
+        """Returns the sweep's runtime options without asking whether a run fits. Raises ConfigError for a malformed
+        quota."""
         quota = None if self.disk_quota is None else parse_size(self.disk_quota)
         names = [field.name for field in dataclasses.fields(SweepOptions) if field.name in vars(self)]
-        given = {name: getattr(self, name) for name in names} | {"user": self.user or login_name()}
-        return SweepOptions(**given | {"storage": ledgers.storage_folder(self.storage), "disk_quota": quota})
+        values = {name: getattr(self, name) for name in names} | {"user": self.user or login_name()}
+        return SweepOptions(**values | {"storage": ledgers.storage_folder(self.storage), "disk_quota": quota})
 
 
 def check_fit(options: SweepOptions) -> None:
-    """ConfigError before anything starts when not one run fits this machine; a cluster is asked once joined."""
+    """Raises ConfigError if not a single run fits this machine; a cluster can only be asked once it is joined."""
     check_options(options)
     check_cards(options, local_kinds(options) if options.address is None else ())
     if options.address is None:

@@ -1,4 +1,4 @@
-"""A results table as a person at a terminal reads it, and as Markdown in a file or a pipe."""
+"""Results tables as text: as wide as the terminal, or as Markdown for a file or a pipe."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -28,7 +28,7 @@ TableFormat = Annotated[
 
 
 def escape(text: str) -> str:
-    """A foreign text for Rich's markup."""
+    """Escapes a text for use in Rich's markup."""
     from rich.markup import escape as escaped
 
     return escaped(text)
@@ -46,7 +46,10 @@ TERMINAL = Markup(
 
 
 def show_table(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] | None = None) -> str:
-    """The table with what is said of it: for a terminal in its width, else Markdown; ends in a newline."""
+    """Returns a results table with its title, remarks and verdicts: as wide as the terminal, else as Markdown.
+
+    The text ends in a newline.
+    """
     columns = screen.width()
     if columns is None:
         return render(table, "md", verdicts, ordering)
@@ -54,10 +57,10 @@ def show_table(table: Table, verdicts: Verdicts | None = None, ordering: Sequenc
     keys = text_columns(table) + 1
     if screen.least_width(header[:keys], [line[:keys] for line in body]) > columns / 2:
         # Many axes as one column of `axis=value` words; rows of the paper alone have their name there already.
-        ours = [escape(label(row.key, table.named)) for row in table.rows]
-        named = [*ours, *(line[0] for line in body[len(ours) :])]
+        own_names = [escape(label(row.key, table.named)) for row in table.rows]
+        row_names = [*own_names, *(line[0] for line in body[len(own_names) :])]
         header = ["row", *header[keys - 1 :]]
-        body = [[name, *line[keys - 1 :]] for name, line in zip(named, body, strict=True)]
+        body = [[name, *line[keys - 1 :]] for name, line in zip(row_names, body, strict=True)]
         keys = 2
     parts = [screen.bold(title(table)), screen.prose(difference_line(table)), _part(header, body, keys, columns)]
     if table.baselines:
@@ -71,7 +74,7 @@ def show_table(table: Table, verdicts: Verdicts | None = None, ordering: Sequenc
 
 
 def _part(header: list[str], body: list[list[str]], keys: int, columns: int) -> str:
-    """The published value and the difference stay with the column before them."""
+    """Renders the grid of a table; a published value and its difference stay beside the column before them."""
     names = [name.rpartition(".")[2] if i < keys else name for i, name in enumerate(header)]
     names = [str(screen.parse_markup(name)) for name in names]
     groups: list[int] = []
@@ -94,5 +97,5 @@ def _verdicts(table: Table, verdicts: Verdicts, columns: int) -> str:
 
 
 def list_lines(lines: Sequence[str]) -> str:
-    """The lines with a dash before each, as wide as the terminal."""
+    """Returns the lines with a dash before each, wrapped at the terminal's width."""
     return "\n".join(screen.prose(f"- {line}", indent="  ") for line in lines)

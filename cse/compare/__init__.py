@@ -1,3 +1,3 @@
-"""Two models side by side, and a gate for candidates: `cse compare` and `cse gate`."""
+"""`cse compare` and `cse gate`: two models side by side, and a verdict on a candidate model against a reference."""
 
 __all__ = ()

@@ -1,7 +1,7 @@
-"""Two models on the same graded sentence pairs: would they differ on other sentences, and where do they disagree?
+"""Compares two models on the same graded sentence pairs: an interval over pairs, and the pairs ranked most differently.
 
-Seeds of a side are averaged; its runs stay what they are, so nothing here covers other seeds.
-Shape suffixes: P pairs, D draws.
+Each side's cosines are averaged over its seeds. The interval covers other sentences, not other seeds. Shape suffixes: P
+sentence pairs, D bootstrap draws.
 """
 
 import math
@@ -20,10 +20,10 @@ from analysis.tables.pair_cosines import ColumnCosines
 from cse.compare.by_seeds import Sides, Word, word_of
 
 LEAST_RESAMPLES = 1000
-"""Resamples, at least; so many more that `TAIL` of them lie beyond each end of an interval."""
+"""Least number of bootstrap resamples; small levels get more, so that `TAIL` lie beyond each end of the interval."""
 TAIL = 10
-Judged = tuple[Word, Interval, float]
-"""A word, the interval that decided it, and how often that may miss."""
+ItemVerdict = tuple[Word, Interval, float]
+"""Verdict on a difference, the interval that decided it, and the probability that this interval misses the truth."""
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
 
@@ -32,35 +32,36 @@ class Disagreement:
     """One sentence pair that the two models rank differently; rank 1 is the least similar pair of the set."""
 
     index: int
-    """In the order of the set."""
+    """Index of the sentence pair in its set, from 0."""
     grade: float
     left_rank: float
-    """Mean over A's seeds."""
+    """Rank of the pair by A's cosines, mean over A's seeds."""
     right_rank: float
     grade_rank: float
 
     @property
     def nearer(self) -> str:
-        """The side whose rank is nearer to the grade's."""
-        apart = abs(self.left_rank - self.grade_rank) - abs(self.right_rank - self.grade_rank)
-        return "A" if apart < 0 else "B" if apart > 0 else "both"
+        """Returns the side, "A" or "B", whose rank is nearer to the rank of the human grade; "both" where they are
+        equally near."""
+        distance = abs(self.left_rank - self.grade_rank) - abs(self.right_rank - self.grade_rank)
+        return "A" if distance < 0 else "B" if distance > 0 else "both"
 
 
 @dataclass(frozen=True)
 class PairComparison:
-    """A against B on one set: Spearman's correlation of cosines and grades in points, mean over each side's seeds."""
+    """Comparison of models A and B on one graded set, by Spearman's correlation times 100, mean over seeds."""
 
     column: str
     pairs: int
     seeds: tuple[int, int]
-    """Runs of A and of B with kept cosines."""
+    """Numbers of runs of A and of B whose cosines are stored."""
     left: float
     right: float
     word: Word
     interval: Interval
-    """Of A minus B over resampled sentence pairs, the one that decided: of a tie that within the margin."""
+    """Interval of A minus B over resampled sentence pairs: for a tie, the shorter one that lies within the margin."""
     level: float
-    """How often this interval may miss."""
+    """Probability that `interval` misses the true difference."""
     disagreements: tuple[Disagreement, ...]
 
     @property
@@ -69,7 +70,7 @@ class PairComparison:
 
 
 def compare_by_pairs(
-    kept: Mapping[str, ColumnCosines],
+    cosines_by_column: Mapping[str, ColumnCosines],
     terms: Terms,
     *,
     sides: Mapping[str, Sides] = NO_SIDES,
@@ -77,22 +78,27 @@ def compare_by_pairs(
     top: int = 0,
     seed: int = 0,
 ) -> list[PairComparison]:
-    """One entry for every column in which both have cosines; row 0 of `kept` is A, row 1 is B.
+    """Compares models A and B in every column for which both have stored cosines, in rows 0 and 1 of its entry.
 
-    `sides`: column -> values of A and of B, whose idle runs withhold a word. `columns`: how many share the level, by
-    default as many as in `kept`. `top`: disagreements that are listed. Each column's generator has this seed.
+    `sides`: column -> values of A and of B; where their runs trained without signal, the verdict is "no signal".
+    `columns`: number of columns that share the level, by default all of `cosines_by_column`. `top`: number of
+    disagreements to list. `seed`: every column's bootstrap starts a new generator with it, so that a column's interval
+    does not depend on the other columns.
     """
-    share = terms.family / (columns or max(1, len(kept)))
+    share = terms.family / (columns or max(1, len(cosines_by_column)))
     return [
         _compare(column, cosines, terms.margin, share, sides.get(column), top, np.random.default_rng(seed))
-        for column, cosines in kept.items()
+        for column, cosines in cosines_by_column.items()
         if cosines.rows.keys() >= {0, 1}
     ]
 
 
-def judge_items(interval: Interval, of_tie: Interval, margin: float, share: float, sides: Sides | None) -> Judged:
-    """Word, the interval that decides and its level, by two intervals of A minus B over a set's items; idle runs behind
-    `sides` have no word. `of_tie` is the shorter one, which misses twice as often as `share`."""
+def judge_items(interval: Interval, of_tie: Interval, margin: float, share: float, sides: Sides | None) -> ItemVerdict:
+    """Returns the verdict on a set's items (pairs or queries), the interval that decided it, and that interval's level.
+
+    Both intervals are of A minus B; `of_tie` is the shorter one, which misses twice as often as `share`. The verdict is
+    "no signal" where runs of `sides` trained without signal.
+    """
     word = word_of(interval, of_tie, margin, "higher")
     decides, level = (of_tie, 2 * share) if word == "tie" else (interval, share)
     return ("no signal" if sides and sides.lacking_signal(word) else word), decides, level
@@ -100,7 +106,7 @@ def judge_items(interval: Interval, of_tie: Interval, margin: float, share: floa
 
 def _compare(
     column: str,
-    kept: ColumnCosines,
+    cosines: ColumnCosines,
     margin: float,
     share: float,
     sides: Sides | None,
@@ -108,24 +114,25 @@ def _compare(
     generator: np.random.Generator,
 ) -> PairComparison:
     draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
-    left_D, right_D = resample_pairs([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
+    left_D, right_D = resample_pairs([cosines.rows[0], cosines.rows[1]], cosines.gold, draws, generator)
     low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
     word, interval, level = judge_items((low, high), (of_tie[0], of_tie[1]), margin, share, sides)
     return PairComparison(
         column=column,
-        pairs=len(kept.gold),
-        seeds=(len(kept.rows[0]), len(kept.rows[1])),
-        left=kept.means[0],
-        right=kept.means[1],
+        pairs=len(cosines.gold),
+        seeds=(len(cosines.rows[0]), len(cosines.rows[1])),
+        left=cosines.means[0],
+        right=cosines.means[1],
         word=word,
         interval=interval,
         level=level,
-        disagreements=tuple(disagreements(kept.rows[0], kept.rows[1], kept.gold, top)),
+        disagreements=tuple(disagreements(cosines.rows[0], cosines.rows[1], cosines.gold, top)),
     )
 
 
 def disagreements(left: Sequence[Array], right: Sequence[Array], gold_P: Array, top: int) -> list[Disagreement]:
-    """The `top` pairs whose mean ranks are farthest apart, the farthest first; both sides: cosines [P] of each seed."""
+    """Returns the `top` sentence pairs whose mean ranks differ most, largest difference first; each side: cosines [P] a
+    seed."""
     left_P, right_P = (np.mean([scipy.stats.rankdata(cosines) for cosines in side], axis=0) for side in (left, right))
     grade_P = scipy.stats.rankdata(gold_P)
     order = np.argsort(-np.abs(left_P - right_P), kind="stable")[:top]

@@ -1,8 +1,8 @@
-"""Two models on the same judged queries: would they differ on other queries, and on which do they differ most?
+"""Compares two models on the same judged queries: an interval over queries, and the queries that differ most.
 
-Seeds of a side are averaged, as they are over sentence pairs, and nothing here covers other seeds. A metric is a mean
-over queries, so that Student's paired interval of their differences tells it; of the tests in use it errs least (Urbano
-et al., SIGIR 2019), where a bootstrap's percentiles missed 8% at 30 and 50 queries. Shape suffix: Q.
+Each side's values are averaged over its seeds, and the interval does not cover other seeds. A retrieval metric is a
+mean over queries, so that Student's paired interval applies; of the tests in use it errs least (Urbano et al., SIGIR
+2019), where a bootstrap's percentiles missed 8% at 30 and 50 queries. Shape suffix: Q queries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,36 +17,36 @@ from cse.compare.by_pairs import judge_items
 from cse.compare.by_seeds import Sides, Word
 
 QueryValues = tuple[Sequence[Array], Sequence[Array]]
-"""Of A and of B, for each seed what each query gave [Q], times 100."""
+"""Values of each query [Q] times 100, one array for each seed: a sequence for model A, and one for model B."""
 
 
 @dataclass(frozen=True)
 class QueryDifference:
-    """One query, and what it gave on either side, mean over seeds."""
+    """One query and its metric under model A (`left`) and model B (`right`), times 100, mean over seeds."""
 
     index: int
-    """In the order of the set."""
+    """Index of the query in its set, from 0."""
     left: float
     right: float
 
 
 @dataclass(frozen=True)
 class QueryComparison:
-    """A against B by one metric of one set, in points: means over queries, and over each side's seeds."""
+    """Comparison of models A and B by one metric of one retrieval set, times 100: means over queries and seeds."""
 
     column: str
     queries: int
     seeds: tuple[int, int]
-    """Runs of A and of B with kept queries."""
+    """Numbers of runs of A and of B whose values by query are stored."""
     left: float
     right: float
     word: Word
     interval: Interval
-    """Of A minus B over queries, the one that decided: of a tie that within the margin."""
+    """Interval of A minus B over queries: for a tie, the shorter one that lies within the margin."""
     level: float
-    """How often this interval may miss."""
+    """Probability that `interval` misses the true difference."""
     apart: tuple[QueryDifference, ...]
-    """The queries on which they differ most, the most first."""
+    """Queries on which A and B differ most, largest difference first."""
 
     @property
     def difference(self) -> float:
@@ -54,25 +54,27 @@ class QueryComparison:
 
 
 def compare_by_queries(
-    kept: Mapping[str, QueryValues], terms: Terms, sides: Mapping[str, Sides], *, top: int = 0
+    values_by_column: Mapping[str, QueryValues], terms: Terms, sides: Mapping[str, Sides], *, top: int = 0
 ) -> list[QueryComparison]:
-    """One entry for each column of `kept`; the columns of `sides` share the level, and idle runs there have no word.
+    """Compares A and B query by query in each column of `values_by_column`; all columns of `sides` share the level.
 
-    `top`: queries that are listed.
+    The verdict is "no signal" where runs of `sides` trained without signal. `top`: number of queries to list.
     """
     share = terms.family / len(sides)
-    return [_compare(column, values, sides[column], terms.margin, share, top) for column, values in kept.items()]
+    return [
+        _compare(column, values, sides[column], terms.margin, share, top) for column, values in values_by_column.items()
+    ]
 
 
 def _compare(column: str, values: QueryValues, sides: Sides, margin: float, share: float, top: int) -> QueryComparison:
     left_Q, right_Q = (np.mean(seeds, axis=0) for seeds in values)
-    apart_Q = left_Q - right_Q
-    count, mean = len(apart_Q), float(apart_Q.mean())
-    error = float(apart_Q.std(ddof=1)) / count**0.5 if count > 1 else np.inf
+    difference_Q = left_Q - right_Q
+    count, mean = len(difference_Q), float(difference_Q.mean())
+    error = float(difference_Q.std(ddof=1)) / count**0.5 if count > 1 else np.inf
     half, tie_half = (float(student(level, count - 1.0)) * error for level in (share, 2 * share))
     interval, of_tie = (mean - half, mean + half), (mean - tie_half, mean + tie_half)
     word, decides, level = judge_items(interval, of_tie, margin * sides.scale.point, share, sides)
-    most = np.argsort(-np.abs(apart_Q), kind="stable")[:top]
+    largest = np.argsort(-np.abs(difference_Q), kind="stable")[:top]
     return QueryComparison(
         column=column,
         queries=count,
@@ -82,5 +84,5 @@ def _compare(column: str, values: QueryValues, sides: Sides, margin: float, shar
         word=word,
         interval=decides,
         level=level,
-        apart=tuple(QueryDifference(int(i), float(left_Q[i]), float(right_Q[i])) for i in most if apart_Q[i]),
+        apart=tuple(QueryDifference(int(i), float(left_Q[i]), float(right_Q[i])) for i in largest if difference_Q[i]),
     )

@@ -1,4 +1,5 @@
-"""Two models by their names: scored where scores are lacking, and compared."""
+"""Compares two models given by name: scores what lacks scores first, then compares by seeds, sentence pairs and
+queries."""
 
 import contextlib
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from cse.cli.loader import deferred
 from cse.compare.by_pairs import PairComparison, compare_by_pairs
 from cse.compare.by_queries import QueryComparison, compare_by_queries
 from cse.compare.by_seeds import compare_by_seeds
-from cse.compare.gathered import Gathered, gather, suites_to_score
+from cse.compare.common_columns import CommonColumns, gather, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse.compare.text import Comparison
 from cse_train.data_paths import DataPaths
@@ -30,32 +31,32 @@ with deferred(__name__):
 
 @dataclass(frozen=True)
 class Scoring:
-    """How what lacks a score gets it."""
+    """Suites and settings with which models that lack scores are evaluated before a comparison."""
 
     suites: Sequence[str] | None
-    """None for those that the other model has scores of."""
+    """Suites to score; None means the suites of which the other model has scores."""
     paths: DataPaths
     pooler: str | None = None
-    """Of a plain encoder, which brings none."""
+    """Pooler of a plain encoder folder, which has none of its own."""
     max_length: int | None = None
-    """Tokens."""
+    """Longest input in tokens; None for the model's own limit."""
 
     @classmethod
-    def of(cls, given: ScoringOptions) -> "Scoring":
-        """Of suites by name or by their files, as `cse eval` takes them; a line says what each file holds.
+    def of(cls, scoring_options: ScoringOptions) -> "Scoring":
+        """Reads suites given by name or by file, as `cse eval` takes them, and prints a line on what each file holds.
 
-        ConfigError for a file that cannot be read.
+        Raises ConfigError for a file that cannot be read.
         """
-        paths = options.data_paths(given.data, None, given.senteval)
-        if not given.suite:
-            return cls(None, paths, given.pooler, given.max_length)
-        names, files = references.read_suites(list(given.suite), Path.cwd())
+        paths = options.data_paths(scoring_options.data, None, scoring_options.senteval)
+        if not scoring_options.suite:
+            return cls(None, paths, scoring_options.pooler, scoring_options.max_length)
+        names, files = references.read_suites(list(scoring_options.suite), Path.cwd())
         paths = user_files.add_user_files(paths, files)
         exit.say(user_files.describe_files(paths))
-        return cls(list(dict.fromkeys(names)), paths, given.pooler, given.max_length)
+        return cls(list(dict.fromkeys(names)), paths, scoring_options.pooler, scoring_options.max_length)
 
     def with_sets_of(self, models: Sequence[Model], ledger: Ledger | None) -> "Scoring":
-        """With the user's own sets that the models' sweeps name, but for names that are given already."""
+        """Returns a copy with the user's data sets of the models' sweeps added; names already there are kept."""
         runs = [model.runs[0] for model in models if model.runs]
         spaces = [space for run in runs for space in spaces_of_run(run.signature, ledger)] if ledger else []
         files = map_files([*(file for space in spaces for file in space.files), *self.paths.files])
@@ -67,53 +68,54 @@ def compare_models(
     b: str,
     ledger: Ledger | None,
     difference: DifferenceOptions,
-    named: ModelOptions,
-    how: Scoring,
+    naming: ModelOptions,
+    evaluation: Scoring,
     top: int = 5,
     also: Sequence[str] = (),
 ) -> Comparison:
-    """A against B, and against each of `also`, which share the level; `top`: sentence pairs and queries to list.
+    """Compares A with B, and with each model of `also`; all comparisons share the level of `difference`.
 
-    ConfigError for models that have nothing in common.
+    `top`: number of sentence pairs and queries to list. Raises ConfigError for models that have no column in common.
     """
     shared = replace(difference, level=difference.level / (1 + len(also)))
-    read = [named.read_two(a, other, ledger) for other in (b, *also)]  # all, before any is scored
-    first, *others = [_compare(models, ledger, shared, how, top) for models in read]
+    model_pairs = [naming.read_two(a, other, ledger) for other in (b, *also)]  # all, before any is scored
+    first, *others = [_compare(models, ledger, shared, evaluation, top) for models in model_pairs]
     return replace(first, also=others)
 
 
 def _compare(
-    models: tuple[Model, Model], ledger: Ledger | None, difference: DifferenceOptions, how: Scoring, top: int
+    models: tuple[Model, Model], ledger: Ledger | None, difference: DifferenceOptions, evaluation: Scoring, top: int
 ) -> Comparison:
     terms, columns = difference.terms(), difference.columns()
-    how = how.with_sets_of(models, ledger)
-    left, right = (score_model(model, other, columns, ledger, how) for model, other in (models, models[::-1]))
+    evaluation = evaluation.with_sets_of(models, ledger)
+    left, right = (score_model(model, other, columns, ledger, evaluation) for model, other in (models, models[::-1]))
     common = gather(left, right, ledger, columns, spans=difference.spans())
     pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
     queries = compare_by_queries(common.queries, terms, common.columns, top=top)
-    texts, asked = _texts(pairs, common, how.paths), _query_texts(queries, common, how.paths)
+    texts, query_texts = _texts(pairs, common, evaluation.paths), _query_texts(queries, common, evaluation.paths)
     by_seeds = compare_by_seeds(common.columns, terms)
-    return Comparison(left, right, terms, common, by_seeds, pairs, texts, queries, asked)
+    return Comparison(left, right, terms, common, by_seeds, pairs, texts, queries, query_texts)
 
 
 def score_model(
-    model: Model, other: Model, columns: Sequence[str] | None, ledger: Ledger | None, how: Scoring
+    model: Model, other: Model, columns: Sequence[str] | None, ledger: Ledger | None, evaluation: Scoring
 ) -> Model:
-    """The model with the scores that the comparison needs: those of a folder, and of runs those that are asked for."""
+    """Returns the model with the scores that the comparison needs: all of a folder; of runs, the suites asked for."""
     if model.folder is not None:
-        names = how.suites or columns or suites_to_score(other, ledger, how.paths)
+        names = evaluation.suites or columns or suites_to_score(other, ledger, evaluation.paths)
         screen.note(f"scoring {model.name}")
-        pooler, length = model.pooler or how.pooler, model.max_length or how.max_length
-        scores = [scoring.score_folder(folder, names, how.paths, pooler, length) for folder in model.folders]
+        pooler, length = model.pooler or evaluation.pooler, model.max_length or evaluation.max_length
+        scores = [scoring.score_folder(folder, names, evaluation.paths, pooler, length) for folder in model.folders]
         return replace(model, scores=scores)
-    if how.suites and ledger is not None:
+    if evaluation.suites and ledger is not None:
         screen.note(f"scoring {len(model.runs)} runs of {model.name}")
-        scoring.score_runs(model, how.suites, ledger, how.paths)
+        scoring.score_runs(model, evaluation.suites, ledger, evaluation.paths)
     return model
 
 
-def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) -> dict[str, Pairs]:
-    """The sets whose disagreements are listed, as far as they are at hand and are those that were scored."""
+def _texts(pairs: Sequence[PairComparison], common: CommonColumns, paths: DataPaths) -> dict[str, Pairs]:
+    """Returns column -> sentence pairs of sets whose disagreements are listed, if the data at hand are the
+    scored ones."""
     texts = {}
     for column in (entry.column for entry in pairs if entry.disagreements):
         try:
@@ -125,8 +127,10 @@ def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) 
     return texts
 
 
-def _query_texts(queries: Sequence[QueryComparison], common: Gathered, paths: DataPaths) -> dict[str, Sequence[str]]:
-    """The queries of the sets whose differences are listed, as `_texts`."""
+def _query_texts(
+    queries: Sequence[QueryComparison], common: CommonColumns, paths: DataPaths
+) -> dict[str, Sequence[str]]:
+    """Returns column -> queries of sets whose differences are listed, if the data at hand are the scored ones."""
     texts = dict[str, Sequence[str]]()
     for column in (entry.column for entry in queries if entry.apart):
         file = paths.data_set(column.partition(":")[0])

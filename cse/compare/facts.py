@@ -1,4 +1,4 @@
-"""A comparison as plain data: for programs, and as a frame for notebooks."""
+"""A comparison as plain dictionaries for JSON, and as a pandas frame for notebooks."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,18 +15,28 @@ if TYPE_CHECKING:
 
 
 def frame_of(columns: Sequence[ColumnComparison]) -> "pd.DataFrame":
-    """A line for each column: `column`, `word`, `difference` (A minus B) with its interval `low` to `high` and how
-    often that may miss (`level`), `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's units."""
+    """Returns a frame with a line for each column.
+
+    It has `column`, `word` (the verdict), `difference` (A minus B), its interval from `low` to `high`, `level` (the
+    probability that the interval misses), `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's
+    units.
+    """
     lines = []
-    for made in columns:
-        low, high = made.interval or (None, None)
-        facts = {"column": made.column, "word": made.word, "difference": made.difference, "low": low, "high": high}
+    for column in columns:
+        low, high = column.interval or (None, None)
+        facts = {
+            "column": column.column,
+            "word": column.word,
+            "difference": column.difference,
+            "low": low,
+            "high": high,
+        }
         sides = {
             f"{side} {name}": getattr(entry, name)
-            for side, entry in (("A", made.left), ("B", made.right))
+            for side, entry in (("A", column.left), ("B", column.right))
             for name in ("n", "mean", "sd")
         }
-        lines.append(facts | {"level": made.level, "common": made.common, **sides})
+        lines.append(facts | {"level": column.level, "common": column.common, **sides})
     import pandas  # half a second, and only notebooks ask
 
     return pandas.DataFrame(lines)
@@ -40,7 +50,8 @@ def model_dict(model: Model) -> dict[str, object]:
 
 
 def column_dict(column: ColumnComparison) -> dict[str, object]:
-    """A column with its single values; a model without seeds has none."""
+    """Returns one column of a comparison with the value of each seed; `seeds` is empty for a model folder, which has
+    none."""
     facts = {name: value for name, value in asdict(column).items() if name not in ("left", "right", "collapsed")}
     sides = {
         name: {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "values": list(entry.values), "collapsed": fallen}

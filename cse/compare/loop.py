@@ -1,7 +1,7 @@
-"""A loop of questions on one held-out set: what was asked before, and the level that this question has.
+"""Loops of gate questions on one held-out set: earlier questions, and the level that the next one is given.
 
-Every question is a look of the ledger's log. A difference that was seen steers what is tried next, so that a question
-counts also where it had no word.
+Every question is an entry in the ledger's selection log. A difference that was seen steers what is tried next, so that
+a question counts even if its verdict was undecided.
 """
 
 import itertools
@@ -21,71 +21,75 @@ from cse_train.config import effective
 from cse_train.fields import ConfigError
 
 LOG_NAME = "cse gate "
-"""Begins what stands in the log in place of a sweep's name."""
+"""Prefix of a loop's name in the selection log, where other entries have the name of a sweep."""
 DEFAULT_LOOP = "main"
 NO_RUNS = "both sides are folders, which are no runs of a ledger; --candidates N shares the level among N of them"
 SEEDS_FOR_A_WORD = 2
-"""Of both sides; with one no interval exists."""
+"""Seeds of both sides that an interval needs."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What a person says of the loop that a question belongs to."""
+    """Name and size of the loop of candidates to which a gate question belongs."""
 
     name: str = DEFAULT_LOOP
     candidates: int | None = None
-    """Announced before the first question; None for as many as come."""
+    """Number of candidates announced before the first question; None for an open number."""
 
 
 @dataclass(frozen=True)
 class LoopQuestion:
-    """One question to a held-out set, and its place among those of its loop."""
+    """One gate question on a held-out set, and its place among the questions of its loop."""
 
     loop: str
     number: int
-    """Of the loop's different questions on one of these columns, from 1."""
+    """Number of this gate question, from 1, among the different questions of its loop on any of its columns."""
     candidates: int | None
     level: float
-    """How often any word of this question may be wrong."""
+    """Probability that any verdict of this gate question is wrong."""
     again: bool
-    """Whether it was asked before, and has the level of then."""
+    """True if the same gate question was asked before; it then has the level of its first time."""
     earlier: tuple[str, ...] = ()
-    """Runs of this configuration, by signature, about which other questions were asked before."""
+    """Signatures of runs of the same configuration about which other questions were asked before."""
     uncounted: str = ""
-    """Why the ledger does not count it; empty where it does."""
+    """Why the ledger does not count this gate question; "" where it does."""
 
     def lines(self) -> list[str]:
-        """For people; none for the first question of a loop."""
-        of = f" of {self.candidates}" if self.candidates else ""
-        said = []
+        """Returns lines for people on a gate question's place in its loop; none for the first question of
+        an open loop."""
+        total = f" of {self.candidates}" if self.candidates else ""
+        lines = []
         if self.again:
-            said.append(f"seen: this is question {self.number}{of} of loop {self.loop} again, at its level of then")
+            lines.append(f"seen: this is question {self.number}{total} of loop {self.loop} again, at its level of then")
         elif self.number > 1 or self.candidates:
-            said.append(
-                f"question {self.number}{of} of loop {self.loop} on this held-out set: its level is {self.level:.3g}"
+            lines.append(
+                f"question {self.number}{total} of loop {self.loop} on this held-out set: its level is {self.level:.3g}"
             )
         if self.earlier:
             runs = ", ".join(name[:NAME_DIGITS] for name in self.earlier)
-            said.append(f"seen: this configuration was asked about before with other runs ({runs} and their seeds)")
-        return [*said, *([f"this question is not counted: {self.uncounted}"] if self.uncounted else [])]
+            lines.append(f"seen: this configuration was asked about before with other runs ({runs} and their seeds)")
+        return [*lines, *([f"this question is not counted: {self.uncounted}"] if self.uncounted else [])]
 
 
 def hash_configuration(run: RunRow, ledger: Ledger) -> str:
-    """16 hex digits of all settings but the seed, and of the content of the inputs."""
+    """Returns 16 hex digits over all settings of a run but its seed, and over the content of its inputs."""
     settings = effective({"method": run.method, **run.config})
-    kept = {name: plain(value) for name, value in settings.items() if name not in SEED_SETTINGS}
+    configuration = {name: plain(value) for name, value in settings.items() if name not in SEED_SETTINGS}
     sweep = _find_imported_sweep(run, ledger)
-    return digest([kept, dict(run.identity), *([sweep] if sweep else [])])
+    return digest([configuration, dict(run.identity), *([sweep] if sweep else [])])
 
 
 def _find_imported_sweep(run: RunRow, ledger: Ledger) -> str:
-    """Where an import brought a run, whose tool may not say in what it differs from runs elsewhere; empty for ours."""
+    """Returns the ID of the sweep into which a run was imported; "" for a run that cse-search trained.
+
+    It keeps imports apart, since another tool may not say in what its runs differ.
+    """
     sweeps = list_imported_sweeps(ledger, {run.signature}) if IMPORTED in run.identity else []
     return sweeps[0].id if sweeps else ""
 
 
 def refuse_other_seeds(candidate: Model, reference: Model, ledger: Ledger | None) -> None:
-    """ConfigError where both are one configuration: a change of seed is no improvement."""
+    """Raises ConfigError if both models are one configuration: another seed is no improvement."""
     if ledger is None or not (candidate.runs and reference.runs):
         return
     sweeps = {_find_imported_sweep(model.runs[0], ledger) for model in (candidate, reference)}
@@ -97,12 +101,12 @@ def refuse_other_seeds(candidate: Model, reference: Model, ledger: Ledger | None
 
 @dataclass(frozen=True)
 class _Entry:
-    """One line of the log: a question at so many seeds; its `rule` is `gate QUESTION CONFIGURATION SEEDS RUNS`."""
+    """One log entry: a question at a number of seeds. Its `rule` is `gate QUESTION CONFIGURATION SEEDS RUNS`."""
 
     question: str
-    """Hash of what is asked and of the runs at its first entry."""
+    """Hash of a gate question: its columns, looks and configurations, and the runs at its first entry."""
     configuration: str
-    """Hash of the candidate's."""
+    """Hash of the candidate model's configuration."""
     seeds: int
     runs: str
     """Hash of the first `seeds` runs of both sides."""
@@ -119,18 +123,18 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Question:
-    """Which runs are compared, in which columns and at which looks."""
+    """A gate question: the runs to compare, the columns and the planned looks."""
 
     key: Sequence[object]
     configuration: str
     pairs: Sequence[Sequence[str]]
-    """Signatures of both sides for each seed."""
+    """Signatures of the two compared runs, for each seed."""
     grows: bool
-    """Whether looks were named, so that more seeds make no other question."""
+    """True if looks were planned, so that more seeds continue the same question."""
 
     @property
     def id(self) -> str:
-        """Of one that was not asked before."""
+        """Hash of this gate question, if it was not asked before."""
         return self._hash(len(self.pairs))
 
     def _hash(self, seeds: int) -> str:
@@ -140,16 +144,17 @@ class _Question:
         return _Entry(question, self.configuration, len(self.pairs), digest(self.pairs))
 
     def continues(self, entries: Sequence[_Entry]) -> bool:
-        """Whether a question with these entries is this one: with all of its runs, and others behind them at most.
+        """Returns True if logged entries belong to this gate question: all of their runs are the first of its runs.
 
-        Without named looks it may have got seeds only while there was one, which gives no word.
+        Without planned looks a question may have gained seeds only if it had one seed, with which no verdict is
+        possible.
         """
         if self._hash(entries[0].seeds) != entries[0].question:
             return False
-        ours = all(entry.seeds <= len(self.pairs) and digest(self.pairs[: entry.seeds]) == entry.runs
+        matches = all(entry.seeds <= len(self.pairs) and digest(self.pairs[: entry.seeds]) == entry.runs
                    for entry in entries)  # fmt: skip
         last = entries[-1].seeds
-        return ours and (self.grows or last < SEEDS_FOR_A_WORD or last == len(self.pairs))
+        return matches and (self.grows or last < SEEDS_FOR_A_WORD or last == len(self.pairs))
 
 
 def ask(
@@ -160,36 +165,38 @@ def ask(
     looks: Sequence[int] | None = None,
     family: float = FAMILY,
 ) -> LoopQuestion:
-    """Log the question and give its level; one that was asked before costs nothing.
+    """Logs a gate question and returns it with its level; a question that was asked before costs nothing.
 
-    `differences`: column -> candidate minus reference. `looks`: numbers of seeds named before the first, which make one
-    question of all of them. ConfigError where another number of candidates was announced, and where all were asked.
-    Where no side has a run that the log could name, the level is that of a first question.
+    `differences`: column -> candidate minus reference. `looks`: numbers of seeds planned before the first; all of them
+    are one question. Raises ConfigError where another number of candidates was announced, and where all have been
+    asked. Where neither side has a run that the log could name, the level is that of a first question.
     """
     logged_run = next((run.signature for model in sides for run in model.runs), None)
     if ledger is None or logged_run is None:
         level = spend(1, loop.candidates, family)
         return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
-    space, columns, before = f"{LOG_NAME}{loop.name}", sorted(differences), ledger.looks(f"{LOG_NAME}{loop.name}")
+    space, columns = f"{LOG_NAME}{loop.name}", sorted(differences)
+    earlier_looks = ledger.looks(space)
     question = _question_of(sides, columns, looks, ledger)
-    candidates, entries = _announced(loop, before), _entries(before, columns)
-    old = next((name for name, logged in entries.items() if question.continues(logged)), None)
-    if candidates is not None and old is None and len(entries) >= candidates:
+    candidates, entries = _read_candidates(loop, earlier_looks), _entries(earlier_looks, columns)
+    earlier = next((name for name, logged in entries.items() if question.continues(logged)), None)
+    if candidates is not None and earlier is None and len(entries) >= candidates:
         line = f"no level is left: loop={loop.name} announced {candidates} candidates, and all were asked"
         raise ConfigError([f"{line}; judge by another held-out set (--column), or begin another --loop"])
-    entry, uncounted = question.entry(old or question.id), ""
-    again = old is not None and entry in entries[old]
+    entry, uncounted = question.entry(earlier or question.id), ""
+    again = earlier is not None and entry in entries[earlier]
     if not again:
         try:
             ledger.add_look(Look(space, entry.rule, candidates or 0, logged_run, tuple(columns), dict(differences)))
+            # Read back, with what other processes have logged since: the order in the log gives the number.
             entries = _entries(ledger.looks(space), columns)
         except LedgerError as error:
             uncounted = str(error).partition(";")[0]
-    names = list(entries)
-    number = (names.index(entry.question) if entry.question in names else len(names)) + 1
-    others = {look.signature: None for look in before
-              if sides[0].runs and (made := _Entry.read(look)).configuration == question.configuration
-              and made.question != entry.question}  # fmt: skip
+    questions = list(entries)
+    number = (questions.index(entry.question) if entry.question in questions else len(questions)) + 1
+    others = {look.signature: None for look in earlier_looks
+              if sides[0].runs and (logged_entry := _Entry.read(look)).configuration == question.configuration
+              and logged_entry.question != entry.question}  # fmt: skip
     return LoopQuestion(
         loop.name, number, candidates, spend(number, candidates, family), again, tuple(others), uncounted
     )
@@ -198,7 +205,7 @@ def ask(
 def _question_of(
     sides: tuple[Model, Model], columns: Sequence[str], looks: Sequence[int] | None, ledger: Ledger
 ) -> _Question:
-    """The same for A against B and B against A."""
+    """Returns the gate question on two models, equal for A against B and for B against A."""
     by_seed = [{run.seed: run.signature for run in model.runs} for model in sides]
     common = sorted(by_seed[0].keys() & by_seed[1].keys())
     if common:
@@ -213,20 +220,20 @@ def _question_of(
 
 
 def _entries(looks: Sequence[Look], columns: Sequence[str]) -> dict[str, list[_Entry]]:
-    """Question -> its entries, of those on any of the columns, the oldest first."""
-    made: dict[str, list[_Entry]] = {}
+    """Returns gate question -> its entries, oldest first, for log entries on any of the columns."""
+    by_question: dict[str, list[_Entry]] = {}
     for entry in (_Entry.read(look) for look in looks if {*columns} & {*look.suites}):
-        made.setdefault(entry.question, []).append(entry)
-    return made
+        by_question.setdefault(entry.question, []).append(entry)
+    return by_question
 
 
-def _announced(loop: Loop, before: Sequence[Look]) -> int | None:
-    """How many candidates the loop has. ConfigError for another number than at its first question."""
-    if not before:
+def _read_candidates(loop: Loop, earlier_looks: Sequence[Look]) -> int | None:
+    """Returns the loop's number of candidates; ConfigError if another was announced at its first question."""
+    if not earlier_looks:
         return loop.candidates
-    announced = before[0].candidates or None
+    announced = earlier_looks[0].candidates or None
     if loop.candidates not in (None, announced):
-        said = f"{announced} candidates" if announced else "no number of candidates"
-        line = f"announced too late: candidates={loop.candidates}, loop={loop.name} began with {said}"
+        announcement = f"{announced} candidates" if announced else "no number of candidates"
+        line = f"announced too late: candidates={loop.candidates}, loop={loop.name} began with {announcement}"
         raise ConfigError([f"{line}; leave --candidates out, or begin another --loop"])
     return announced

@@ -1,4 +1,4 @@
-"""`cse.compare` and `cse.gate`: the commands as functions."""
+"""`cse.compare` and `cse.gate`: the commands as Python functions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,18 +36,22 @@ def compare(
     ledger: str | None = None,
     storage: str | None = None,
 ) -> Comparison:
-    """Two models side by side, as `cse compare` has them; differences are A minus B in a column's own units.
+    """Compares two models column by column, as `cse compare` does; differences are A minus B in the column's own units.
 
-    `margin` is in points, of which a metric's range has a hundred; `scale`: column -> how wide its range is, "" for all
-    columns; `also`: further models that A is compared with, all share the level; `suite`: names or files of your own,
-    on which what lacks them is scored first.
+    `a`, `b`: a run's signature, `SPACE:CELL` or `SWEEP:CELL` with all its seeds, a model folder or a name on the hub;
+    several runs or folders with commas. `b="untrained"` is the encoder from which A's runs began. `also`: more models
+    that A is compared with. `column`: columns to compare, by default all that both have. `margin`: half-width of a tie,
+    in points (hundredths of a metric's range). `scale`: column -> width of its metric's range, `""` for all columns.
+    `level`: probability that any verdict is wrong, over all columns and all models of `also`. `top`: how many sentence
+    pairs and queries to list. `suite`: suites by name, or files of your own, on which models without scores are scored
+    first. Raises ConfigError for models without a common column.
     """
     return compare_models(
         a,
         b,
         ledgers.existing_ledger(ledger, storage),
         _difference(column, margin, scale, level),
-        _named(profile, set, data_hash),
+        _naming(profile, set, data_hash),
         _scoring(suite, data, senteval, pooler, max_length),
         top,
         also,
@@ -76,17 +80,20 @@ def gate(
     ledger: str | None = None,
     storage: str | None = None,
 ) -> GateVerdict:
-    """One word on a candidate, as `cse gate` has it; the question is logged, and costs its level.
+    """Judges whether a candidate is better than a reference, a tie or worse, or needs more seeds, as `cse gate` does.
 
-    `looks`: numbers of seeds named before the first; `candidates`: how many the loop will ask about; `suite`: names or
-    files of your own, which decide where `column` names none, and on which what lacks them is scored first.
+    Models are named as in `cse.compare`. Every question is logged in the ledger, and takes its share of `level`, the
+    probability that any verdict is wrong. `loop`: name of the series of candidates that share the level; `candidates`:
+    how many it will have, named with the first. `looks`: numbers of seeds at which you look, named before the first.
+    `suite`: suites by name, or files of your own, on which models without scores are scored first, and which decide
+    where `column` names none; else the dev set decides. Raises ConfigError for what cannot be judged.
     """
     return judge_candidate(
         candidate,
         against,
         ledgers.existing_ledger(ledger, storage),
         _difference(column, margin, scale, level),
-        _named(profile, set, data_hash),
+        _naming(profile, set, data_hash),
         looks,
         Loop(loop, candidates),
         _scoring(suite, data, senteval, pooler, max_length),
@@ -113,10 +120,10 @@ def _scoring(
     return Scoring.of(ScoringOptions(suite=suites, pooler=pooler, max_length=max_length, **places))
 
 
-def _named(profile: str | None, settings: Mapping[str, Scalar] | None, data_hash: str | None) -> ModelOptions:
+def _naming(profile: str | None, settings: Mapping[str, Scalar] | None, data_hash: str | None) -> ModelOptions:
     pairs = [f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()]
     return ModelOptions(profile=profile, settings=pairs or None, data_hash=data_hash)
 
 
-def _path(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given).expanduser()
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path).expanduser()

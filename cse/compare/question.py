@@ -1,4 +1,4 @@
-"""What `cse compare` and `cse gate` are both asked: which models, in which columns, and what counts as a difference."""
+"""Options that `cse compare` and `cse gate` share: the models, the columns, and what counts as a difference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,13 +49,13 @@ Suites = Annotated[
 ]
 
 UNTRAINED = "untrained"
-"""The name of the encoder that A's runs began with."""
+"""Model name for the encoder from which A's runs began, before any training."""
 POOLER_KEY, LENGTH_KEY = "method.pooler", "train.dev_max_length"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceOptions:
-    """Which columns are compared, and what counts as a difference."""
+    """Columns to compare, and the margin, scales and level by which a difference is judged."""
 
     column: Columns = None
     margin: Margin = TIE_MARGIN
@@ -63,15 +63,16 @@ class DifferenceOptions:
     level: Level = FAMILY
 
     def terms(self, looks: Sequence[int] | None = None) -> Terms:
-        """TableError for a margin and for looks that cannot be."""
+        """Returns the terms of the verdicts. Raises TableError for an impossible margin, level or list of looks."""
         return Terms(margin=self.margin, family=self.level, looks=looks)
 
     def columns(self) -> list[str] | None:
-        """None for all that both models have."""
+        """Returns the chosen columns; None for all that both models have."""
         return words(self.column)
 
     def spans(self) -> dict[str, float]:
-        """Column -> the width that `--scale` declares, under "" for every column; ConfigError for what is no width."""
+        """Returns column -> width that `--scale` declares, "" for every column. Raises ConfigError for what is no
+        width."""
         widths = {}
         for word in self.scale or []:
             column, _, text = word.rpartition("=")
@@ -84,7 +85,7 @@ class DifferenceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """How what lacks a score gets it."""
+    """Suites and settings with which models that lack scores are evaluated."""
 
     suite: Suites = None
     data: options.Data = None
@@ -95,35 +96,35 @@ class ScoringOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How the space or the sweep in a model's name is read."""
+    """Profile, settings and data hash with which the space or sweep in a model's name is read."""
 
     profile: options.Profile = None
     settings: options.Set = None
     data_hash: options.DataHash = None
 
     def read_two(self, left: str, right: str, ledger: Ledger | None) -> tuple[Model, Model]:
-        """The two models of these names. ConfigError as of `model_of` and `require_two`."""
-        given = options.settings(self.settings)
-        a = model_of(left, ledger, self.profile, given, self.data_hash, find_folder)
+        """Returns two models by their names. Raises ConfigError as `model_of` and `require_two` do."""
+        settings = options.settings(self.settings)
+        a = model_of(left, ledger, self.profile, settings, self.data_hash, find_folder)
         b = (
             find_untrained(a, ledger)
             if right == UNTRAINED
-            else model_of(right, ledger, self.profile, given, self.data_hash, find_folder)
+            else model_of(right, ledger, self.profile, settings, self.data_hash, find_folder)
         )
         require_two(a, b)
         return a, b
 
 
 def find_untrained(model: Model, ledger: Ledger | None) -> Model:
-    """The encoder that a model's runs began with, as it was: under their pooler, every [CLS] from the bare [CLS].
+    """Returns the encoder from which a model's runs began, with their pooler but without an MLP above [CLS].
 
-    ConfigError for a model without a run of ours, and for runs on word vectors, which are no encoder before training.
+    Raises ConfigError for a model that has no run of this ledger's own training, and for runs on word vectors.
     """
     settings = complete(model.runs[0].config) if model.runs else {}
-    moved = encoder_of(model.runs[0], ledger) if model.runs and ledger else None
+    local_encoder = encoder_of(model.runs[0], ledger) if model.runs and ledger else None
     start, encoder, length = (
         START.get(str(settings.get(POOLER_KEY))),
-        moved or settings.get(ENCODER),
+        local_encoder or settings.get(ENCODER),
         settings.get(LENGTH_KEY),
     )
     if start is None or encoder is None or names_vectors(str(encoder)):
@@ -131,10 +132,11 @@ def find_untrained(model: Model, ledger: Ledger | None) -> Model:
         raise ConfigError([f"{line} none; name a folder in its place"])
     pooler = "cls_no_mlp" if start == "cls" else start
     label = f"{encoder} without training, pooler {pooler}"
-    kept = length if type(length) is int else None
-    return Model(UNTRAINED, label, folders=(Path(str(encoder)),), pooler=pooler, max_length=kept)
+    max_length = length if type(length) is int else None
+    return Model(UNTRAINED, label, folders=(Path(str(encoder)),), pooler=pooler, max_length=max_length)
 
 
-def words(given: Sequence[str] | None) -> list[str] | None:
-    """The words of an option that takes several, also with commas; None where it is not given."""
-    return list(dict.fromkeys(word.strip() for part in given for word in part.split(","))) if given else None
+def words(values: Sequence[str] | None) -> list[str] | None:
+    """Returns the values of a repeatable option, split at commas, without duplicates; None where the option is not
+    given."""
+    return list(dict.fromkeys(word.strip() for part in values for word in part.split(","))) if values else None

@@ -1,4 +1,4 @@
-"""Scores that a comparison lacks: of a model's folder for this comparison alone, of runs into their ledger."""
+"""Computes scores that a comparison lacks: of a folder for this comparison alone, of runs into their ledger."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from cse_train.plugins.apart import call_apart
 def score_folder(
     folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
 ) -> dict[str, ModelScore]:
-    """Column -> score, without those that are none; `pooler` is for a plain encoder, which brings none.
+    """Returns column -> score of a model folder, without NaN; `pooler` is for a plain encoder folder.
 
-    The other side of the comparison is never scored in a process in which a plug-in has run. ConfigError as of
-    `open_model`.
+    Where plug-ins are loaded, scoring runs in a new process, so that no plug-in runs in the one that scores the other
+    model. Raises ConfigError as `open_model` does.
     """
     return call_apart(_score, folder, suites, paths, pooler, max_length)
 
@@ -47,7 +47,7 @@ def _score(
 
 
 def score_runs(model: Model, suites: Sequence[str], ledger: Ledger, paths: DataPaths) -> int:
-    """Score the runs that lack a suite, as `cse eval` does; returns how many runs that were."""
+    """Scores the runs that lack a suite, as `cse eval` does, and returns how many runs were scored."""
     require_known(suites, paths)
     scored = 0
     for run in model.runs:

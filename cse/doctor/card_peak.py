@@ -1,4 +1,4 @@
-"""Training that notes what its own process took of its card; what other processes take there counts for nothing."""
+"""Training function of `cse doctor --probe`: trains as usual, and records the peak GPU memory of its process."""
 
 import json
 from collections.abc import Callable
@@ -15,13 +15,14 @@ from cse_train.training import loop
 from cse_train.training.saver import SAVE_MINUTES
 
 TRAIN = "cse.doctor.card_peak:train"
-"""`train`, as a sweep's options name it."""
+"""Import path of `train`, in the form that a sweep's options take."""
 NOTE = "card_peak.json"
 
 
 @dataclass(frozen=True)
 class CardPeak:
-    """Bytes of a card: most that torch held there at once, and the whole; of a MIG instance, its own."""
+    """GPU memory in bytes: the most that torch reserved at once (`held`), and all of the GPU's or MIG instance's
+    (`size`)."""
 
     held: int
     size: int
@@ -36,7 +37,8 @@ def train(
     signature: str | None = None,
     save_minutes: float = SAVE_MINUTES,
 ) -> Outcome:
-    """As `cse_train.training.loop.train`; rank 0 leaves a note in the folder where it has a card."""
+    """Trains a run as `cse_train.training.loop.train` does; on a GPU, rank 0 then writes the peak memory to the run's
+    folder."""
     outcome = loop.train(run, paths, folder, report, resume_from, signature, save_minutes)
     if distributed.has_card() and distributed.rank() == 0:
         card = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -46,6 +48,6 @@ def train(
 
 
 def read_peak(folder: Path) -> CardPeak | None:
-    """The note in a run's folder; None where it was trained without a card."""
+    """Returns the peak memory recorded in a run's folder; None for a run that was trained without a GPU."""
     file = folder / NOTE
     return CardPeak(**json.loads(file.read_text(encoding="utf8"))) if file.is_file() else None

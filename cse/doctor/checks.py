@@ -1,4 +1,4 @@
-"""What on this machine would stop a sweep, as data: each check gives findings, each finding that counts one fix."""
+"""Checks of `cse doctor` on this machine: each returns findings, and each finding that stops a sweep names its fix."""
 
 import contextlib
 import os
@@ -28,30 +28,30 @@ from search_spaces.identity.missing_inputs import group_by_reason
 
 Level = Literal["fine", "note", "stop"]
 COMPARED_PACKAGES = ("ray", "torch", "transformers", "tokenizers", "numpy", "optuna")
-"""Packages whose versions matter to a sweep."""
+"""Packages whose versions must agree on all nodes of a sweep."""
 DISK_GB = 1.0
-"""Free space below which a sweep is expected to end with a full disk."""
+"""Free disk space in GiB below which a sweep is expected to fail with a full disk."""
 RAY_FULL = 0.95
-"""Part of the disk with Ray's sessions beyond which Ray refuses to write objects there."""
+"""Used share of the disk with Ray's sessions above which Ray refuses to write objects there."""
 PORTS = {6379: "ray start --head takes another by --port", 8265: "Ray's dashboard takes the next free one"}
-"""Usual ports, and what to do where they are taken."""
+"""Usual port of Ray -> what happens, or what to do, if it is taken."""
 _GB = 1024**3
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """One result of a check of `cse doctor`."""
 
     level: Level
-    """fine; note: worth knowing; stop: no sweep runs so."""
+    """Severity: fine; note: worth knowing; stop: no sweep can run."""
     part: str
-    """What was looked at: versions, machine, storage, ..."""
+    """Subject of the check: versions, machine, storage and others."""
     line: str
-    """What is there; of a note or a stop with the fix after a semicolon."""
+    """Text of the finding; if its level is note or stop, the fix follows a semicolon."""
 
 
 def try_check(part: str, check: Callable[[], str]) -> list[Finding]:
-    """What `check` says is fine, or a stop for each mistake that it raises."""
+    """Returns the line of a check as a `fine` finding, or a `stop` finding for each mistake that the check raises."""
     try:
         return [Finding("fine", part, check())]
     except (ConfigError, LedgerError) as error:
@@ -60,24 +60,24 @@ def try_check(part: str, check: Callable[[], str]) -> list[Finding]:
 
 
 def versions() -> dict[str, str]:
-    """Package -> version in this process; empty for one that is not installed."""
+    """Returns package -> version in this process; "" for a package that is not installed."""
     return {"python": platform.python_version(), **{name: find_version(name) for name in COMPARED_PACKAGES}}
 
 
 def check_versions() -> str:
-    """ConfigError for a package that is not installed."""
+    """Returns a line on the versions of packages and code. Raises ConfigError for a package that is not installed."""
     installed = versions()
     absent = [name for name, version in installed.items() if not version]
     if absent:
         raise ConfigError(
             [f"not installed: package={name}; pip install --constraint constraints.txt {name}" for name in absent]
         )
-    listed = ", ".join(f"{name} {version}" for name, version in installed.items())
-    return f"{listed}; code {code_digest()} in {package_folder('cluster').parent}"
+    versions_text = ", ".join(f"{name} {version}" for name, version in installed.items())
+    return f"{versions_text}; code {code_digest()} in {package_folder('cluster').parent}"
 
 
 def check_machine(options: SweepOptions) -> str:
-    """ConfigError where not one run fits this machine."""
+    """Returns a line on this machine and the runs that fit it. Raises ConfigError if not a single run fits."""
     node = this_machine()
     check_cards(options, local_kinds(options))
     fit = slots_that_fit(options, [node])
@@ -85,13 +85,14 @@ def check_machine(options: SweepOptions) -> str:
 
 
 def tell_fit(fit: int, options: SweepOptions) -> str:
-    """How many runs a machine or a cluster takes."""
+    """Returns how many runs fit at once, in words."""
     verb = "fits" if fit == 1 else "fit"
     return f"{number_of(fit, 'run')} {verb} at once ({number_of(options.workers, 'worker')} each)"
 
 
 def gpus(per_worker: float) -> list[Finding]:
-    """Whether torch can use the GPUs that are here; `per_worker`: GPUs of one rank."""
+    """Checks that torch can use this machine's GPUs; failure is a `stop` finding if ranks ask for GPUs
+    (`per_worker`)."""
     number = int(this_machine().gpus)
     if not number:
         return []
@@ -104,7 +105,7 @@ def gpus(per_worker: float) -> list[Finding]:
 
 
 def check_storage(folder: Path) -> str:
-    """ConfigError where the folder of runs cannot be written, or its disk is about full."""
+    """Returns a line on the folder of runs. Raises ConfigError if it cannot be written, or its disk is almost full."""
     check_here(folder)
     free = shutil.disk_usage(folder).free / _GB
     if free < DISK_GB:
@@ -114,7 +115,7 @@ def check_storage(folder: Path) -> str:
 
 
 def ray_disk(folder: Path) -> list[Finding]:
-    """A note where the disk with Ray's own files is fuller than Ray bears."""
+    """Returns a `note` finding if the disk with Ray's own files is too full for Ray."""
     disk = shutil.disk_usage(_find_existing(folder))
     used = 1 - disk.free / disk.total
     if used < RAY_FULL:
@@ -123,27 +124,30 @@ def ray_disk(folder: Path) -> list[Finding]:
 
 
 def check_ledger(url: str) -> str:
-    """LedgerError where the ledger cannot be used: SQLite on a network file system, another schema, a database that
-    does not answer. One that is not there yet is fine."""
+    """Returns a line on the ledger; one that does not exist yet is fine.
+
+    Raises LedgerError for SQLite on a network file system, an unknown schema, edited rows, or a database that does not
+    answer.
+    """
     parsed = parse_url(url)
-    shown, file = mask_password(parsed), Path(str(parsed.database))
+    masked, file = mask_password(parsed), Path(str(parsed.database))
     if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
-        return f"{shown} is not there yet; the first sweep makes it"
+        return f"{masked} is not there yet; the first sweep makes it"
     with contextlib.closing(Ledger.open(url, create=False)) as ledger:
         ledger.require_sound()
         if edited := ledger.find_edited():
             signature, best, greatest = edited[0]
             line = f"edited row: run={signature} has best={best}, and its curve {greatest} (1 of {len(edited)})"
             raise LedgerError(f"{line}; cse doctor --repair --yes restores it")
-        return f"{shown} can be read and written; sweeps: {len(ledger.sweeps())}"
+        return f"{masked} can be read and written; sweeps: {len(ledger.sweeps())}"
 
 
 def check_token() -> str:
-    """ConfigError where token authentication is off."""
+    """Returns a line on Ray's token. Raises ConfigError if token authentication is off, or no token can be stored."""
     require_token()
-    given = next((name for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH") if name in os.environ), None)
-    if given:
-        return f"{given} is set"
+    variable = next((name for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH") if name in os.environ), None)
+    if variable:
+        return f"{variable} is set"
     file = Path.home() / ".ray" / "auth_token"
     if not os.access(_find_existing(file.parent), os.W_OK | os.X_OK) or not _find_existing(file.parent).is_dir():
         line = f"no home: HOME={file.parents[1]} cannot hold Ray's token, {file}"
@@ -152,49 +156,52 @@ def check_token() -> str:
 
 
 def ports() -> list[Finding]:
-    """A note for each usual port that is taken, and for each port of a Ray session that other machines reach."""
+    """Returns a `note` finding for each usual port that is taken, and for Ray sessions that other machines
+    can reach."""
     findings = [
         Finding("note", "ports", f"port in use: port={port}; {fix}") for port, fix in PORTS.items() if _is_in_use(port)
     ]
     for session in sessions():
-        reached = [listener for listener in listeners(session) if not listener.loopback]
-        if reached:
-            line = f"ports that other machines reach: session={session.name} {len(reached)} such as {reached[0]}"
+        listening = [listener for listener in listeners(session) if not listener.loopback]
+        if listening:
+            line = f"ports that other machines reach: session={session.name} {len(listening)} such as {listening[0]}"
             findings.append(Finding("note", "ports", f"{line}; keep this network to those who hold the token"))
     return findings or [Finding("fine", "ports", f"{', '.join(map(str, PORTS))} are free")]
 
 
 def data(paths: DataPaths, *, alone: bool = True) -> list[Finding]:
-    """Which inputs are at hand; without any and alone, with no space to say what it lacks, what gets some."""
+    """Lists the inputs that are given; a `note` finding if there are none and no space was given either (`alone`)."""
     kinds = ("wiki", "documents", "nli", "pairs", "train_file", "senteval")
-    there = {name: path for name in kinds if (path := getattr(paths, name))}
-    if alone and not there:
+    inputs = {name: path for name in kinds if (path := getattr(paths, name))}
+    if alone and not inputs:
         line = "no data given: only generated text and your own can be trained on; give --data DIR, or cse data get sts"
         return [Finding("note", "data", line)]
-    return [Finding("fine", "data", f"{name} {path}") for name, path in there.items()]
+    return [Finding("fine", "data", f"{name} {path}") for name, path in inputs.items()]
 
 
 def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, workers: int) -> list[Finding]:
-    """What a space lacks: a stop where every cell lacks an input, a note for each input that some lack."""
+    """Checks the inputs of a space: a `stop` finding if every cell lacks one, a `note` for each that some
+    cells lack."""
     try:
         plan = plan_all([(resolved, tuple(seeds))], None, paths, workers=workers)
     except ConfigError as error:
         return [Finding("stop", "space", line) for line in error.problems]
     lines = [
         *group_by_reason(plan.spaces[0].incomplete),
-        *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items()),
+        *(f"not scored: {k}: {reason}" for k, reason in plan.unscorable.items()),
     ]
     cells = f"{resolved.space.id}: every cell has its inputs"
     return [Finding("note", "space", line) for line in lines] or [Finding("fine", "space", cells)]
 
 
 def stops(findings: Sequence[Finding]) -> int:
-    """How many findings stop a sweep."""
+    """Returns how many findings stop a sweep."""
     return sum(finding.level == "stop" for finding in findings)
 
 
 def _is_in_use(port: int) -> bool:
     with contextlib.closing(socket.socket()) as probe:
+        # Else a port whose last connection has just closed would count as taken.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

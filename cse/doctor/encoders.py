@@ -1,4 +1,4 @@
-"""How an encoder will be read: the ends of a text, positions, dropout, prompts, precision, and its path."""
+"""Describes how an encoder will be read: special tokens, positions, dropout, prompts, precision, and code path."""
 
 import itertools
 import json
@@ -27,11 +27,11 @@ from cse_train.training.fit import check_fit
 from search_spaces.cells import ResolvedSpace
 
 TEXTS_READ = 2_000
-"""Of a corpus, from its begin."""
+"""Texts read from the beginning of a corpus."""
 UNKNOWN_SHARE = 0.01
-"""Of tokens, above which a vocabulary does not cover a corpus."""
+"""Share of unknown tokens above which a vocabulary counts as not covering a corpus."""
 TEXT_TOKENS = 32
-"""Tokens of a text, and BATCH_TEXTS of a batch, where no run says otherwise."""
+"""Tokens of a text, where no run sets a length. BATCH_TEXTS is the number of texts in a batch."""
 BATCH_TEXTS = 64
 
 Line = tuple[Level, str]
@@ -40,7 +40,10 @@ Line = tuple[Level, str]
 def describe_encoder(
     name: str, texts: Sequence[str] = (), batch_size: int = BATCH_TEXTS, max_length: int = TEXT_TOKENS
 ) -> list[Finding]:
-    """Of a folder, a shipped encoder or a hub model; a stop for each mistake. `texts`: some of the corpus."""
+    """Describes an encoder (folder, shipped name or hub model) as findings; a `stop` finding for each mistake in it.
+
+    `texts`: sample of a corpus; with it, coverage by the vocabulary and padding are reported too.
+    """
     try:
         backbone = load_backbone(name)
     except ConfigError as error:
@@ -54,7 +57,7 @@ def describe_encoder(
 
 
 def describe_space(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
-    """Every encoder of a space, and whether its methods can read it as their cells ask."""
+    """Describes every encoder of a space, and checks that the space's methods can use it as their cells ask."""
     runs = sorted((cell.run(0) for cell in resolved.cells()), key=lambda run: run.train.encoder)
     findings = []
     for name, group in itertools.groupby(runs, lambda run: run.train.encoder):
@@ -67,20 +70,20 @@ def describe_space(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
 
 
 def _try_fit(runs: Sequence[RunConfig]) -> list[Finding]:
-    """A note for what some cells ask of an encoder and cannot have; a stop where no cell can."""
-    ways = {(run.method, run.options, run.train.dropout, run.train.prompt): run for run in runs}
+    """Checks that runs' methods can use the encoder: a `note` finding for each refusal, a `stop` if all are refused."""
+    variants = {(run.method, run.options, run.train.dropout, run.train.prompt): run for run in runs}
     refusals = []
-    for run in ways.values():
+    for run in variants.values():
         try:
             check_fit(run, load_backbone(run.train.encoder, run.train.dropout, run.train.prompt))
         except ConfigError as error:
             refusals.append(error.problems)
-    level: Level = "stop" if len(refusals) == len(ways) else "note"
+    level: Level = "stop" if len(refusals) == len(variants) else "note"
     return [Finding(level, "encoder", line) for line in dict.fromkeys(itertools.chain(*refusals))]
 
 
 def texts_of(corpus: str, paths: DataPaths) -> list[str]:
-    """Some of a corpus; none where it cannot be read, which the check of the space's inputs says."""
+    """Returns texts from the beginning of a corpus; none if it cannot be read, which another check reports."""
     try:
         rows = open_source(corpus, paths).rows()
         return [row[0] for row in itertools.islice(rows, TEXTS_READ)]
@@ -99,14 +102,12 @@ def _describe(backbone: Backbone, folder: Path) -> Iterator[Line]:
     yield "fine", f"precision: {files} in the files, fp32 in memory; train.precision is that of the products"
     problem = first_token_problem(encoder, tokenizer)
     pooling = _folder_pooling(folder)
-    wish = f"; its folder pools by {pooling}" if pooling else ""
+    pooling_note = f"; its folder pools by {pooling}" if pooling else ""
     if problem is None:
-        yield "fine", f"pooler: each of {', '.join(POOLERS)}, as position 0 holds a token of every text{wish}"
+        yield "fine", f"pooler: each of {', '.join(POOLERS)}, as position 0 holds a token of every text{pooling_note}"
     else:
-        yield (
-            "note",
-            f"pooler: position 0 is no text's in an encoder {problem}{wish}; choose {others_than_first(POOLERS)}",
-        )
+        choices = others_than_first(POOLERS)
+        yield "note", f"pooler: position 0 is no text's in an encoder {problem}{pooling_note}; choose {choices}"
     if modules := _further_modules(folder):
         line = f"modules: the folder has {', '.join(modules)} behind its pooling, which train.encoder leaves out"
         yield "note", f"{line}; cse eval scores the whole folder"
@@ -118,8 +119,8 @@ def _describe(backbone: Backbone, folder: Path) -> Iterator[Line]:
     if has_noise(encoder, tokenizer):
         yield "fine", f"dropout: {rates}; train.dropout sets all of them"
     else:
-        what = "set train.dropout=0.1" if rates != "none" else "choose views that other edits tell apart"
-        yield "note", f"dropout: {rates}, so that two views of a text are equal; {what}"
+        advice = "set train.dropout=0.1" if rates != "none" else "choose views that other edits tell apart"
+        yield "note", f"dropout: {rates}, so that two views of a text are equal; {advice}"
     names = ", ".join(f"{name} ({text!r})" for name, text in backbone.prompts.texts.items() if text)
     if unused := backbone.prompts.unused(backbone.prompt, "train.prompt", backbone.name):
         yield "note", unused
@@ -130,13 +131,13 @@ def _path(encoder: object) -> str:
     if not isinstance(encoder, AutoModelEncoder):
         return "path: our packed encoder; views share the embeddings, and the last layer is computed where it is read"
     cost = "each view is a pass of its own, and padding inside a length group is computed"
-    by = encoder.loads_by or f"the encoder inside {type(encoder.model).__name__.removesuffix('Encoder')}"
+    loader = encoder.loads_by or f"the encoder inside {type(encoder.model).__name__.removesuffix('Encoder')}"
     lengths = "; each length is a batch of its own, as padding would reach its texts" if encoder.mixes_padding else ""
-    return f"path: transformers' {by}; {cost}{lengths}"
+    return f"path: transformers' {loader}; {cost}{lengths}"
 
 
 def _folder_pooling(folder: Path) -> str:
-    """What a sentence-transformers folder says, in its library's words."""
+    """Returns the pooling modes of a sentence-transformers folder, by that library's names."""
     modes = []
     for file in sorted(folder.glob(POOLING_FILES)):
         content = json.loads(file.read_text(encoding="utf8"))
@@ -146,7 +147,7 @@ def _folder_pooling(folder: Path) -> str:
 
 
 def _further_modules(folder: Path) -> list[str]:
-    """Kinds of a sentence-transformers folder's modules, such as Dense, without those that training has as well."""
+    """Returns kinds of a sentence-transformers folder's modules that training leaves out, such as Dense."""
     file = folder / "modules.json"
     kinds = [str(each["type"]).rpartition(".")[2] for each in json.loads(file.read_text())] if file.is_file() else []
     return [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
@@ -166,7 +167,7 @@ def _special_tokens(backbone: Backbone) -> Iterator[Line]:
 
 
 def _cover(backbone: Backbone, texts: Sequence[str], batch_size: int, max_length: int) -> Iterator[Line]:
-    """How well the vocabulary covers texts, and what a batch of them pads."""
+    """Yields lines on how well the vocabulary covers texts, and how much of a batch of them is padding."""
     tokenizer = backbone.tokenizer
     flat, lengths, starts = tokenise(texts, tokenizer, max_length)
     is_own = ~np.isin(flat, tokenizer.all_special_ids)

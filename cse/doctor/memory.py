@@ -1,35 +1,36 @@
-"""The most memory that the worker groups of a Ray started by this process have taken, by sampling."""
+"""Samples the main memory of Ray worker groups that this process started, and keeps the peak."""
 
 import contextlib
 import threading
 
 import psutil
 
-MEMORY_PERIOD_S = 0.5
+SAMPLE_SECONDS = 0.5
 WORKER_TITLE = "ray::"
-"""How Ray titles a worker's process."""
+"""Prefix of a worker's process title in Ray."""
 NO_WORKERS = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
-"""Workers of Ray's own, that no group starts."""
+"""Prefixes of process titles of Ray's own workers, which belong to no worker group."""
 
 
 class MemoryWatch:
-    """Samples of a process. `peak`: bytes of main memory of its worker groups, shared pages counted in part (PSS)."""
+    """Peak main memory of a process's worker groups in bytes (`peak`); shared pages count in part (PSS)."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
         self.peak = 0.0
 
     def sample(self) -> None:
-        """Look once at the descendants of the process."""
+        """Measures the memory of the worker processes below the watched process once, and raises `peak` if it is
+        higher."""
         self.peak = max(self.peak, sum(_group_memory(child) for child in self._process.children(recursive=True)))
 
     def sample_until(self, done: threading.Event) -> None:
-        while not done.wait(MEMORY_PERIOD_S):
+        while not done.wait(SAMPLE_SECONDS):
             self.sample()
 
 
 def _group_memory(process: psutil.Process) -> float:
-    """Bytes of a process of a worker group; 0 for any other, and for one that is gone."""
+    """Returns the bytes of a worker's process; 0 for any other process, and for one that has ended."""
     with contextlib.suppress(psutil.Error):
         title = " ".join(process.cmdline())
         if title.startswith(WORKER_TITLE) and not title.startswith(NO_WORKERS):

@@ -1,4 +1,4 @@
-"""What in a Ray cluster would stop a sweep: its address, its nodes, and what each node has."""
+"""Checks of `cse doctor` on a Ray cluster: its address, its nodes, and each node's code, versions, storage and data."""
 
 import platform
 import tempfile
@@ -19,21 +19,21 @@ from cse_train.fields import ConfigError
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What runs on one node."""
+    """Host name, package versions and code of one node."""
 
     host: str
     versions: Mapping[str, str]
     digest: str
-    """Of our packages' files (`cluster.runtime.code_version.code_digest`)."""
+    """Digest of the files of cse-search's packages, by `cluster.runtime.code_version.code_digest`."""
 
 
 def facts() -> NodeFacts:
-    """Of the machine that this is called on."""
+    """Returns the facts of the machine on which it is called."""
     return NodeFacts(platform.node(), versions(), code_digest())
 
 
 def cluster(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
-    """Join the cluster at `options.address` and look at every node; a cluster that cannot be joined is one stop."""
+    """Joins the cluster at `options.address` and checks every node; one `stop` finding if it cannot be joined."""
     assert options.address is not None
     try:
         with tempfile.TemporaryDirectory() as folder, ray_cluster(Path(folder), address=options.address):
@@ -43,46 +43,46 @@ def cluster(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
 
 
 def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
-    """The nodes of the cluster that this process has joined: room, code, versions, storage and data."""
+    """Checks the nodes of the cluster that this process has joined: room for runs, code, versions, storage and data."""
 
-    def shared() -> str:
+    def check_shared_files() -> str:
         check_nodes(options.storage, inputs)
         return f"every node reads and writes {options.storage} and has the data given"
 
-    here = cluster_nodes()
+    members = cluster_nodes()
 
-    def room() -> str:
-        check_cards(options, cards_of(here))
-        fit = slots_that_fit(options, here)
-        return f"{tell_fit(fit, options)}, limited by {limit(options, here)}"
+    def check_room() -> str:
+        check_cards(options, cards_of(members))
+        fit = slots_that_fit(options, members)
+        return f"{tell_fit(fit, options)}, limited by {limit(options, members)}"
 
-    findings = [Finding("fine", "node", str(node)) for node in here]
-    findings += try_check("cluster", room)
+    findings = [Finding("fine", "node", str(node)) for node in members]
+    findings += try_check("cluster", check_room)
     findings += compare(facts(), run_on_nodes(other_nodes(), facts))
     if options.storage.is_dir():
-        findings += try_check("storage", shared)
+        findings += try_check("storage", check_shared_files)
     return list(dict.fromkeys(findings))
 
 
-def compare(here: NodeFacts, there: Mapping[str, NodeFacts | str]) -> list[Finding]:
-    """A stop for each node with other code or none, a note for each package of another version there."""
+def compare(local: NodeFacts, remote: Mapping[str, NodeFacts | str]) -> list[Finding]:
+    """Compares nodes: a `stop` finding for other code or no answer, a `note` for each package of another version."""
     findings = []
-    for node, answer in there.items():
+    for node, answer in remote.items():
         if isinstance(answer, str):
             findings.append(Finding("stop", "node", report_silence(node, answer)))
             continue
-        differing = _find_differences(node, here, answer)
+        differing = _find_differences(node, local, answer)
         findings += differing or [Finding("fine", "node", f"{node} has this code and these versions")]
     return findings
 
 
-def _find_differences(node: str, here: NodeFacts, there: NodeFacts) -> list[Finding]:
+def _find_differences(node: str, local: NodeFacts, remote: NodeFacts) -> list[Finding]:
     findings = []
-    if there.digest != here.digest:
-        line = f"different code: node={node} digest={there.digest}, here {here.digest}"
+    if remote.digest != local.digest:
+        line = f"different code: node={node} digest={remote.digest}, here {local.digest}"
         findings.append(Finding("stop", "node", f"{line}; install the same cse-search there"))
-    for name, version in here.versions.items():
-        other = there.versions.get(name) or "none"
+    for name, version in local.versions.items():
+        other = remote.versions.get(name) or "none"
         if other != version:
             line = f"different version: node={node} {name}={other}, here {version}"
             findings.append(Finding("note", "node", f"{line}; install {name} {version} there"))

@@ -1,4 +1,4 @@
-"""One short run of a space in a Ray of its own: what it takes, and how many such runs fit at once."""
+"""`cse doctor --probe`: measures one short run in a Ray of its own, and suggests how many to run at once."""
 
 import contextlib
 import dataclasses
@@ -32,33 +32,33 @@ from search_spaces.identity.missing_inputs import Inputs
 from search_spaces.identity.signature import examples_in, signature
 
 MEMORY_SHARE = 0.9
-"""Part of what is free that a packing may take."""
+"""Share of the free memory, main or GPU, that concurrent runs may take."""
 SHARED_LINE = (
     "runs that share a GPU take turns on it, and lengthen each other's steps; NVIDIA's MPS lets them compute side by "
     "side: nvidia-cuda-mps-control -d before Ray starts, on each node"
 )
 STEPS, PROBE_EVALUATIONS = 200, 2
-"""Of a probe's run, where --set train.examples does not say."""
+"""Steps and evaluations of the probe's run, unless --set train.examples is given."""
 _GB = 1024**3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What one run took."""
+class Measurement:
+    """Memory and time that one run took."""
 
     group_gb: float
-    """Peak main memory of the worker group's processes."""
+    """Peak main memory of the worker group's processes in GiB."""
     gpu_gb: float = 0.0
-    """Peak memory on a GPU, of one rank."""
+    """Peak GPU memory of one rank in GiB; 0 without a GPU."""
     gpu_size_gb: float = 0.0
     seconds: float
-    """Of training."""
+    """Seconds of training."""
     examples: int
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How to run a sweep of such runs."""
+    """Suggested options for a sweep of runs like the measured one."""
 
     max_concurrent: int
     gpus_per_worker: float = 0.0
@@ -68,29 +68,33 @@ class Packing:
         return f"--max-concurrent {self.max_concurrent}{gpus}"
 
 
-def packing(measured: Measured, options: SweepOptions, node: Node) -> Packing:
-    """As many runs at once as cores, free memory and GPUs hold. A rank has whole GPUs, or shares one with as many
-    others as its memory allows and as there are cores for; parts divide the GPU. ConfigError where none fits."""
+def packing(measured: Measurement, options: SweepOptions, node: Node) -> Packing:
+    """Returns how many runs to start at once, limited by cores, free memory and GPUs.
+
+    A rank has whole GPUs, or shares one with as many others as its memory and the cores allow; the shares are fractions
+    of one GPU. Raises ConfigError if no run fits.
+    """
     gpus = options.gpus_per_worker
     if gpus and options.workers == 1 and measured.gpu_gb:
         cores = node.cpus / options.cpus_per_worker / max(1.0, node.gpus)
         parts = min(int(MEMORY_SHARE * measured.gpu_size_gb / measured.gpu_gb), int(cores))
+        # Ray counts ten-thousandths of a GPU; rounded down, all parts fit on one.
         gpus = math.floor(1e4 / parts) / 1e4 if parts > 1 else 1.0
-    free = dataclasses.replace(options, gpus_per_worker=gpus, max_concurrent=None)
+    unpacked = dataclasses.replace(options, gpus_per_worker=gpus, max_concurrent=None)
     by_memory = int(MEMORY_SHARE * node.memory_gb / measured.group_gb)
-    return Packing(max(1, min(slots_that_fit(free, [node]), by_memory)), gpus)
+    return Packing(max(1, min(slots_that_fit(unpacked, [node]), by_memory)), gpus)
 
 
 def probe(
     resolved: ResolvedSpace, paths: DataPaths, options: SweepOptions, examples: int | None = None
 ) -> list[Finding]:
-    """Train the largest cell that lacks no input and measure it; a stop where there is none, or where its run fails.
+    """Trains and measures the largest cell that lacks no input; a `stop` finding if there is none, or if its run fails.
 
-    On a whole card, of which runs may have parts afterwards.
+    The run has whole GPUs, even if the options give runs a part of one.
     """
     node = this_machine()
     try:
-        run, whole = largest_run(resolved, paths, options.workers, examples)
+        run, full_examples = largest_run(resolved, paths, options.workers, examples)
         gpus = math.ceil(options.gpus_per_worker)
         measured = measure(run, paths, dataclasses.replace(options, max_concurrent=1, gpus_per_worker=gpus))
         advice = packing(measured, options, node)
@@ -98,10 +102,10 @@ def probe(
         return [Finding("stop", "probe", line) for line in error.problems]
     gpu = f", {measured.gpu_gb:.1f} of {measured.gpu_size_gb:.0f} GB on the GPU" if measured.gpu_gb else ""
     command = shlex.join(["cse", "run", space_name(resolved.space.file)])
-    took = f"{measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{gpu}"
-    seconds = measured.seconds * whole / measured.examples
+    usage = f"{measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{gpu}"
+    seconds = measured.seconds * full_examples / measured.examples
     return [
-        Finding("fine", "probe", f"{cell_name(run.cell)}: {took}"),
+        Finding("fine", "probe", f"{cell_name(run.cell)}: {usage}"),
         Finding("fine", "probe", f"a whole run at this speed, alone on the machine: about {seconds:.0f} s"),
         Finding("note", "probe", f"packing for {node}; {command} {advice}"),
         *([Finding("note", "probe", SHARED_LINE)] if 0 < advice.gpus_per_worker < 1 else []),
@@ -111,8 +115,11 @@ def probe(
 def largest_run(
     resolved: ResolvedSpace, paths: DataPaths, workers: int, examples: int | None
 ) -> tuple[PlannedRun, int]:
-    """A short run of the largest cell that lacks no input (`size_of`; of equals the first), and the examples of a whole
-    one; ConfigError with the reasons where every cell lacks one. `examples` None: STEPS steps."""
+    """Returns a short run of the largest cell that lacks no input (by `size_of`), and the examples of its full run.
+
+    `examples`: length of the short run; None for STEPS steps. Raises ConfigError with the reasons if every cell lacks
+    one.
+    """
     inputs, lines = Inputs(paths, workers), list[str]()
     largest: tuple[float, PlannedRun, int] | None = None
     for cell in resolved.cells():
@@ -131,14 +138,14 @@ def largest_run(
 
 
 def size_of(run: RunConfig) -> float:
-    """What a step's memory grows with: tokens of a batch at most, times the encoder's width and layers."""
+    """Returns a number that grows with a step's memory: tokens of a batch, times the encoder's width and layers."""
     length = getattr(run.options, "max_length", run.train.max_seq_length)  # of spans, where a method reads documents
     layers, width = shape_of(run.train.encoder)
     return float(run.train.batch_size * length * width * layers)
 
 
 def shape_of(encoder: str) -> tuple[int, int]:
-    """Layers and width of an encoder that is at hand; 1 each of one whose folder does not say them, as word vectors."""
+    """Returns layers and width of an encoder; (1, 1) if its folder does not give them, and for word vectors."""
     if encoder in ENCODER_SHAPES:
         return ENCODER_SHAPES[encoder][:2]
     if Path(encoder).is_file():
@@ -148,8 +155,8 @@ def shape_of(encoder: str) -> tuple[int, int]:
     return config.get("num_hidden_layers", 1), config.get("hidden_size", 1)
 
 
-def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measured:
-    """Train the run in folders that are gone afterwards; ConfigError with the run's reason where it fails."""
+def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measurement:
+    """Trains the run in temporary folders, and returns what it took. Raises ConfigError with the reason if it fails."""
     with tempfile.TemporaryDirectory(prefix="cse-probe-") as folder:
         file = Path(folder, "ledger.db")
         settings = dataclasses.replace(options, storage=Path(folder, "storage"), function=TRAIN)
@@ -163,7 +170,7 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
             row = ledger.run(run.signature)
         assert row is not None and row.seconds is not None and row.examples is not None and row.folder is not None
         card = read_peak(Path(row.folder))
-    return Measured(
+    return Measurement(
         group_gb=watch.peak / _GB,
         gpu_gb=card.held / _GB + CUDA_GB if card else 0.0,
         gpu_size_gb=card.size / _GB if card else 0.0,

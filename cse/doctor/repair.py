@@ -1,4 +1,4 @@
-"""What drivers and machines that died left behind, and how it is put right: shown first, done when asked."""
+"""`cse doctor --repair`: finds what crashed drivers and machines left in ledger and storage, and how to repair it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from cse_train.training.trainer import finished
 
 @dataclass(frozen=True)
 class Repair:
-    """One thing that is wrong, or that nobody can judge."""
+    """One defect in ledger or storage, with its repair if there is one."""
 
     line: str
-    """What, where, and what is done about it."""
+    """Text for the user: what is wrong, where, and what the repair does."""
     do: Callable[[], object] | None
-    """Puts it right; None for what is named and left alone."""
+    """Function that repairs the defect; None for one that is only reported."""
     user: str = ""
-    """Whose run it is about; empty where that is not known."""
+    """Owner of the run; "" where unknown."""
 
 
 def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
-    """Everything that is wrong. Each ended run's model is read, which takes a while for many."""
+    """Returns all defects found. Reading the model of every ended run takes a while in large ledgers."""
     unsound = [Repair(f"{row.line}; is taken out", partial(ledger.take_out, row)) for row in ledger.unsound()]
     rows = ledger.runs()
     return [
@@ -41,7 +41,7 @@ def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
 
 
 def _find_edited(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
-    """Finished runs whose best score is none that they reported."""
+    """Yields finished runs whose best score is on no point of their curve."""
     users = {row.signature: row.user for row in rows}
     for signature, best, greatest in ledger.find_edited():
         line = f"edited row: run={signature} has best={best}, which is no point of its curve; becomes {greatest}"
@@ -49,44 +49,49 @@ def _find_edited(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
 
 
 def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
-    """Attempts whose driver is gone, those too whose lease lies far in the future because a clock was set back."""
+    """Yields attempts whose driver no longer renews its lease, including leases far in the future after a clock was set
+    back."""
     for row in rows:
         if row.state.is_held and not row.live:
-            what = f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
+            finding = (
+                f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
+            )
             orphan = Claim(row.signature, row.attempt, row.owner)
             release = partial(ledger.release, orphan, "orphaned; given back by cse doctor")
-            yield Repair(f"{what}; counts as lost", release, row.user)
+            yield Repair(f"{finding}; counts as lost", release, row.user)
 
 
 def _find_without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
-    """Ended runs of this storage whose folder is gone, or whose model is damaged, another run's or cannot be judged.
+    """Yields ended runs in this storage whose folder is gone, or whose model is damaged, another run's, or unreadable.
 
-    A model that was freed (cse clean, --keep-top) leaves its folder and is no damage. A stopped run is left alone: its
-    score counts, and a sweep that trains it to its end judges its files by itself.
+    A model that was freed (cse clean, --keep-top) leaves its folder, and is no damage. A stopped run is left alone: its
+    score counts, and a sweep that trains it to its end checks its files itself.
     """
-    placed = [
+    stored_here = [
         row
         for row in rows
         if row.state.has_result and row.files and row.files.path.parent == home_of(storage, row.signature)
     ]
-    if placed and not runs_folder(storage).is_dir():  # a disk that is not mounted has lost nothing
-        line = f"no storage: folder={runs_folder(storage)} is not here, and {len(placed)} runs have their files in it"
+    if stored_here and not runs_folder(storage).is_dir():  # a disk that is not mounted has lost nothing
+        line = (
+            f"no storage: folder={runs_folder(storage)} is not here, and {len(stored_here)} runs have their files in it"
+        )
         yield Repair(f"{line}; left alone, give --storage where it is", None)
         return
-    for row in placed:
+    for row in stored_here:
         reason, is_damage = _judge(row)
-        where = f"run={row.signature} folder={row.folder} ({reason})"
+        subject = f"run={row.signature} folder={row.folder} ({reason})"
         if reason and not is_damage:
-            yield Repair(f"not judged: {where}; left alone", None, row.user)
+            yield Repair(f"not judged: {subject}; left alone", None, row.user)
         elif reason and row.state != RunState.DONE:
-            yield Repair(f"stopped run without files: {where}; left alone, its score counts", None, row.user)
+            yield Repair(f"stopped run without files: {subject}; left alone, its score counts", None, row.user)
         elif reason:
-            again = partial(ledger.reopen, [row.signature], reason)
-            yield Repair(f"run without files: {where}; cse run trains it again", again, row.user)
+            retrain = partial(ledger.reopen, [row.signature], reason)
+            yield Repair(f"run without files: {subject}; cse run trains it again", retrain, row.user)
 
 
 def _judge(row: RunRow) -> tuple[str, bool]:
-    """What is wrong with a run's files, empty where nothing is; whether that is damage for certain."""
+    """Returns the defect of a run's files, "" for none; and False if the files could not be judged."""
     assert row.files
     folder = row.files.path
     try:

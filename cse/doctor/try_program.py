@@ -1,4 +1,4 @@
-"""One short run of a user's own program, twice by one seed: whether it reports, and whether it sets its seed."""
+"""`cse doctor --try`: runs a user's training script twice with one seed, to see that it reports and sets its seed."""
 
 import tempfile
 from pathlib import Path
@@ -15,7 +15,7 @@ from search_spaces.cells import ResolvedSpace
 
 
 def try_program(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
-    """Two runs of the first cell's first seed, each ended by its first report; a stop where one fails."""
+    """Runs the first cell's first seed twice, each until its first report; a `stop` finding if a run fails."""
     cell, seed = resolved.cells()[0], resolved.space.seeds[0]
     try:
         first, second = (_report_once(cell.run(seed), paths) for _ in range(2))
@@ -24,9 +24,9 @@ def try_program(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
     except (ProgramFailed, MachineFault) as error:
         return [Finding("stop", "try", f"{cell_name(cell.key, seed)}: {error}")]
     name = cell.run(seed).train.dev
-    done = f"{first.examples / int(str(cell.run(seed).train.examples)):.0%} of the run"
+    share = f"{first.examples / int(str(cell.run(seed).train.examples)):.0%} of the run"
     summary = (
-        f"{cell_name(cell.key, seed)}: {name}={_score(cell.run(seed), first):.6g} after {first.seconds:.0f} s, {done}"
+        f"{cell_name(cell.key, seed)}: {name}={_score(cell.run(seed), first):.6g} after {first.seconds:.0f} s, {share}"
     )
     if first.best == second.best:
         return [Finding("fine", "try", f"{summary}; the same seed twice gave one score")]
@@ -38,7 +38,7 @@ def try_program(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
 
 
 def _report_once(run: RunConfig, paths: DataPaths) -> Point:
-    """The first report of a run, which ends with it."""
+    """Returns the first report of a run, and ends the run with it."""
     points: list[Point] = []
 
     def stop(point: Point) -> bool:
@@ -51,5 +51,5 @@ def _report_once(run: RunConfig, paths: DataPaths) -> Point:
 
 
 def _score(run: RunConfig, point: Point) -> float:
-    """As the program reports it, times its scale."""
+    """Returns the score with the sign in which the user's script reported it."""
     return -point.best if run.options.TURNED else point.best

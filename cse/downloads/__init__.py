@@ -1,3 +1,3 @@
-"""Public data, fetched from where it is published into the folder that `--data` names (`cse data`)."""
+"""`cse data`: downloads public data sets from their publishers into the folder that `--data` names."""
 
 __all__ = ()

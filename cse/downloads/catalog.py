@@ -1,6 +1,6 @@
-"""The data sets that `cse data` knows: where they are published, under which terms, and what is made of them.
+"""The data sets that `cse data` can download: addresses, licences, and the layout in which they are stored.
 
-A new one is an entry of `PUBLIC_SETS`. Addresses of one file are tried in their order.
+To add a data set, add an entry to `PUBLIC_SETS`. The addresses of one file are tried in order.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from cse.downloads import layout
 from cse_train.fields import ConfigError, nearest
 
 HUB = "hub:"
-"""Begins an address on the hub."""
+"""Prefix of an address on the Hugging Face hub."""
 SIMCSE = f"{HUB}princeton-nlp/datasets-for-simcse/"
-"""What SimCSE's own scripts fetch: https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse."""
+"""Address prefix of SimCSE's own data sets: https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse."""
 SNLI, MULTINLI = "https://nlp.stanford.edu/projects/snli/", "https://cims.nyu.edu/~sbowman/multinli/"
 SEEDS = "https://raw.githubusercontent.com/hppRC/simple-simcse/f9786c925557c3d9ef4fb704f04844bb111d1b7b/results/"
 SEEDED = ("bert-base-uncased", "bert-large-uncased", "roberta-base", "roberta-large")
@@ -21,31 +21,31 @@ SEEDED = ("bert-base-uncased", "bert-large-uncased", "roberta-base", "roberta-la
 
 @dataclass(frozen=True)
 class Download:
-    """One published file."""
+    """One published file of a data set, with its addresses."""
 
     addresses: tuple[str, ...]
-    """`hub:OWNER/DATASET/FILE` of the hub's data sets, or an http(s) address; the next where one fails."""
+    """Addresses of the file, tried in order: `hub:OWNER/DATASET/FILE` for a data set of the hub, or http(s)."""
     kind: Literal["text", "csv", "archive"]
-    """What its first bytes must look like: a proxy's page of HTML is none of them."""
+    """Expected kind of content: an HTML page, as a proxy may send in its place, is refused."""
 
     @property
     def name(self) -> str:
-        """The file's own name."""
+        """Returns the file's name, from its first address."""
         return self.addresses[0].rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class PublicSet:
-    """What one name fetches."""
+    """A data set that `cse data get NAME` downloads."""
 
     name: str
     what: str
     licence: str
     megabytes: int
-    """Of the download, about."""
+    """Approximate size of the download in megabytes."""
     downloads: tuple[Download, ...]
     make: layout.Make
-    """Lays out what was fetched, in the order of `downloads`, below the folder of data."""
+    """Function that lays out the downloaded files, in the order of `downloads`, below the data folder."""
 
 
 PUBLIC_SETS = (
@@ -128,7 +128,7 @@ PUBLIC_SETS = (
 
 
 def find_sets(names: list[str]) -> list[PublicSet]:
-    """The sets of these names, `all` for every one; raises ConfigError for a name that is none."""
+    """Returns the named data sets; `all` means every one. Raises ConfigError for an unknown name."""
     if "all" in names:
         return list(PUBLIC_SETS)
     table = {data_set.name: data_set for data_set in PUBLIC_SETS}

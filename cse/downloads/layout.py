@@ -1,4 +1,4 @@
-"""From published files to the layout that `--data` reads. Each function writes below `to` and nothing else."""
+"""Lays out published files as `--data` reads them; each function writes only below `to`."""
 
 import csv
 import io
@@ -22,20 +22,20 @@ class NliPair(NamedTuple):
     premise: str
     hypothesis: str
     label: str
-    """entailment, neutral, contradiction, or - where its judges did not agree."""
+    """entailment, neutral, contradiction, or - if the annotators did not agree."""
 
 
 def copy(files: Sequence[Path], to: Path, folder: str) -> None:
-    """Every file as it is."""
+    """Copies every file unchanged into `folder`."""
     (to / folder).mkdir(parents=True, exist_ok=True)
     for file in files:
         shutil.copyfile(file, to / folder / file.name)
 
 
 def unpack(files: Sequence[Path], to: Path, folder: str, only: Sequence[str] = ()) -> None:
-    """The files of archives, or those of the folders and files `only` at their top.
+    """Unpacks archives into `folder`: all of their files, or only the top-level folders and files named in `only`.
 
-    Raises ConfigError where an archive is damaged or has none of them.
+    Raises ConfigError for a damaged archive, and for one without any of the named files.
     """
     for archive in files:
         with reading("damaged archive", f"file={archive.name}", "give the same command again"):
@@ -47,7 +47,7 @@ def unpack(files: Sequence[Path], to: Path, folder: str, only: Sequence[str] = (
 
 
 def split_snli(files: Sequence[Path], to: Path) -> None:
-    """`s1`, `s2` and `labels` of each split of SNLI, as SentEval lays them out."""
+    """Writes `s1`, `s2` and `labels` of each split of SNLI, as SentEval lays them out."""
     folder = to / "senteval" / "downstream" / "SNLI"
     folder.mkdir(parents=True)
     for split in SPLITS:
@@ -57,7 +57,7 @@ def split_snli(files: Sequence[Path], to: Path) -> None:
 
 
 def write_labelled_pairs(files: Sequence[Path], to: Path) -> None:
-    """`pairs/nli_labels.csv` of the training splits of several archives: sent0, sent1, label."""
+    """Writes the training splits of several archives to `pairs/nli_labels.csv`, with columns sent0, sent1 and label."""
     (to / "pairs").mkdir(parents=True)
     with (to / "pairs" / "nli_labels.csv").open("w", encoding="utf8", newline="") as opened:
         write = csv.writer(opened)
@@ -67,7 +67,7 @@ def write_labelled_pairs(files: Sequence[Path], to: Path) -> None:
 
 
 def _extract(archive: Path, to: Path, only: Sequence[str]) -> None:
-    """An archive's files; one folder around them all is left out, but for one of `only`."""
+    """Unpacks an archive; a single folder around all files is left out, unless `only` names it."""
     to.mkdir(parents=True, exist_ok=True)
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
@@ -75,12 +75,12 @@ def _extract(archive: Path, to: Path, only: Sequence[str]) -> None:
     else:
         with tarfile.open(archive) as opened_tar:
             opened_tar.extractall(to, filter="data")
-    inside = list(to.iterdir())
-    if len(inside) == 1 and inside[0].is_dir() and inside[0].name not in only:
-        around = inside[0].rename(to / ".around")  # it may hold one of its own name
-        for path in around.iterdir():
+    entries = list(to.iterdir())
+    if len(entries) == 1 and entries[0].is_dir() and entries[0].name not in only:
+        wrapper = entries[0].rename(to / ".around")  # it may hold one of its own name
+        for path in wrapper.iterdir():
             path.rename(to / path.name)
-        around.rmdir()
+        wrapper.rmdir()
 
 
 def _keep(folder: Path, only: Sequence[str]) -> None:
@@ -90,7 +90,8 @@ def _keep(folder: Path, only: Sequence[str]) -> None:
 
 
 def _nli_rows(archive: Path, ending: str) -> Iterator[NliPair]:
-    """The rows of the file of an archive whose name ends so; a text's own ends of lines become blanks."""
+    """Yields the rows of the archive's file whose name ends in `ending`; whitespace within a text becomes single
+    blanks."""
     damaged = reading("damaged archive", f"file={archive.name}", "give the same command again")
     with damaged, zipfile.ZipFile(archive) as opened:
         names = [name for name in opened.namelist() if name.endswith(ending) and "__MACOSX" not in name]

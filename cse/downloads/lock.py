@@ -1,4 +1,4 @@
-"""What was fetched into a folder: addresses' checksums, and those of the files that were made of them."""
+"""Lock file of a data folder: SHA-256 of downloaded files, and of the files that were made from them."""
 
 import hashlib
 import json
@@ -13,34 +13,34 @@ LOCK_FILE = "data.lock.json"
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """One data set as it came."""
+class LockEntry:
+    """Lock-file entry of one data set."""
 
     on: str
-    """The day, ISO."""
+    """Day of the download, as an ISO date."""
     downloads: Mapping[str, str]
-    """File's name -> SHA-256 of what was fetched."""
+    """Name of a downloaded file -> its SHA-256."""
     files: Mapping[str, str]
-    """Path below the folder -> SHA-256 of what was made."""
+    """Path of an installed file, below the data folder -> its SHA-256."""
 
 
-def read(folder: Path) -> dict[str, Fetched]:
-    """Data set's name -> what was fetched; raises ConfigError for a file that is no lock file."""
+def read(folder: Path) -> dict[str, LockEntry]:
+    """Returns data set -> its entry. Raises ConfigError for a damaged lock file."""
     file = folder / LOCK_FILE
     if not file.is_file():
         return {}
     with reading("damaged lock file", f"file={file}", "repair it, or move it away to accept what is published now"):
         described = json.loads(file.read_text(encoding="utf8"))
-        return {name: Fetched(e["on"], dict(e["downloads"]), dict(e["files"])) for name, e in described.items()}
+        return {name: LockEntry(e["on"], dict(e["downloads"]), dict(e["files"])) for name, e in described.items()}
 
 
-def write(folder: Path, fetched: Mapping[str, Fetched]) -> None:
-    """Write all entries, by name."""
+def write(folder: Path, fetched: Mapping[str, LockEntry]) -> None:
+    """Writes all entries to the lock file, sorted by name."""
     text = json.dumps({name: asdict(fetched[name]) for name in sorted(fetched)}, indent=1)
     replace_file(folder / LOCK_FILE, lambda path: path.write_text(f"{text}\n", encoding="utf8"))
 
 
 def sha256(file: Path) -> str:
-    """The SHA-256 of a file, hexadecimal."""
+    """Returns the SHA-256 of a file as hexadecimal digits."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

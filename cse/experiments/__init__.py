@@ -1,4 +1,4 @@
-"""From a space to a finished sweep."""
+"""Runs sweeps: from a resolved space to trained, scored and recorded runs."""
 
 __all__ = [
     "ablation",

@@ -1,4 +1,4 @@
-"""A leave-one-out ablation as a space: one configuration in full, and without each of its components."""
+"""Leave-one-out ablations: a space with one configuration in full, and without each of its components."""
 
 import math
 import re
@@ -36,32 +36,33 @@ WITHOUT = "w/o "
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The configuration that is taken apart, and what is asked of its runs."""
+    """The configuration of an ablation before components are left out, with profile, seeds and suites for its runs."""
 
     name: str
-    """The run or sweep it comes from."""
+    """Name of the run or sweep from which the configuration comes."""
     flat: Mapping[str, Scalar]
-    """A run's flat configuration; its seed does not count."""
+    """Configuration of a run by dotted key; its seed is ignored."""
     profile: str
     seeds: Sequence[int]
     evaluate: Sequence[str] = ()
     components: Mapping[str, Component] = field(default_factory=dict)
-    """Those of its sweep's space."""
+    """Components that the space of the sweep declares; empty if the method's own count."""
     plugins: Sequence[str] = ()
-    """Those of its sweep's space, as a file in any folder names them."""
+    """Plug-ins of the sweep's space, as absolute paths or module names."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """The space of an ablation, and the components that the configuration does not have."""
+    """The space of an ablation, and the names of components that the configuration does not use."""
 
     space: Space
     absent: tuple[str, ...]
     raw: Mapping[str, object]
-    """The space as YAML's plain data."""
+    """The space as plain data, ready to be written as YAML."""
 
     def write(self) -> Path:
-        """The space as a file that every command reads; written aside and renamed, and read back."""
+        """Writes the space as a YAML file and returns its path; the file is replaced atomically, then read back and
+        compared."""
         path = self.space.file
         replace_text(path, yaml.safe_dump(dict(self.raw), sort_keys=False, allow_unicode=True))
         assert parse_file(path) == self.space, path
@@ -69,18 +70,18 @@ class Ablation:
 
 
 def ablation(origin: Origin, folder: Path) -> Ablation:
-    """Leave out each component that the configuration has, of those that its sweep's space or its method names.
+    """Returns the ablation that leaves out each component in turn, of those in the configuration.
 
-    The space's file lies in `folder` once it is written. Raises ConfigError for a method without components, and where
-    none of them is in the configuration.
+    Components are those of the sweep's space, else of its method. The file will lie in `folder`. Raises ConfigError for
+    a method without components, and where the configuration uses none of them.
     """
     method = str(origin.flat["method"])
     components = origin.components or (load_space(method).components if method in catalog() else {})
     changes = {name: component.changes(origin.flat) for name, component in components.items()}
     present = {name: settings for name, settings in changes.items() if settings}
     if not present:
-        what = f"{', '.join(changes)} are off" if changes else "its space declares none"
-        raise ConfigError([f"nothing to leave out: method={method}, {what}; add to `components:` of its space"])
+        reason = f"{', '.join(changes)} are off" if changes else "its space declares none"
+        raise ConfigError([f"nothing to leave out: method={method}, {reason}; add to `components:` of its space"])
     raw = _raw(origin, method, present)
     space, problems = parse(raw, (folder / f"{raw['id']}.yaml").resolve())
     if space is None:
@@ -90,11 +91,11 @@ def ablation(origin: Origin, folder: Path) -> Ablation:
 
 def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]]) -> dict[str, object]:
     settings = {key: value for key, value in origin.flat.items() if key not in ("method", SEED)}
-    listed = [{"label": WITHOUT + name, "set": dict(changes)} for name, changes in present.items()]
+    cells = [{"label": WITHOUT + name, "set": dict(changes)} for name, changes in present.items()]
     name = re.sub(r"[^\w@.=-]+", "-", origin.name).strip("-")
     return {
         "version": 1,
-        "id": f"ablate-{name}-{digest([method, settings, listed])[:6]}",
+        "id": f"ablate-{name}-{digest([method, settings, cells])[:6]}",
         "title": f"{method} without each of its components, from {origin.name}",
         **({"plugins": list(origin.plugins)} if origin.plugins else {}),
         "method": method,
@@ -102,23 +103,23 @@ def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]
         "seeds": list(origin.seeds),
         "evaluate": list(origin.evaluate),
         "set": settings,
-        "cells": [{"label": FULL_LABEL, "set": {}}, *listed],
+        "cells": [{"label": FULL_LABEL, "set": {}}, *cells],
     }
 
 
 def _plugins(space: Space) -> list[str]:
-    """A module stays a module's name."""
+    """Returns a space's plug-ins so that they resolve from any folder: files as absolute paths, modules by name."""
     paths = [(space.file.absolute().parent / source, source) for source in space.plugins]
     return [str(path) if path.exists() else source for path, source in paths]
 
 
 ABLATION_SEEDS = 3
-"""Seeds of an ablation that starts from a single run."""
+"""Number of seeds of an ablation that starts from a single run."""
 
 
 @dataclass(frozen=True)
 class ComponentWorth:
-    """What each component of a configuration is worth, by one column."""
+    """Result of an ablation: what each component is worth, measured in one column."""
 
     column: str
     full: Mapping[int, float]
@@ -126,23 +127,24 @@ class ComponentWorth:
     values: Mapping[str, Mapping[int, float]]
     """Label of a configuration without a component -> seed -> value."""
     components: Sequence[Without]
-    """The one that is worth most first."""
+    """Comparisons with the full configuration, the most valuable component first."""
 
     def as_dict(self) -> dict[str, object]:
-        """For programs: the full configuration, and a row for each component."""
+        """Returns the full configuration, and a row for each component, as plain data."""
         mean, sd = mean_and_sd(list(self.full.values()))
         full = {"label": FULL_LABEL, "n": len(self.full), "mean": mean, "sd": sd}
         return {"column": self.column, "full": full, "rows": [asdict(component) for component in self.components]}
 
 
 def is_ablation(space: Space) -> bool:
-    """Whether a space is a configuration in full and without components, as `ablation` makes it."""
+    """Returns True if a space has the form that `ablation` makes: the full configuration, then one without each
+    component."""
     labels = [str(cell.label) for cell in space.cells or ()]
     return labels[:1] == [FULL_LABEL] and all(label.startswith(WITHOUT) for label in labels[1:])
 
 
 def compare_components(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> ComponentWorth:
-    """What each component is worth on the first column of the space's table."""
+    """Returns what each component is worth, in the first column of the space's table."""
     column = columns_of(resolved)[0]
     labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
     matches = match(resolved, ledger.runs(), seeds)
@@ -155,14 +157,18 @@ def compare_components(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[
     return ComponentWorth(column, full, values, leave_one_out(full, values))
 
 
-def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:
-    """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
-    run, name, sweep = _run_of(what, ledger)
+def origin_of(source: str, ledger: Ledger | None, seeds: int | None, overrides: Mapping[str, Scalar]) -> Origin:
+    """Returns the configuration of a run or of a sweep's best cell, with the settings of `overrides`.
+
+    `source`: a run's folder or signature, or a sweep. Raises ConfigError for an unknown name, and for runs of a user's
+    program.
+    """
+    run, name, sweep = _run_of(source, ledger)
     if ENCODER not in run:
         raise ConfigError([f"nothing to leave out: run={name} is of a program; its space may vary each parameter"])
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else (SweepSpec({}), None)
-    flat = parse_run({**complete(run), **changed}).flat()
-    title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
+    flat = parse_run({**complete(run), **overrides}).flat()
+    title = " ".join([name, *(f"{key}={value}" for key, value in sorted(overrides.items()))])
     return Origin(
         name=title,
         flat=flat,
@@ -174,16 +180,16 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
     )
 
 
-def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
-    """A flat configuration, what to call it, and the sweep it was chosen in."""
-    if Path(what).is_dir():
-        return _read_folder(Path(what), ledger)
-    sweep = sweep_of(what, ledger)
+def _run_of(source: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
+    """Returns a configuration by dotted key, its name, and the sweep from which it was chosen, if any."""
+    if Path(source).is_dir():
+        return _read_folder(Path(source), ledger)
+    sweep = sweep_of(source, ledger)
     if ledger and sweep is not None:
-        return require_finished(ledger, what)[0].best_run.config, what, sweep
-    row = find_run(what, ledger) if ledger else None
+        return require_finished(ledger, source)[0].best_run.config, source, sweep
+    row = find_run(source, ledger) if ledger else None
     if row is None:
-        raise ConfigError([f"no such run: run={what}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+        raise ConfigError([f"no such run: run={source}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return row.config, row.signature[:12], None
 
 

@@ -1,4 +1,4 @@
-"""Rows without training, computed and stored in the ledger, where tables read them."""
+"""Computes table rows that need no training, such as untrained encoders, and stores them in the ledger."""
 
 import contextlib
 import math
@@ -20,38 +20,40 @@ from cse_train.text.vector_files import names_vectors
 from search_spaces.cells import ResolvedSpace, setups
 
 ROWS_VERSION = "2"
-"""Raised when other rows are computed, so that stored ones are computed again."""
+"""Version of the computed rows; raised when they change, so that stored ones are computed again."""
 IDF = "idf bag of words"
 
 
 def ensure(resolved: ResolvedSpace, ledger: Ledger, paths: DataPaths) -> None:
-    """Compute and store what a space's table lacks.
+    """Computes and stores the rows without training that a space's table lacks.
 
-    Left out: a set whose data is not at hand, and runs on word vectors, which are no encoder before training.
+    Left out are sets whose data are not at hand, and runs on word vectors, which are no encoder before training.
     """
-    have = {entry.key: entry for entry in ledger.baselines()}
+    stored = {entry.key: entry for entry in ledger.baselines()}
     encoders = [setup for setup in distinct(setups(resolved)) if not names_vectors(str(setup["train.encoder"]))]
     for key in (key_of(setup, column) for setup in encoders for column in columns_of(resolved)):
         with contextlib.suppress(ConfigError):
-            wanted = Baselines(*key, _inputs(key, paths), {})
-            if key not in have or have[key].inputs != wanted.inputs:
-                alike = (other.rows for other in have.values() if _but_corpus(other) == _but_corpus(wanted))
-                shared = next(alike, None)
+            required = Baselines(*key, _inputs(key, paths), {})
+            if key not in stored or stored[key].inputs != required.inputs:
+                matching_rows = (
+                    other.rows for other in stored.values() if _without_corpus(other) == _without_corpus(required)
+                )
+                shared = next(matching_rows, None)
                 if shared is None and sys.stderr.isatty():
                     print(f"scoring the rows without training on {key[0]} ...", file=sys.stderr, flush=True)
                 values = compute(key, paths) if shared is None else {**shared, IDF: idf_bag_of_words(key, paths)}
-                have[key] = replace(wanted, rows=values)
-                ledger.store_baselines([have[key]])
+                stored[key] = replace(required, rows=values)
+                ledger.store_baselines([stored[key]])
 
 
-def _but_corpus(entry: Baselines) -> tuple[str, int, dict[str, str]]:
-    """What every row but one comes from."""
+def _without_corpus(entry: Baselines) -> tuple[str, int, dict[str, str]]:
+    """Returns the inputs of all rows except the idf bag of words, which alone depends on the corpus."""
     inputs = {name: value for name, value in entry.inputs.items() if name != "corpus"}
     return entry.suite, entry.dev_max_length, inputs
 
 
 def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
-    """Content hashes of what the values come from."""
+    """Returns content hashes of the inputs from which the rows are computed."""
     suite, encoder, corpus, _ = key
     prompt = prompt_identity(encoder, None)
     return {
@@ -64,9 +66,11 @@ def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
 
 
 def compute(key: Key, paths: DataPaths) -> dict[str, float]:
-    """Untrained poolers, whitening, word counts, idf bag of words and, where installed, GloVe on one set.
+    """Returns row name -> score of each row without training, on one set.
 
-    A row whose cosines rank nothing has no score, and is left out.
+    Rows are untrained poolers, whitening, word counts, an idf bag of words and, where installed, GloVe.
+
+    A row whose cosines cannot be ranked has no score, and is left out.
     """
     suite, encoder, _, length = key
     pairs = load_pairs(suite, paths)
@@ -82,6 +86,6 @@ def compute(key: Key, paths: DataPaths) -> dict[str, float]:
 
 
 def idf_bag_of_words(key: Key, paths: DataPaths) -> float:
-    """The one row that depends on the corpus."""
+    """Returns the score of an idf-weighted bag of words, the only row that depends on the corpus."""
     suite, _, corpus, _ = key
     return rows.idf_bag_of_words(load_pairs(suite, paths), (row[0] for row in open_source(corpus, paths).rows()))

@@ -1,4 +1,4 @@
-"""The models of a paper that nobody trains, scored as they are; the scores stay in the ledger."""
+"""Scores models that a paper prints and nobody trains, and stores the scores in the ledger."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,15 +24,15 @@ from search_spaces.identity.missing_inputs import lack_of
 from search_spaces.paper import Evaluated
 
 Tell = Callable[[str], object]
-"""Called with a line before anything that takes long."""
+"""Callback that takes a line before work that takes long."""
 Reasons = dict[str, str]
-"""Label of a row -> why a number of its model is missing."""
+"""Label of a table's row -> why a score of its model is missing."""
 
 
 def score_models(spaces: Iterable[ResolvedSpace], ledger: Ledger, paths: DataPaths, tell: Tell) -> list[Reasons]:
-    """Score what the ledger lacks of each table's untrained models, a suite at a time; nothing is computed twice.
+    """Scores the untrained models of each table on suites that the ledger lacks; returns reasons for missing scores.
 
-    A model or a suite that lacks an input is left out, and the table's reasons are returned.
+    Nothing is computed twice; a model or a suite that lacks an input is left out.
     """
     scorer = _Scorer(ledger, paths, tell)
     return [_score_table(resolved, scorer) for resolved in spaces]
@@ -45,16 +45,16 @@ def _score_table(resolved: ResolvedSpace, scorer: "_Scorer") -> Reasons:
         model = models.get(row.label)
         if paper is None or model is None:
             continue
-        lack = lack_of(model, scorer.paths)
+        missing_input = lack_of(model, scorer.paths)
         suites = dict.fromkeys(paper.suites_of(row, resolved.space.evaluate).values())
-        lines = [lack] if lack else [scorer.reason(model, suite) for suite in suites]
+        lines = [missing_input] if missing_input else [scorer.reason(model, suite) for suite in suites]
         reasons[row.label] = [line for line in dict.fromkeys(lines) if line]
     return {label: "; ".join(lines) for label, lines in reasons.items() if lines}
 
 
 @dataclass
 class _Scorer:
-    """What was hashed, opened and refused so far."""
+    """Scores untrained models suite by suite; keeps hashes of data, the last model and reasons for missing scores."""
 
     ledger: Ledger
     paths: DataPaths
@@ -62,10 +62,10 @@ class _Scorer:
     reasons: dict[tuple[Evaluated, str], str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     opened: tuple[Evaluated, TextModel] | None = None
-    """The last model: a large one is not kept beside the next."""
+    """The model that was opened last; only one is kept, since two large ones may not fit in memory."""
 
     def reason(self, model: Evaluated, suite: str) -> str:
-        """Why a suite cannot score a model; empty once the ledger has its scores."""
+        """Returns why a suite cannot score a model; "" once the ledger has its scores."""
         if (model, suite) not in self.reasons:
             try:
                 self._score(model, suite)
@@ -75,7 +75,7 @@ class _Scorer:
         return self.reasons[model, suite]
 
     def _score(self, model: Evaluated, suite: str) -> None:
-        """Score one suite unless the ledger has every column of it, of these weights and these data."""
+        """Scores one suite, unless the ledger has all of its columns for the same weights and data."""
         name, pooler = model.key
         if suite not in self.data:
             self.data[suite] = data_hash(suite, self.paths)
@@ -83,10 +83,10 @@ class _Scorer:
         weights = file_hash(place) if model.vectors else content_hash(place)
         data = self.data[suite]
         inputs = (name, weights, pooler, data)
-        have = {
+        scored = {
             s.suite for s in self.ledger.untrained_scores() if (s.model, s.model_hash, s.pooler, s.data_hash) == inputs
         }
-        if have.issuperset(columns(suite)):
+        if scored.issuperset(columns(suite)):
             return
         self.tell(f"scoring without training: {name}, {pooler}, on {suite}")
         if code_of("", [suite]):

@@ -1,4 +1,4 @@
-"""Each table is printed as soon as its runs have ended: a sweep of days may break, its finished tables are there."""
+"""Prints each table of a sweep as soon as its runs have ended, so that a crash days later loses no finished table."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +11,14 @@ log = logging.getLogger(__name__)
 
 
 class FinishedTables:
-    """A listener of `run_sweep` and a context manager; tables are made in a thread of its own, one at a time.
+    """Event listener of `run_sweep` that hands out each table once its runs have ended; also a context manager.
 
-    A table that cannot be made, or gets a score after it was given, is left for `missed`.
+    Tables are made in a thread, one at a time. A table that cannot be made, or whose runs get scores afterwards, is in
+    `missed`.
     """
 
     def __init__(self, runs: Sequence[Iterable[str]], give: Callable[[int], None]) -> None:
-        """`runs`: of each table, the signatures that it waits for; `give` prints and writes a table by its place."""
+        """`runs`: signatures that each table waits for. `give`: prints and writes a table, by its index."""
         self._runs = [frozenset(signatures) for signatures in runs]
         self._left = [set(signatures) for signatures in self._runs]
         self._give, self._given = give, set[int]()
@@ -40,14 +41,15 @@ class FinishedTables:
                         self.whole(place)
 
     def whole(self, place: int) -> None:
-        """This table's runs have ended."""
+        """Hands out a table whose runs have ended, by its index."""
         self._thread.submit(self._make, place)
 
     def missed(self) -> list[int]:
-        """The tables that were not given, or not with all their scores; to be asked after the end."""
+        """Returns indices of tables not handed out, or not with all scores; valid after the block has ended."""
         return [place for place in range(len(self._runs)) if place not in self._given]
 
     def _make(self, place: int) -> None:
+        # Before the table is made: a score that comes meanwhile takes the place out again.
         self._given.add(place)
         try:
             self._give(place)

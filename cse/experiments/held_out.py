@@ -1,4 +1,4 @@
-"""The one look that a selection has at the test sets: scored once per picked run, and logged in the ledger."""
+"""Scores a selection's picked run on test sets, once, and logs it in the ledger."""
 
 from collections.abc import Sequence
 
@@ -17,24 +17,26 @@ DEFAULT = ("sts_test",)
 def score_once(
     sweep: str, cells: Sequence[CellRuns], ledger: Ledger, suites: Sequence[str], paths: DataPaths
 ) -> HeldOutScores:
-    """Test scores of the first cell's best run: those of suites that no look of this run has are made now and logged.
+    """Returns test scores of the first cell's best run; suites that were not scored before are scored now and logged.
 
-    Raises ConfigError for an unknown suite, one that is no test set, missing data, and a run without files.
+    Raises ConfigError for an unknown suite, for one that is no test set, for missing data, and for a run without files.
     """
     names = list(dict.fromkeys(suites or DEFAULT))
     require_known(names, paths)
     wrong = [name for name in names if (file.role if (file := paths.data_set(name)) else split_of(name)) != "test"]
     if wrong:
-        how = "is for development; cse eval scores it, --score-test takes sts, sts_test, mr ..."
-        raise ConfigError([f"no test set: suite={name} {how}" for name in wrong])
+        remedy = "is for development; cse eval scores it, --score-test takes sts, sts_test, mr ..."
+        raise ConfigError([f"no test set: suite={name} {remedy}" for name in wrong])
     run = cells[0].best_run
-    have = looks_by_suite(ledger.looks(sweep), run.signature)
+    looks_of_run = looks_by_suite(ledger.looks(sweep), run.signature)
     scored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
     stale = scored.keys() - still_valid(scored, paths)
-    missing = tuple(suite for suite in names if suite not in have or suite in stale)
+    missing = tuple(suite for suite in names if suite not in looks_of_run or suite in stale)
     values = {score.column: score.value for score in score_run(run, ledger, missing, paths)} if missing else {}
     if missing:
         ledger.add_look(Look(sweep, cells[0].rule, len(cells), run.signature, missing, values))
     looks = ledger.looks(sweep)
-    stored = {name: have[suite].values[name] for suite in names if suite in have for name in columns(suite)}
+    stored = {
+        name: looks_of_run[suite].values[name] for suite in names if suite in looks_of_run for name in columns(suite)
+    }
     return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), sweep)

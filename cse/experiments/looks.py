@@ -1,4 +1,4 @@
-"""Tables whose rows get seeds until each is decided, as a source of runs: slots go on while one table is looked at."""
+"""Interim analyses of tables: rows get more seeds until each is decided, while slots go on with other tables' runs."""
 
 import dataclasses
 from collections import Counter, deque
@@ -17,9 +17,10 @@ from search_spaces.cells import sweep_name
 
 
 def add_looks(request: Request, terms: Terms) -> Request:
-    """The request on these terms, with the seeds of their last look: its own from the lowest, then those above.
+    """Returns the request with terms for interim analyses, and as many seeds as the last of them needs.
 
-    A search gets the seeds that its space says, since its sampler decides on the cells.
+    Seeds are the request's own from the lowest, then those above them. A search keeps the seeds of its space, and no
+    interim analyses, since its sampler decides on the cells.
     """
     if terms.looks is None or request.resolved.space.search is not None:
         return dataclasses.replace(request, terms=dataclasses.replace(terms, looks=None))
@@ -30,39 +31,40 @@ def add_looks(request: Request, terms: Terms) -> Request:
 
 @dataclass
 class TableLooks:
-    """One table between two looks."""
+    """State of one table between two interim analyses of its rows."""
 
     request: Request
-    """Its seeds are those of the last look, its terms name the looks."""
+    """Request for the table: its seeds are those of the last interim analysis, its terms plan all of them."""
     plan: SpacePlan
-    """Of all seeds of every row."""
+    """Plan with all seeds of every row."""
     seeds: dict[RowId, int] = field(default_factory=dict)
-    """Row -> the seeds that it has or is getting; none before the first look."""
+    """Row -> number of seeds that it has or is getting; empty before the first interim analysis."""
     awaited: set[str] = field(default_factory=set)
-    """Signatures that the next look waits for."""
+    """Signatures of the runs for which the next interim analysis waits."""
 
     @property
     def now(self) -> SpacePlan:
-        """The plan of the seeds that rows have."""
+        """Returns the table's plan, restricted to the seeds that each row has so far."""
         return take_seeds(self.plan, self.seeds)
 
     def next_runs(self, ledger: Ledger) -> list[PlannedRun]:
-        """Looks at the table: what its open rows lack until the next look; nothing when there is none."""
+        """Analyses the table, and returns the runs that its undecided rows lack until the next interim analysis; [] at
+        the end."""
         looks = self.request.terms.looks or (len(self.plan.seeds),)
-        every = {row_of(self.plan, run.cell) for run in self.plan.runs}
+        all_rows = {row_of(self.plan, run.cell) for run in self.plan.runs}
         reached = max(self.seeds.values(), default=0)
-        coming = next((look for look in looks if look > reached), None)
-        if coming is None:
+        next_look = next((look for look in looks if look > reached), None)
+        if next_look is None:
             return []
-        before = {run.signature for run in self.now.runs} if self.seeds else set()
-        more = open_rows(self.now, ledger, self.request.terms) if self.seeds else every
-        self.seeds |= dict.fromkeys(more & every, coming)
-        lacking = self.now.incomplete_runs | before
-        return [run for run in self.now.runs if run.signature not in lacking]
+        recorded = {run.signature for run in self.now.runs} if self.seeds else set()
+        open_ids = open_rows(self.now, ledger, self.request.terms) if self.seeds else all_rows
+        self.seeds |= dict.fromkeys(open_ids & all_rows, next_look)
+        excluded = self.now.incomplete_runs | recorded
+        return [run for run in self.now.runs if run.signature not in excluded]
 
 
 class LookSource(RunSource):
-    """The runs of every table's first look, then, as soon as a table's have ended, those of its next."""
+    """Source of runs for tables with interim analyses: a table's next runs follow when its last ones have ended."""
 
     def __init__(
         self,
@@ -71,12 +73,12 @@ class LookSource(RunSource):
         whole: Callable[[int, SpacePlan], None],
         finished: Iterable[str] = (),
     ) -> None:
-        """`whole`: called once for each table, by its place, that gets no more seeds, with the plan of what it got.
+        """`whole`: called once for each table that gets no more seeds, with its index and the plan of its seeds.
 
-        `finished`: signatures of runs that have ended, all their scores in the ledger.
+        `finished`: signatures of runs that have ended and have all their scores in the ledger.
         """
         self.totals = Counter[str]()
-        """Sweep -> its runs so far but those of `finished`; grows."""
+        """Sweep -> number of its runs so far, without those that had ended before; grows."""
         self._tables, self._ledger, self._whole = tables, ledger, whole
         self._left: deque[PlannedRun] = deque()
         self._wanted, self._ended = set[str](), set(finished)
@@ -91,16 +93,16 @@ class LookSource(RunSource):
 
     @property
     def waiting(self) -> int:
-        """Runs that can be asked for now."""
+        """Returns the number of runs that can be asked for now."""
         return len(self._left)
 
     def line(self, at_most: int) -> str:
-        """What there is to do; `at_most`: the runs of all tables if no row were decided."""
-        so_far = len({run.signature for table in self._tables for run in table.now.runs})
+        """Returns a line on the runs to train; `at_most` is their number if no row were decided early."""
+        total = len({run.signature for table in self._tables for run in table.now.runs})
         if self.exhausted():
-            return f"{so_far}/{so_far} already in the ledger, 0 run"
-        there = f"{so_far - self.waiting} already in the ledger"
-        return f"{number_of(so_far, 'run')} for the next look: {there}; at most {at_most} in all"
+            return f"{total}/{total} already in the ledger, 0 run"
+        recorded = f"{total - self.waiting} already in the ledger"
+        return f"{number_of(total, 'run')} for the next look: {recorded}; at most {at_most} in all"
 
     def exhausted(self) -> bool:
         return not self._left and not self._open
@@ -115,7 +117,7 @@ class LookSource(RunSource):
         self._ended.add(planned.signature)
 
     def _look(self, place: int) -> None:
-        """Go on with a table none of whose runs are awaited, until it awaits one or gets no more seeds."""
+        """Analyses a table with no outstanding runs, until new runs are outstanding or it gets no more seeds."""
         table = self._tables[place]
         table.awaited -= self._ended
         while not table.awaited:
@@ -124,15 +126,15 @@ class LookSource(RunSource):
                 self._open.discard(place)
                 self._whole(place, table.now)
                 return
-            fresh = [run for run in runs if run.signature not in self._wanted | self._ended]
-            self._wanted |= {run.signature for run in fresh}
-            self._left.extend(fresh)
-            self.totals.update(run.sweep for run in fresh)
+            new_runs = [run for run in runs if run.signature not in self._wanted | self._ended]
+            self._wanted |= {run.signature for run in new_runs}
+            self._left.extend(new_runs)
+            self.totals.update(run.sweep for run in new_runs)
             table.awaited = {run.signature for run in runs} - self._ended
 
     def _record(self, table: TableLooks, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
-        """The runs as those of the table's sweep, which the ledger then knows."""
-        named = [dataclasses.replace(run, sweep=sweep_name(table.request.resolved)) for run in runs]
-        if named:
-            record(table.request, self._ledger, named, table.now.incomplete)
-        return named
+        """Records runs under the table's sweep in the ledger; returns them with the sweep's name."""
+        runs_of_sweep = [dataclasses.replace(run, sweep=sweep_name(table.request.resolved)) for run in runs]
+        if runs_of_sweep:
+            record(table.request, self._ledger, runs_of_sweep, table.now.incomplete)
+        return runs_of_sweep

@@ -1,4 +1,4 @@
-"""From a resolved space to a finished sweep: plan, record, run with progress, report what failed."""
+"""Sweep requests: plans them against the ledger, checks them, and records their sweeps."""
 
 import dataclasses
 import time
@@ -26,7 +26,7 @@ from search_spaces.identity.missing_inputs import IncompleteCell
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A sweep as a person asked for it."""
+    """A sweep as the user asked for it: space, seeds, inputs, ledger and options."""
 
     resolved: ResolvedSpace
     seeds: Sequence[int]
@@ -34,40 +34,40 @@ class Request:
     ledger: str
     options: SweepOptions
     budgets: Sequence[Budget] = ()
-    """What may be spent in all, the first that is spent counts; nothing for whatever the space asks for."""
+    """Budgets for the whole sweep, of which the first to be spent counts; empty for no limit."""
     begun: float = field(default_factory=time.monotonic)
-    """When the call began: a budget of time by the clock counts from here, with Ray's start."""
+    """Start of the call on the monotonic clock, from which a budget of time counts, Ray's start included."""
     mirror: bool = True
-    """Keep an Optuna copy of a search."""
+    """True to keep an Optuna copy of a search."""
     rerun: bool = False
-    """Train again what other code of a method has finished."""
+    """True to train again finished runs that other code of a method made."""
     keep: bool = False
-    """Take it as it is. Where neither is said it is refused."""
+    """True to accept finished runs that other code of a method made; they are refused if `rerun` is False as well."""
     track: Sequence[str] = ()
-    """Trackers that show the runs."""
+    """Names of trackers that show the runs."""
     terms: Terms = field(default_factory=Terms)
-    """What verdicts are given on."""
+    """Margin, level and interim analyses of verdicts on the table."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What tables need: their runs, how many of them the ledger has, and which cells cannot be trained here."""
+    """The runs that requested tables need, those that the ledger has, and cells that cannot be trained here."""
 
     spaces: Sequence[SpacePlan]
     runs: Sequence[PlannedRun]
     finished: frozenset[str]
-    """Signatures that the ledger has as done."""
+    """Signatures of runs that are done in the ledger."""
     unscored: frozenset[str]
-    """Of the finished runs, those that lack a column of the suites that their tables name."""
+    """Signatures of finished runs that lack a score of a suite that their tables name."""
     incomplete: Sequence[IncompleteCell] = ()
     suites: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Signature -> the suites of every table that the run belongs to, but for those below."""
+    """Signature -> suites of every table that contains the run, without `unscorable` ones."""
     unscorable: Mapping[str, str] = field(default_factory=dict)
-    """Suites whose data are not at hand, with the reason."""
+    """Suite whose data are not at hand -> reason."""
 
     @property
     def stale(self) -> list[str]:
-        """A line for each reason for which finished runs are trained again."""
+        """Returns a line for each reason for which finished runs are trained again."""
         return list(dict.fromkeys(line for space in self.spaces for line in space.stale))
 
     @property
@@ -89,17 +89,17 @@ class Work:
 
 
 def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = True) -> Work:
-    """Plan tables against the ledger, and record their sweeps there; a run that several share is trained once.
+    """Plans requests against the ledger and records their sweeps; a run that several tables share is trained once.
 
-    Cells that lack an input are in `incomplete`; ConfigError where nothing is left of all of them, and where other code
-    of a method has made some of the runs and nobody said what to do with them. `recorded`: False where not all of these
-    runs may be wanted.
+    `recorded`: False where not all of these runs may be wanted. Cells that lack an input are in `incomplete`. Raises
+    ConfigError if every cell lacks one, and if other code of a method made some of the runs and neither `rerun` nor
+    `keep` is set.
     """
     first = requests[0]
     planned = plan_of(requests, ledger)
     check_code(first, planned.changed())
     runs: list[PlannedRun] = []
-    wanted: dict[str, list[str]] = {}
+    suites_by_run: dict[str, list[str]] = {}
     for request, space in zip(requests, planned.spaces, strict=True):
         sweep = sweep_name(request.resolved)
         complete = [run for run in space.runs if run.signature not in space.incomplete_runs]
@@ -108,43 +108,45 @@ def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = Tru
             record(request, ledger, sweep_runs, space.incomplete)
         for run in sweep_runs:
             suites = (name for name in request.resolved.suites_of(run.cell) if name not in planned.unscorable)
-            wanted.setdefault(run.signature, []).extend(suites)
+            suites_by_run.setdefault(run.signature, []).extend(suites)
         runs += sweep_runs
     done = frozenset(signature for space in planned.spaces for signature in space.done)
     incomplete = [cell for space in planned.spaces for cell in space.incomplete]
-    lacking = _find_unscored(ledger, done, wanted, first.paths)
-    return Work(planned.spaces, unique(runs), done, lacking, incomplete, wanted, planned.unscorable)
+    unscored = _find_unscored(ledger, done, suites_by_run, first.paths)
+    return Work(planned.spaces, unique(runs), done, unscored, incomplete, suites_by_run, planned.unscorable)
 
 
 def plan_of(requests: Sequence[Request], ledger: Ledger) -> Plan:
-    """The plan of the requests, which share their inputs and options.
+    """Returns the plan of requests that share their inputs and options.
 
-    ConfigError where what is left asks for an arithmetic that this machine's GPUs do not have; a cluster's are asked
-    once it is joined.
+    Raises ConfigError if a run that is left asks for a precision that this machine's GPUs do not support; a cluster is
+    asked once it is joined.
     """
     first = requests[0]
     spaces = [(request.resolved, tuple(request.seeds)) for request in requests]
     planned = plan_all(spaces, ledger, first.paths, workers=first.options.workers, keep=first.keep)
-    left = [run for space in planned.spaces for run in space.runs if run.signature not in space.done]
-    left += [space.like for space in planned.spaces if space.like and space.proposals]
+    remaining = [run for space in planned.spaces for run in space.runs if run.signature not in space.done]
+    remaining += [space.like for space in planned.spaces if space.like and space.proposals]
     kinds = local_kinds(first.options) if first.options.address is None else ()
-    check_cards(first.options, kinds, {run.run.train.precision for run in left})
+    check_cards(first.options, kinds, {run.run.train.precision for run in remaining})
     return planned
 
 
 def check_code(request: Request, changed: Sequence[str]) -> None:
-    """ConfigError with a line for each method whose code changed, unless its runs may be trained again."""
+    """Raises ConfigError with a line for each method whose code changed, unless its runs may be trained again."""
     if changed and not request.rerun:
         raise ConfigError(list(changed))
 
 
 def _find_unscored(
-    ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]], paths: DataPaths
+    ledger: Ledger, done: Collection[str], suites_by_run: Mapping[str, Sequence[str]], paths: DataPaths
 ) -> frozenset[str]:
-    have: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
+    protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
     for score in ledger.scores(done) if done else ():
-        have[score.signature][score.suite] = score.protocol
-    return frozenset(name for name in done if find_unscored(wanted.get(name, ()), still_valid(have[name], paths)))
+        protocols[score.signature][score.suite] = score.protocol
+    return frozenset(
+        name for name in done if find_unscored(suites_by_run.get(name, ()), still_valid(protocols[name], paths))
+    )
 
 
 def record(
@@ -155,10 +157,10 @@ def record(
     num_samples: int | None = None,
     spent: Sequence[str] = (),
 ) -> None:
-    """Write the sweep, its runs and the cells that lack an input into the ledger.
+    """Writes the sweep, its runs and the cells that lack an input into the ledger.
 
-    `num_samples`: runs that a search makes at most; `spent`: a line for each budget. `blocked` and `asked` are keys of
-    the ledger's format.
+    `num_samples`: most runs of a search. `spent`: a line for each budget. `blocked` and `asked` are keys of the
+    ledger's format.
     """
     space = request.resolved.space
     spec: dict[str, object] = {
@@ -176,29 +178,30 @@ def record(
         **_list_written(request.resolved),
     }
     name = sweep_name(request.resolved)
-    before = ledger.sweep_spec(name).inputs
-    if inputs := {**before, **hash_paths(request.resolved)}:
+    stored_inputs = ledger.sweep_spec(name).inputs
+    if inputs := {**stored_inputs, **hash_paths(request.resolved)}:
         spec["inputs"] = inputs
     ledger.record_sweep(name, SweepSpec(spec))
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
 
 
 def _list_written(resolved: ResolvedSpace) -> dict[str, object]:
-    """What the person's own files say, by which the sweep is known wherever they are by now."""
-    written = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
+    """Returns the content of the user's space and profile files, by which a sweep is recognised when the files have
+    moved."""
+    contents = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
     if resolved.space.file.resolve().is_relative_to(find_folder()):
-        del written["yaml"]
-    return {name: dict(content) for name, content in written.items() if content}
+        del contents["yaml"]
+    return {name: dict(content) for name, content in contents.items() if content}
 
 
 def set_budgets(request: Request, texts: Sequence[str] | str | None, price: str | None) -> Request:
-    """The request with what `--budget` and `--price` say; ConfigError as `parse_budgets`."""
-    given = [texts] if isinstance(texts, str) else texts or []
-    budgets = parse_budgets(given, methods_of(request.resolved), request.options.gpus_per_run, price)
+    """Returns the request with the budgets of `--budget` and `--price`. Raises ConfigError as `parse_budgets` does."""
+    budget_texts = [texts] if isinstance(texts, str) else texts or []
+    budgets = parse_budgets(budget_texts, methods_of(request.resolved), request.options.gpus_per_run, price)
     return dataclasses.replace(request, budgets=budgets)
 
 
 def methods_of(resolved: ResolvedSpace) -> list[str]:
-    """The methods that share a budget."""
+    """Returns the methods that a space trains, which share a budget."""
     fixed = resolved.overrides.get("method")
     return [str(fixed)] if fixed else resolved.space.methods()

@@ -1,4 +1,4 @@
-"""Finished runs whose files are gone, trained once more: settings, seed and inputs are theirs, and so are the bits."""
+"""Trains finished runs whose files are gone once more, to bitwise equal results, by their settings, seed and inputs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,22 +17,17 @@ RETRAIN_REASON = "its files were gone, it is trained again"
 
 
 def find_without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
-    """The finished runs of a space, on the inputs and by the code at hand, that have no best checkpoint any more."""
+    """Returns finished runs of a space without a best checkpoint, if their inputs and code are the present ones."""
     finished = _list_finished(request, ledger)
     planned = {run.signature: run for run in finished if run.identity.get(CODE) == own_digest(run.run.method)}
     rows = {row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=planned)}
-    return [planned[name] for name, row in rows.items() if not has_files(row)]
-
-
-def has_files(row: RunRow) -> bool:
-    """Whether the run's best checkpoint is where the ledger says."""
-    return row.files is not None and row.files.best.is_dir()
+    return [planned[name] for name, row in rows.items() if row.files is None or not row.files.best.is_dir()]
 
 
 def reopen_runs(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Work:
-    """The runs as work to do; from now on they count as lost, until they are trained.
+    """Marks the runs as lost until they are trained, and returns them as work.
 
-    What is left of a run's folder is set aside: its last state is that of a finished run.
+    The rest of a run's folder is set aside, since a run would otherwise resume from the state of a finished one.
     """
     for row in ledger.runs(signatures=[run.signature for run in runs]):
         if row.files is not None and row.files.path.is_dir():
@@ -45,16 +40,17 @@ def reopen_runs(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) ->
     return Work((), runs, frozenset(), frozenset(), suites=suites, unscorable=unscorable)
 
 
-def differing(before: Sequence[RunRow], ledger: Ledger) -> list[str]:
-    """A line for each run whose best score is not that of before."""
-    now = {
-        row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=[row.signature for row in before])
+def differing(earlier_rows: Sequence[RunRow], ledger: Ledger) -> list[str]:
+    """Returns a line for each retrained run whose best score has changed."""
+    retrained = {
+        row.signature: row
+        for row in ledger.runs(states=[RunState.DONE], signatures=[row.signature for row in earlier_rows])
     }
     return [
-        f"not the same: run={row.signature} has best {now[row.signature].best}, it had {row.best}; "
+        f"not the same: run={row.signature} has best {retrained[row.signature].best}, it had {row.best}; "
         "another machine or other versions of the libraries computed it"
-        for row in before
-        if row.signature in now and now[row.signature].best != row.best
+        for row in earlier_rows
+        if row.signature in retrained and retrained[row.signature].best != row.best
     ]
 
 
@@ -67,7 +63,7 @@ def _list_finished(request: Request, ledger: Ledger) -> Iterator[PlannedRun]:
 
 
 def _list_found(request: Request, ledger: Ledger, sweep: str) -> Iterator[PlannedRun]:
-    """The finished runs of a search."""
+    """Yields the finished runs of a search."""
 
     def hashes(run: RunConfig) -> dict[str, str | int]:
         return identity(run, request.paths, request.options.workers)

@@ -1,4 +1,4 @@
-"""Planned runs, or those that a search proposes within its budget, trained with progress, monitoring and retention."""
+"""Trains the runs of a grid, or those that a search proposes, with progress, monitoring, trackers and retention."""
 
 import contextlib
 import dataclasses
@@ -36,30 +36,10 @@ from search_spaces.identity.signature import examples_in, identity, signature
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
 
 
-@contextlib.contextmanager
-def _listeners(
-    request: Request,
-    sweeps: Mapping[str, str],
-    totals: Mapping[str, int],
-    labels: Mapping[str, str],
-    reused: Collection[str] = (),
-    notes: Sequence[str] = (),
-) -> Iterator[tuple[OnEvent, Pruner, Monitor]]:
-    """What hears every event: progress, metrics, trackers, and the pruner, whose figures the outcome takes."""
-    storage = request.options.storage
-    with (
-        Progress(totals, labels=labels, reused=reused, notes=notes) as progress,
-        Monitor(request.ledger, storage, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
-        track_sweep(request.ledger, sweeps, labels, request.track, storage) as tracking,
-        Pruner(request.ledger, request.options) as pruner,
-    ):
-        yield each(progress, monitor, tracking, pruner), pruner, monitor
-
-
 def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | None = None) -> SweepOutcome:
-    """Train and score what the ledger lacks; shows progress on stderr, and passes every event to `also`.
+    """Trains and scores the runs that the ledger lacks; shows progress on stderr, and passes every event to `also`.
 
-    `source` hands out the runs of `work`, not all of which need be trained.
+    `source`: hands out the runs of `work`, if not all of them need be trained.
     """
     labels = {run.signature: cell_name(run.cell, run.seed) for run in work.runs}
     sweeps = {run.signature: run.sweep for run in work.runs}
@@ -71,7 +51,7 @@ def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | 
 
 
 def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
-    """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
+    """Lets the space's sampler propose cells until the search is done; every run is recorded when it is proposed."""
     resolved, name = request.resolved, sweep_name(request.resolved)
     _check_code(request, ledger)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
@@ -81,6 +61,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     limits = (resolved.size(), resolved.space.search.num_samples if resolved.space.search else None)
     num_samples = min(count for count in limits if count is not None) * len(request.seeds)
 
+    # `source` and `retrying` are assigned below, before the search proposes its first run.
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         planned = runs_of(resolved, cell, seeds, identify(cell.run(0)))
         runs = [dataclasses.replace(run, sweep=name) for run in planned]
@@ -109,8 +90,34 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
 
 
+@contextlib.contextmanager
+def _listeners(
+    request: Request,
+    sweeps: Mapping[str, str],
+    totals: Mapping[str, int],
+    labels: Mapping[str, str],
+    reused: Collection[str] = (),
+    notes: Sequence[str] = (),
+) -> Iterator[tuple[OnEvent, Pruner, Monitor]]:
+    """Combines the listeners of a sweep's events: progress, metrics, trackers and the pruner of checkpoints.
+
+    Yields the combined listener, the pruner, whose figures go into the outcome, and the monitor.
+    """
+    storage = request.options.storage
+    with (
+        Progress(totals, labels=labels, reused=reused, notes=notes) as progress,
+        Monitor(request.ledger, storage, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
+        track_sweep(request.ledger, sweeps, labels, request.track, storage) as tracking,
+        Pruner(request.ledger, request.options) as pruner,
+    ):
+        yield each(progress, monitor, tracking, pruner), pruner, monitor
+
+
 def _check_code(request: Request, ledger: Ledger) -> None:
-    """A search counts runs of the code at hand alone: ConfigError where it has others, unless it may go on without."""
+    """Raises ConfigError if the search has runs of other code, unless they may be trained again.
+
+    A search only counts runs of the present code, so that `keep` is refused.
+    """
     plan = plan_of([request], ledger)
     for line in plan.stale():
         print(line, flush=True)
@@ -123,11 +130,11 @@ def _check_code(request: Request, ledger: Ledger) -> None:
 def _source_of(
     request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor, mirror: StudyMirror | None
 ) -> RunSource:
-    """The search, with the budget kept where one is given; what its other drivers do is read from the ledger."""
+    """Returns the search as a source of runs, within the budgets; runs of other drivers are read from the ledger."""
     resolved, seeds = request.resolved, tuple(request.seeds)
-    every, at = ledger.changed(None)
+    all_rows, at = ledger.changed(None)
     matcher = RunMatcher(resolved, lambda run: signature(run, identify(run)))
-    rows = [row for row in every if matcher.cells(row)]
+    rows = [row for row in all_rows if matcher.cells(row)]
     recorded = Feed(ledger, matcher, at).rows
     search = make_search(resolved, rows, matcher, seeds=seeds, mirror=mirror, recorded=recorded)
     scores = ScoreFeed(ledger, Feed(ledger, matcher, at), rows)

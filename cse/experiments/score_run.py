@@ -1,4 +1,4 @@
-"""Scores of one finished run, made now and kept in its ledger."""
+"""Scores one finished run and stores the scores in its ledger."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from cse_train.results import Score
 
 
 def score_run(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> list[Score]:
-    """Score a run's checkpoint, its encoder where it is now; the scores go into the ledger as those of `cse eval` do.
+    """Scores a run's best checkpoint and stores the scores in the ledger, as `cse eval` does.
 
-    ConfigError for a run without files, or whose encoder is nowhere.
+    Raises ConfigError for a run without files, and if its encoder cannot be found.
     """
     folder, encoder = RunFolder(require_files(run, ledger)), encoder_of(run, ledger)
-    given = (folder.best, list(suites), paths, folder.scores, run.signature, encoder)
-    scores = call_apart(score_checkpoint, *given)
+    arguments = (folder.best, list(suites), paths, folder.scores, run.signature, encoder)
+    scores = call_apart(score_checkpoint, *arguments)
     for score in scores:
         ledger.add_score(run.signature, score)
     return scores

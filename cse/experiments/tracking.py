@@ -1,4 +1,5 @@
-"""`--track`: the trackers that are installed, and one sweep's runs in some of them. Without the side there are none."""
+"""`--track`: finds installed trackers and shows a sweep's runs in them; without the package `cse.trackers` there are
+none."""
 
 import contextlib
 import importlib
@@ -15,13 +16,13 @@ SIDE = "cse.trackers"
 
 
 class Trackers(Protocol):
-    """What the side offers."""
+    """Interface of the package `cse.trackers`, which an installation may lack."""
 
     def names(self) -> list[str]: ...
 
-    def check_trackers(self, given: Iterable[str]) -> tuple[str, ...]: ...
+    def check_trackers(self, values: Iterable[str]) -> tuple[str, ...]: ...
 
-    def make_trackers(self, wanted: Iterable[str], storage: Path) -> Mapping[str, object]: ...
+    def make_trackers(self, chosen: Iterable[str], storage: Path) -> Mapping[str, object]: ...
 
     def Tracking(
         self, ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], trackers: Mapping[str, object]
@@ -36,22 +37,22 @@ def _side() -> Trackers | None:
 
 
 def names() -> list[str]:
-    """Every tracker's name, sorted."""
+    """Returns the names of all trackers, sorted."""
     side = _side()
     return side.names() if side else []
 
 
-def check_trackers(given: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
-    """The trackers named, each once; with `storage` each is also made once.
+def check_trackers(values: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
+    """Returns the named trackers, each once; with `storage`, also creates each of them once to see that it works.
 
-    ConfigError for unknown ones, and with `storage` for those whose package is absent or that could not work.
+    Raises ConfigError for unknown trackers and, with `storage`, for those whose package is absent or that do not work.
     """
-    side, wanted = _side(), tuple(given)
+    side, chosen = _side(), tuple(values)
     if side is None:
-        if wanted:
-            raise ConfigError([f"unknown tracker: track={wanted[0]}; this installation has none, leave --track out"])
+        if chosen:
+            raise ConfigError([f"unknown tracker: track={chosen[0]}; this installation has none, leave --track out"])
         return ()
-    names = side.check_trackers(wanted)
+    names = side.check_trackers(chosen)
     if storage is not None:
         side.make_trackers(names, storage)
     return names
@@ -60,7 +61,10 @@ def check_trackers(given: Iterable[str], storage: Path | None = None) -> tuple[s
 def track_sweep(
     ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], names: Iterable[str], storage: Path
 ) -> AbstractContextManager[OnEvent]:
-    """Takes the events of one sweep, as a context manager; `sweeps` and `labels` (by signature) may grow meanwhile."""
+    """Returns a context manager whose value passes a sweep's events to the trackers.
+
+    `sweeps` and `labels`, both by signature, may grow meanwhile.
+    """
     side = _side()
     if side is None:
         return contextlib.nullcontext(lambda event: None)

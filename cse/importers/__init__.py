@@ -1,4 +1,4 @@
-"""Finished runs of others' tools as runs of a ledger: `cse import csv|wandb|mlflow|...`; and those of a bundle."""
+"""Imports finished runs of other tools (`cse import csv|wandb|mlflow|...`) and of bundles as runs of a ledger."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,35 +8,37 @@ from cse_train.fields import Scalar
 __all__ = ()
 
 INFEASIBLE = "infeasible"
-"""How a run stands that has ended and breaks a constraint of its study."""
+"""State of a run that has ended and breaks a constraint of its study."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignRun:
-    """One run as its tool has it."""
+    """One run as another tool recorded it, before it becomes a run of the ledger."""
 
     id: str
-    """What tells it from every other run of that tool, and stays when the tool knows more of it; empty where the tool
-    says nothing of the kind, and then its values do."""
+    """ID of the run within its tool, which stays when the tool learns more of the run; "" for a tool without IDs.
+
+    Runs without an ID are recognised by their values.
+    """
     earlier_id: str = ""
-    """What an earlier version took for the ID, where that differs."""
+    """ID that an earlier version of cse-search gave the run, if it differs from `id`."""
     unfinished: str = ""
-    """The tool's word for a run that did not end in order: it is not taken."""
+    """The tool's state of a run that did not end in order, and is not imported; "" for a finished run."""
     settings: Mapping[str, Scalar]
     metrics: Mapping[str, float]
-    """Name -> value at the end of the run."""
+    """Metric name -> value at the end of the run."""
     rest: Mapping[str, Scalar] = field(default_factory=dict)
-    """What the tool has beside, which nobody can place without --rename: texts, columns of no known kind."""
+    """Other values of the tool, such as texts, that are taken as settings only by --rename."""
     is_flat: bool = False
-    """Whether names alone say which of its values are settings and which are metrics."""
+    """True if only names tell which values are settings and which are metrics, as in a table."""
     lower: frozenset[str] = frozenset()
-    """Metrics whose lower value is the better one, where the tool says so."""
+    """Names of metrics of which lower values are better, where the tool says so."""
     seconds: float | None = None
     begun: float | None = None
-    """Seconds since 1970."""
+    """Start of the run in seconds since 1970."""
     row: int | None = None
-    """The line of its file that it is read from."""
+    """Line of the source file from which the run is read."""
     superseded: frozenset[str] = frozenset()
-    """Settings that an earlier version made of what is read otherwise today."""
+    """Settings that an earlier version of cse-search read from values that are read differently today."""
     remarks: Sequence[str] = ()
-    """What a person must know of its source, a line each; equal lines of several runs are printed once."""
+    """Lines for the user on the run's source; equal lines of several runs are printed once."""

@@ -1,4 +1,4 @@
-"""What a table's columns are where nobody says it: settings, metrics, or facts about when and where a run ran."""
+"""Guesses what an imported table's columns hold: settings, metrics, or facts about when and where a run ran."""
 
 import json
 import re
@@ -24,7 +24,7 @@ SETTINGS_BEGIN = (
     "args.",
     "args/",
 )
-"""How the names of settings begin: ours, and those of Ray Tune, MLflow, Optuna, PyTorch Lightning and argparse."""
+"""Prefixes of setting names: those of cse-search, Ray Tune, MLflow, Optuna, PyTorch Lightning and argparse."""
 RUN_FACTS_BEGIN = ("tags.mlflow.",)
 METRICS_BEGIN = ("metrics.", "metrics/", "summary.", "summary/", "eval_", "eval/", "test_", "test/", "val_", "val/")
 HYPERPARAMETERS = frozenset(
@@ -33,7 +33,7 @@ HYPERPARAMETERS = frozenset(
     "max length|max len|seq length|seq len|max steps|max grad norm|rank|width|depth|negatives|weight|prob|ratio|"
     "accumulation steps|patience|smoothing".split("|")
 )
-"""The last words of a setting's name."""
+"""Last words of names that mean hyperparameters."""
 RUN_FACTS = frozenset(
     "timestamp|date|datetime|time|time s|created|created at|createdat|updated|updated at|start time|end time|started|"
     "begun|ended|finished at|datetime start|datetime complete|duration|runtime|run time|wall time|seconds|elapsed|"
@@ -44,45 +44,46 @@ RUN_FACTS = frozenset(
     "comments|user|done|should checkpoint|number|trial|trial number|run|row|rep|repeat|repetition|replicate|"
     "gpu memory|memory|max memory|peak memory|n gpu|gpus".split("|")
 )
-"""Names of what a run was and when, in small letters with blanks; they tell no configurations apart."""
+"""Names, as lower-case words, of facts about a run, such as time and host, which are no part of its configuration."""
 WORD = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*|\d+")
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T _].*)?")
 MEASURED = frozenset(
     "best final last epoch step steps iteration score eval test val valid validation dev runtime seconds time samples "
     "tokens flops params parameters grad gradient norm".split()
 )
-"""Words of what was measured or counted in a run."""
+"""Words in the names of values that were measured or counted in a run."""
 OBJECTIVE = re.compile(r"values?(_\d+)?")
-"""What Optuna calls a trial's values."""
+"""Pattern of the names that Optuna gives a trial's objective values."""
 AMBIGUOUS = frozenset(("tau", "rho", "precision"))
-"""Words of metrics that are settings as well: a temperature, a share, the width of numbers."""
+"""Words of metric names that are also settings: a temperature, a ratio, the width of numbers."""
 LAST_WORDS = 3
 NAMES_SHOWN = 8
-"""Names in one line."""
+"""Maximum number of names listed in one line."""
 ROUND_DIGITS = 3
-"""A number of more digits was measured; settings are rounder."""
+"""Significant digits: settings rarely have more, and measured values do."""
 
 
 def words_of(name: str) -> list[str]:
-    """A name's words in small letters."""
+    """Returns the words of a name in lower case."""
     return [word.lower() for word in WORD.findall(name)]
 
 
 def is_fact(name: str, texts: Iterable[str] = ()) -> bool:
-    """Whether a column says when or where a run ran, by its name or, as dates, by its texts."""
-    given = list(texts)
-    dates = bool(given) and all(DATE.fullmatch(text.strip()) for text in given)
+    """Returns True if a column tells when or where a run ran, by its name, or because all of its texts are dates."""
+    values = list(texts)
+    dates = bool(values) and all(DATE.fullmatch(text.strip()) for text in values)
     is_named = name.startswith(RUN_FACTS_BEGIN) or " ".join(words_of(name)) in RUN_FACTS
     return not name.startswith(SETTINGS_BEGIN) and (dates or is_named)
 
 
 def is_setting(name: str) -> bool:
-    """Whether a column's name says that it holds settings."""
+    """Returns True if a column's name means a setting."""
     return name.startswith(SETTINGS_BEGIN) or (_ends_as_setting(name) and not _has_metric(name))
 
 
 def is_metric(name: str) -> bool:
-    """Whether a column's name says that it holds what was measured; `loss_weight` and `hit_rate` may be either."""
+    """Returns True if a column's name means a measured value; False for names such as `loss_weight` that may be
+    settings."""
     is_named = name.startswith(METRICS_BEGIN) or bool(OBJECTIVE.fullmatch(name))
     measured = _has_metric(name) or not MEASURED.isdisjoint(words_of(name))
     return is_named or (measured and not _ends_as_setting(name))
@@ -99,11 +100,11 @@ def _has_metric(name: str) -> bool:
 
 
 def place_numbers(runs: Sequence[ForeignRun], declared: Collection[str]) -> list[ForeignRun]:
-    """The runs with each number of a table as a setting or a metric, where nobody declares it.
+    """Returns the runs with each undeclared number of a table as a setting or as a metric.
 
-    A number that varies among the rows of one configuration is a setting if its name says so, or if its values come
-    again and again. ConfigError for round numbers that may be either where no column says the seed: as metrics they
-    would make rows of several settings the seeds of one.
+    A number that varies among rows of one configuration is a setting if its name says so, or if its values repeat.
+    Raises ConfigError for round numbers that may be either if no column gives the seed: taken as metrics, they would
+    turn rows of several settings into seeds of one.
     """
     if not any(run.is_flat for run in runs):
         return list(runs)
@@ -112,7 +113,7 @@ def place_numbers(runs: Sequence[ForeignRun], declared: Collection[str]) -> list
     settings = {name for name in names if is_setting(name)}
     open_names = [name for name in names if name not in settings and not is_metric(name)]
     moved = [_move(run, settings) for run in runs]
-    settings |= {name for name in open_names if _varies(moved, name) and _comes_again(runs, name)}
+    settings |= {name for name in open_names if _varies(moved, name) and _repeats(runs, name)}
     moved = [_move(run, settings) for run in runs]
     has_seeds = len({json.dumps(run.settings, sort_keys=True, default=str) for run in moved}) == len(moved)
     undecided = [name for name in open_names if name not in settings and _varies(moved, name) and _is_round(runs, name)]
@@ -125,7 +126,7 @@ def place_numbers(runs: Sequence[ForeignRun], declared: Collection[str]) -> list
 
 
 def _move(run: ForeignRun, names: Collection[str]) -> ForeignRun:
-    """The run with these numbers as settings; a whole number is one however it is written."""
+    """Returns the run with the named metrics moved to its settings; whole numbers become int."""
     moved: Mapping[str, Scalar] = {
         name: int(value) if value.is_integer() else value for name, value in run.metrics.items() if name in names
     }
@@ -134,20 +135,20 @@ def _move(run: ForeignRun, names: Collection[str]) -> ForeignRun:
 
 
 def _varies(runs: Sequence[ForeignRun], name: str) -> bool:
-    """Whether rows of one configuration have several values of it."""
+    """Returns True if rows of one configuration have several values of this metric."""
     values: dict[str, set[object]] = defaultdict(set)
     for run in runs:
         values[json.dumps(cell_of(run), sort_keys=True, default=str)].add(run.metrics.get(name))
-    return any(len(given) > 1 for given in values.values())
+    return any(len(distinct) > 1 for distinct in values.values())
 
 
-def _comes_again(runs: Sequence[ForeignRun], name: str) -> bool:
-    """Whether each value is that of two rows or more, on average."""
-    given = [run.metrics[name] for run in runs if name in run.metrics]
-    return 2 * len(set(given)) <= len(given)
+def _repeats(runs: Sequence[ForeignRun], name: str) -> bool:
+    """Returns True if the values repeat: each belongs to two rows or more, on average."""
+    values = [run.metrics[name] for run in runs if name in run.metrics]
+    return 2 * len(set(values)) <= len(values)
 
 
 def _is_round(runs: Sequence[ForeignRun], name: str) -> bool:
-    """Whether most values have few digits."""
-    given = [run.metrics[name] for run in runs if name in run.metrics]
-    return 2 * sum(float(f"{value:.{ROUND_DIGITS - 1}e}") == value for value in given) > len(given)
+    """Returns True if most values have at most `ROUND_DIGITS` significant digits."""
+    values = [run.metrics[name] for run in runs if name in run.metrics]
+    return 2 * sum(float(f"{value:.{ROUND_DIGITS - 1}e}") == value for value in values) > len(values)

@@ -1,6 +1,6 @@
-"""Which run a row without an ID is: the one in the ledger that agrees with it in all that both say, else a new one.
+"""Recognises rows without an ID: a run in the ledger that agrees in all common values is the same run.
 
-So a table that comes again reordered, with a column more or less, or with rows added, brings no run twice.
+A table that is imported again, reordered or with other columns or more rows, therefore adds no run twice.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from cse_train.fields import Scalar
 
 Values = Mapping[str, Scalar]
 PLACE_SETTINGS = frozenset(("folder",))
-"""Settings that say where a run lies: it may have been moved."""
+"""Settings that tell where a run's files are, which may have been moved."""
 
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run that an earlier import brought."""
+    """A run in the ledger from an earlier import, by the values with which new rows are compared."""
 
     id: str
     settings: Values
@@ -29,36 +29,37 @@ class KnownRun:
 
     @property
     def values(self) -> Values:
-        """All that it says."""
+        """Returns the known run's metrics and settings together."""
         return {**self.metrics, **self.settings}
 
 
 def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: str) -> list[ForeignRun]:
-    """The runs, each with an ID. Of several that agree with one known run the first is it."""
-    taken = {run.id for run in runs if run.id}
-    finder = _Finder([each for each in earlier if each.id not in taken])
-    taken |= {each.id for each in earlier}
-    named = []
+    """Returns the runs with an ID each; of several rows that agree with one known run, the first gets its ID."""
+    used = {run.id for run in runs if run.id}
+    finder = _Finder([each for each in earlier if each.id not in used])
+    used |= {each.id for each in earlier}
+    identified = []
     for run in runs:
         if not run.id:
             values = {**run.metrics, **run.settings}
-            moved = {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
-            id = finder.take(values) or finder.take(moved) or _make_id(run, sweep, taken)
-            taken.add(id)
+            placeless = {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
+            # With its folder first: equal runs may differ in that alone. Without it next: it may have been moved.
+            id = finder.take(values) or finder.take(placeless) or _make_id(run, sweep, used)
+            used.add(id)
             run = replace(run, id=id)
-        named.append(run)
-    return named
+        identified.append(run)
+    return identified
 
 
-def _make_id(run: ForeignRun, sweep: str, taken: Set[str]) -> str:
-    """The ID of a new run by what it says; those that are alike in everything are counted."""
-    said = sorted((name, plain(value)) for name, value in {**run.metrics, **run.settings}.items())
-    texts = (json.dumps([sweep, said, place], default=str) for place in itertools.count())
-    return next(id for text in texts if (id := f"row {hashlib.sha256(text.encode()).hexdigest()}") not in taken)
+def _make_id(run: ForeignRun, sweep: str, used: Set[str]) -> str:
+    """Returns a new ID by hashing the run's values; equal runs are numbered."""
+    values = sorted((name, plain(value)) for name, value in {**run.metrics, **run.settings}.items())
+    texts = (json.dumps([sweep, values, place], default=str) for place in itertools.count())
+    return next(id for text in texts if (id := f"row {hashlib.sha256(text.encode()).hexdigest()}") not in used)
 
 
 class _Finder:
-    """The known runs by the names of what they say: rows of one table have few such sets of names."""
+    """Index of known runs by the names of their values, since rows of one table have few such sets of names."""
 
     def __init__(self, earlier: Sequence[KnownRun]) -> None:
         self._by_names: dict[frozenset[str], list[KnownRun]] = defaultdict(list)
@@ -68,11 +69,11 @@ class _Finder:
         self._used: set[str] = set()
 
     def take(self, values: Values) -> str:
-        """The ID of a run that has the same in all that both say, which nobody else gets then; empty for none."""
+        """Returns the ID of an unused known run that agrees in all common values, and marks it as used; "" for none."""
         names = frozenset(values)
         for group in sorted(self._by_names, key=lambda group: -len(group & names)):
             common = group & names
-            waiting = self._index(group, common).get(_say(values, common), deque()) if common else deque()
+            waiting = self._index(group, common).get(_dump_values(values, common), deque()) if common else deque()
             while waiting:
                 if (id := waiting.popleft()) not in self._used:
                     self._used.add(id)
@@ -83,10 +84,10 @@ class _Finder:
         if (group, common) not in self._indices:
             index: dict[str, deque[str]] = defaultdict(deque)
             for run in self._by_names[group]:
-                index[_say(run.values, common)].append(run.id)
+                index[_dump_values(run.values, common)].append(run.id)
             self._indices[group, common] = index
         return self._indices[group, common]
 
 
-def _say(values: Values, names: Iterable[str]) -> str:
+def _dump_values(values: Values, names: Iterable[str]) -> str:
     return json.dumps([[name, plain(values[name])] for name in sorted(names)], default=str)

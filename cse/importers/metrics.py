@@ -1,5 +1,4 @@
-"""`--metric NAME[:max|min][:0-1]`: which numbers of the runs are taken, which of two values is the better one, and
-how wide their range is."""
+"""Parses `--metric NAME[:max|min][:0-1]`: metrics to import, their better direction and their range."""
 
 import re
 from collections.abc import Sequence
@@ -15,25 +14,25 @@ METRIC_ADVICE = "write --metric NAME, NAME:max, NAME:min or NAME:min:0-1"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A metric as a person declares it."""
+class DeclaredMetric:
+    """A metric as declared with --metric: its name, better direction and width of range."""
 
     name: str
     better: Sense | None = None
     span: float | None = None
 
 
-def read_metrics(words: Sequence[str]) -> list[Asked]:
-    """The metrics in the order given. ConfigError for a range that is none, and for two of one name."""
+def read_metrics(words: Sequence[str]) -> list[DeclaredMetric]:
+    """Returns the declared metrics in order; ConfigError for a malformed range, and for two metrics of one name."""
     metrics = [_read(word) for word in words]
     names = [metric.name for metric in metrics]
-    twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
-    if twice:
-        raise ConfigError([f"two metrics of one name: metric={name}; give it once" for name in twice])
+    repeated = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+    if repeated:
+        raise ConfigError([f"two metrics of one name: metric={name}; give it once" for name in repeated])
     return metrics
 
 
-def _read(word: str) -> Asked:
+def _read(word: str) -> DeclaredMetric:
     match = METRIC_WORDS.fullmatch(word.strip())
     if match is None:
         raise ConfigError([f"wrong metric: metric={word}; {METRIC_ADVICE}"])
@@ -43,4 +42,4 @@ def _read(word: str) -> Asked:
         if span <= 0:
             raise ConfigError([f"wrong range: metric={word} has no width; {METRIC_ADVICE}"])
     better: dict[str | None, Sense] = {"max": "higher", "min": "lower"}
-    return Asked(match["name"], better.get(match["end"]), span)
+    return DeclaredMetric(match["name"], better.get(match["end"]), span)

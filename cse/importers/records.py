@@ -1,4 +1,4 @@
-"""Runs of another tool as the records that a ledger takes: the same run has the same signature for ever."""
+"""Converts runs of another tool into ledger records; the same run always gets the same signature."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from analysis.ledger.schema import digest
 from analysis.run_state import RunState
 from analysis.tables.spec import Sense
 from cse.importers import ForeignRun
-from cse.importers.metrics import Asked
+from cse.importers.metrics import DeclaredMetric
 from cse.importers.published import TableRow
 from cse.importers.seeds import cell_of
 from cse.importers.tables import hash_file
@@ -25,81 +25,82 @@ DEV = "train.dev"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taking:
-    """What a person asked for."""
+class ImportRequest:
+    """Settings of one `cse import`: the tool and source, the sweep, and which values are scores, settings and seeds."""
 
     tool: str
     source: str
     sweep: str
     score: str
-    """The metric that becomes the run's best score."""
+    """Name of the metric that becomes each run's best score."""
     is_dev: bool = True
-    """Whether runs were picked by the score; a test score stands in for one where the tool has no dev score."""
+    """True if runs were picked by the score; False if a test score replaces a dev score that the tool lacks."""
     better: Sense | None = None
-    """Which value is the better one, where a person or the tool says it; of the lower one the sign is turned."""
+    """Better direction of the score, where user or tool declares it; scores that should be low are stored negated."""
     span: float | None = None
-    """How wide the metric's range is, where a person says it."""
+    """Width of the metric's range, where the user declares it."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The tool's name of a setting -> ours."""
-    metrics: Sequence[Asked] = ()
-    """What is taken beside the score, each a column of tables."""
+    """The tool's name of a setting -> its name in cse-search."""
+    metrics: Sequence[DeclaredMetric] = ()
+    """Further metrics that become columns of tables."""
     seed: str | None = None
-    """The column or setting that says the seed."""
+    """Name of the column or setting that holds the seed."""
     drop: Sequence[str] = ()
-    """Settings and columns that are left out."""
+    """Settings and columns to leave out."""
     about: str = ""
-    """Whose code with what settings made the runs."""
+    """Free text on the code and settings that made the runs."""
     licence: str = ""
     row: TableRow | None = None
-    """The row of a paper's table of which these are runs."""
+    """Row of a paper's table to which the runs belong."""
     is_local: bool = False
-    """Whether the tool's IDs tell runs of one source apart alone, as the numbers in a table's column do."""
+    """True if the tool's IDs are unique only within one source, like the row numbers of a table."""
 
     def sign(self, id: str) -> str:
-        """24 hexadecimal digits, as ours; the hash of a text that no configuration of ours gives."""
-        where = [self.sweep] if self.is_local or self.row else []
-        return hashlib.sha256(json.dumps([IMPORTED, self.tool, id, *where]).encode()).hexdigest()[:24]
+        """Returns the signature of an imported run: 24 hex digits, hashed from a text that no trained configuration
+        produces."""
+        scope = [self.sweep] if self.is_local or self.row else []
+        return hashlib.sha256(json.dumps([IMPORTED, self.tool, id, *scope]).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
 class RecordMaker:
-    """Makes the records of one import."""
+    """Builds the ledger records of one import."""
 
-    taking: Taking
+    request: ImportRequest
     metric: Metric
     beside: Sequence[Metric]
-    """What is taken beside the score."""
+    """Metrics that are imported in addition to the score."""
     stored: Mapping[str, Sequence[Record]]
-    """Signature -> scores of an earlier import: a renewed run keeps them."""
+    """Signature -> scores from earlier imports, which an imported run keeps."""
 
     def cell(self, run: ForeignRun, seed: int) -> Record:
-        """The run's place in the sweep."""
-        cell = cell_of(run) if self.taking.row is None else dict(self.taking.row.cell.key)
-        return {"signature": self.taking.sign(run.id), "cell_hash": digest(cell), "cell": cell, "seed": seed}
+        """Returns the record that links a run to its cell of the sweep."""
+        cell = cell_of(run) if self.request.row is None else dict(self.request.row.cell.key)
+        return {"signature": self.request.sign(run.id), "cell_hash": digest(cell), "cell": cell, "seed": seed}
 
     def run(self, run: ForeignRun, seed: int) -> Record:
-        """The run as a bundle would have it."""
-        taking, at = self.taking, run.begun or 0.0
-        measured = run.metrics[taking.score]
+        """Returns the run as a record, as a bundle would contain it."""
+        request, at = self.request, run.begun or 0.0
+        measured = run.metrics[request.score]
         examples = run.settings.get("train.examples")
         length = {"examples": examples if isinstance(examples, int) else None, "seconds": run.seconds}
         details = {
-            "source": f"{taking.tool} {taking.source}",
+            "source": f"{request.tool} {request.source}",
             "id": run.id,
             FOREIGN_METRICS: dict(run.metrics),
-            **({"row": run.row, "sha256": hash_file(taking.source)} if run.row else {}),
-            **({"about": taking.about} if taking.about else {}),
-            **({"licence": taking.licence} if taking.licence else {}),
+            **({"row": run.row, "sha256": hash_file(request.source)} if run.row else {}),
+            **({"about": request.about} if request.about else {}),
+            **({"licence": request.licence} if request.licence else {}),
         }
         return {
             "kind": "run",
-            "signature": taking.sign(run.id),
+            "signature": request.sign(run.id),
             "state": RunState.DONE,
             "attempt": 1,
-            "method": str(run.settings.get("method", taking.tool))[:64],
+            "method": str(run.settings.get("method", request.tool))[:64],
             "seed": seed,
-            "config": {**({DEV: taking.score} if taking.is_dev else {}), **run.settings},
-            "identity": {IMPORTED: taking.tool},
+            "config": {**({DEV: request.score} if request.is_dev else {}), **run.settings},
+            "identity": {IMPORTED: request.tool},
             **length,
             "best": -measured if self.metric.turned else measured,
             "best_examples": None,
@@ -107,35 +108,38 @@ class RecordMaker:
             "reason": None,
             "created": at,
             "updated": at + (run.seconds or 0.0),
-            "history": [{"attempt": 1, "state": RunState.DONE, "at": at, "reason": f"imported from {taking.tool}"}],
+            "history": [{"attempt": 1, "state": RunState.DONE, "at": at, "reason": f"imported from {request.tool}"}],
             "attempts": [{"attempt": 1, "details": details, **length, "at": at}],
             "curve": [],
             "scores": self._scores(run, at),
         }
 
     def _scores(self, run: ForeignRun, at: float) -> list[Record]:
-        have = [metric for metric in self.beside if metric.name in run.metrics]
-        new = [score_record(m.name, run.metrics[m.name], protocol_of_metric(m), at) for m in have]
-        every = {
+        metrics = [metric for metric in self.beside if metric.name in run.metrics]
+        new = [score_record(m.name, run.metrics[m.name], protocol_of_metric(m), at) for m in metrics]
+        scores = {
             (score["suite"], score["protocol_hash"]): score
-            for score in (*self.stored.get(self.taking.sign(run.id), ()), *new)
+            for score in (*self.stored.get(self.request.sign(run.id), ()), *new)
         }
-        return [every[key] for key in sorted(every)]
+        return [scores[key] for key in sorted(scores)]
 
     def sweep(self, cells: Mapping[str, Json], records: Sequence[Json]) -> Record:
-        """The sweep that the runs stand in."""
-        taking, said = self.taking, spec_of_metric(self.metric)
+        """Returns the record of the sweep that contains the runs."""
+        request, declaration = self.request, spec_of_metric(self.metric)
         seeds = sorted({int(cell["seed"]) for cell in cells.values()})
-        about: Json = {"title": f"{taking.tool}'s runs of {taking.source} by {said['score']}", "space": taking.sweep}
+        about: Json = {
+            "title": f"{request.tool}'s runs of {request.source} by {declaration['score']}",
+            "space": request.sweep,
+        }
         return {
             "kind": "sweep",
-            "id": taking.sweep,
+            "id": request.sweep,
             "spec": {
                 **about,
-                **(taking.row.spec() if taking.row else {}),
+                **(request.row.spec() if request.row else {}),
                 "seeds": seeds,
-                IMPORTED: taking.tool,
-                **said,
+                IMPORTED: request.tool,
+                **declaration,
             },
             "created": min(record["created"] for record in records),
             "updated": max(record["updated"] for record in records),
@@ -145,14 +149,14 @@ class RecordMaker:
 
 
 def score_record(suite: str, value: float | None, protocol: Protocol, at: float) -> Record:
-    """A score in the columns of the ledger."""
+    """Returns a score as a record with the columns of the ledger."""
     files = {"cosines_file": None, "cosines_hash": None}
     facts = dict(protocol.facts)
     return {"suite": suite, "protocol_hash": digest(facts), "value": value, "protocol": facts, **files, "at": at}
 
 
 def read_scores(ledger: Ledger, signatures: Mapping[str, object]) -> dict[str, list[Record]]:
-    """Signature -> the scores that an earlier import brought."""
+    """Returns signature -> score records from earlier imports."""
     stored: dict[str, list[Record]] = {}
     for score in ledger.scores(signatures):
         record = score_record(score.suite, score.value, score.protocol, score.at)

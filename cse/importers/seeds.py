@@ -1,4 +1,4 @@
-"""The seed of each run: what the tool says, else the runs of one configuration are counted."""
+"""Finds the seed of each imported run, in its values or by counting the runs of one configuration."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from cse.importers import ForeignRun
 from cse_train.fields import ConfigError, Scalar, Settings, nearest
 
 SEED_NAMES = ("train.seed", "seed")
-"""Settings that say a run's seed; a cell has none of them."""
+"""Settings that hold a run's seed, and are no part of its cell."""
 SEED_KEY = SEED_NAMES[0]
 SEEDS_END = 2**31
 SETTINGS_IN_LINE = 4
@@ -20,16 +20,16 @@ SEED_ADVICE = "--seed NAME names what says it"
 
 
 SEED_WORD = re.compile(r"(.*[^a-z])?seed", re.IGNORECASE)
-"""A name whose last word is seed: `Seed`, `random_seed`, `config/seed`."""
+"""Pattern of a name whose last word is seed: `Seed`, `random_seed`, `config/seed`."""
 SEED_TOKEN = re.compile(
     r"[-_. ]*(?<![A-Za-z0-9])(?:(?:random|rng)[-_ ]?)?(?:seed|rs|s)[-_= ]?(\d+)(?![A-Za-z0-9]|\.\d)", re.IGNORECASE
 )
-"""What names of folders and models say of a seed: `_s0`, `-seed42`, `seed=1`."""
+"""Pattern of a seed in the name of a folder or model: `_s0`, `-seed42`, `seed=1`."""
 LAST_NUMBER = re.compile(r"(.*?)(\d+)\D*", re.DOTALL)
 
 
 def find_seed_name(runs: Sequence[ForeignRun]) -> tuple[str | None, list[str]]:
-    """The one name that says the seed where none of SEED_NAMES does; else None, and the several names that may."""
+    """Returns the only name that can hold the seed, if SEED_NAMES do not; else None, and the several candidates."""
     if any(name in run.settings for run in runs for name in SEED_NAMES):
         return None, []
     values: dict[str, list[object]] = defaultdict(list)
@@ -37,12 +37,14 @@ def find_seed_name(runs: Sequence[ForeignRun]) -> tuple[str | None, list[str]]:
         for name, value in {**run.rest, **run.metrics, **run.settings}.items():
             if SEED_WORD.fullmatch(name):
                 values[name].append(value)
-    names = [name for name, given in values.items() if all(_read_seed(value) is not None for value in given)]
+    names = [
+        name for name, found_values in values.items() if all(_read_seed(value) is not None for value in found_values)
+    ]
     return (names[0], []) if len(names) == 1 else (None, names)
 
 
 def split_seed(text: str) -> tuple[str, int | None]:
-    """A name without its one word for a seed, and that seed: `lr1e-05_s0` is `lr1e-05` and 0."""
+    """Returns a name without its only part for a seed, and that seed: `lr1e-05_s0` gives `lr1e-05` and 0."""
     tokens = SEED_TOKEN.findall(text)
     if len(tokens) != 1 or int(tokens[0]) >= SEEDS_END:
         return text, None
@@ -50,15 +52,18 @@ def split_seed(text: str) -> tuple[str, int | None]:
 
 
 def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
-    """The runs with what a column or a setting says as their seed; of a text its last number, and the rest of it stays
-    a setting. ConfigError for a name that no run has, and for what is no seed."""
-    have = dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part)
-    if column not in have:
-        alike = [name for name in have if name.lower() == column.lower()]
-        if not alike:
-            raise ConfigError([f"no such name: seed={column}; {nearest(column, have)}"])
-        column = alike[0]
-    made = []
+    """Returns the runs with a column's or a setting's value as their seed.
+
+    Of a text, the last number is the seed, and the rest stays a setting. Raises ConfigError for a name that no run has,
+    and for values that are no seeds.
+    """
+    names = dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part)
+    if column not in names:
+        matches = [name for name in names if name.lower() == column.lower()]
+        if not matches:
+            raise ConfigError([f"no such name: seed={column}; {nearest(column, names)}"])
+        column = matches[0]
+    seeded = []
     for run in runs:
         value = {**run.rest, **run.metrics, **run.settings}.get(column)
         seed, text = _read_seed(value), ""
@@ -73,52 +78,53 @@ def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
         rest = {name: text for name, text in run.rest.items() if name != column}
         settings = {k: v for k, v in run.settings.items() if k not in (column, *SEED_NAMES)}
         settings |= {column: text} if text else {}
-        made.append(replace(run, settings={**settings, SEED_KEY: seed}, metrics=metrics, rest=rest))
-    return made
+        seeded.append(replace(run, settings={**settings, SEED_KEY: seed}, metrics=metrics, rest=rest))
+    return seeded
 
 
 def _read_seed(value: object) -> int | None:
-    """A whole number from 0, or its text; None for anything else."""
+    """Returns a whole number from 0 below SEEDS_END, also from text; None for anything else."""
     value = int(value) if isinstance(value, str) and value.isdecimal() else value
     whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
     return int(float(str(value))) if whole and 0 <= float(str(value)) < SEEDS_END else None
 
 
 def seed_of(run: ForeignRun) -> int | None:
-    """The seed that the run says; None for none."""
+    """Returns the seed in the run's settings; None where it has none."""
     values = (run.settings.get(name) for name in SEED_NAMES)
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < SEEDS_END), None)
 
 
 def cell_of(run: ForeignRun) -> Settings:
-    """The run's configuration without its seed."""
+    """Returns the run's settings without its seed."""
     return {name: value for name, value in run.settings.items() if name not in SEED_NAMES}
 
 
 def drop_repeated(runs: Sequence[ForeignRun]) -> tuple[list[ForeignRun], int]:
-    """The runs without rows that say what a row before says, its seed too; and how many these were."""
-    kept: dict[object, ForeignRun] = {}
+    """Returns the runs without rows that repeat an earlier row including its seed, and the number of those dropped."""
+    distinct: dict[object, ForeignRun] = {}
     for number, run in enumerate(runs):
-        says = json.dumps([run.settings, run.metrics], sort_keys=True, default=str)
-        kept.setdefault(number if run.id or seed_of(run) is None else says, run)
-    return list(kept.values()), len(runs) - len(kept)
+        key = json.dumps([run.settings, run.metrics], sort_keys=True, default=str)
+        distinct.setdefault(number if run.id or seed_of(run) is None else key, run)
+    return list(distinct.values()), len(runs) - len(distinct)
 
 
 def describe_pooled(runs: Sequence[ForeignRun], facts: Collection[str]) -> list[str]:
-    """A line where runs of one configuration say no seed, and one where they differ in what is no setting and no
-    fact about when and where they ran."""
+    """Returns lines on configurations whose runs lack seeds, or differ in values that are no settings and no facts."""
     cells: dict[str, list[ForeignRun]] = defaultdict(list)
     for run in runs:
         cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
     pooled = [members for members in cells.values() if len(members) > 1]
     counted = [run for members in pooled for run in members if seed_of(run) is None]
-    unlike: dict[str, dict[str, None]] = defaultdict(dict)
+    differences: dict[str, dict[str, None]] = defaultdict(dict)
     for members in pooled:
         for name in dict.fromkeys(name for run in members for name in run.rest if name not in facts):
             values = dict.fromkeys(str(run.rest.get(name)) for run in members)
-            unlike[name] |= values if len(values) > 1 else {}
+            differences[name] |= values if len(values) > 1 else {}
     texts = [
-        f"{name} ({some([shorten(v) for v in values], DIFFERENCES_SHOWN)})" for name, values in unlike.items() if values
+        f"{name} ({some([shorten(v) for v in values], DIFFERENCES_SHOWN)})"
+        for name, values in differences.items()
+        if values
     ]
     cells_of = number_of(sum(any(seed_of(run) is None for run in members) for members in pooled), "configuration")
     lines = [f"no seed: {number_of(len(counted), 'run')} of {cells_of}, counted from 0 in their order; {SEED_ADVICE}"]
@@ -131,43 +137,45 @@ def describe_pooled(runs: Sequence[ForeignRun], facts: Collection[str]) -> list[
 
 
 def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: str) -> dict[str, int]:
-    """ID -> seed. A run that says none keeps the one that an import gave it (`numbers`: ID -> seed), else gets the
-    least that is free in its configuration, in the order in which they began, or stand.
+    """Returns run ID -> seed.
 
-    ConfigError where two runs of a configuration say one seed: their scores are no seed's.
+    A run without a seed keeps the one from an earlier import (`numbers`: ID -> seed); else it gets the lowest free seed
+    of its configuration, in the order in which the runs began, or are listed. Raises ConfigError where two runs of one
+    configuration have the same seed.
     """
     cells: dict[str, list[ForeignRun]] = defaultdict(list)
     for run in runs:
         cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
     seeds: dict[str, int] = {}
     for members in cells.values():
-        taken: dict[int, ForeignRun] = {}
+        run_by_seed: dict[int, ForeignRun] = {}
         for run in members:
             seed = seed_of(run)
-            if seed is not None and seed in taken:
-                raise ConfigError([_twice(seed, taken[seed], run, score)])
+            if seed is not None and seed in run_by_seed:
+                raise ConfigError([_twice(seed, run_by_seed[seed], run, score)])
             if seed is not None:
-                taken[seed] = run
+                run_by_seed[seed] = run
+        # After the seeds that runs state: one that an earlier import gave must not move when runs are added.
         waiting = [run for run in members if seed_of(run) is None]
         for run in waiting:
-            if (seed := numbers.get(run.id)) is not None and seed not in taken:
-                taken[seed] = run
-        settled = {run.id for run in taken.values()}
-        free = (seed for seed in range(SEEDS_END) if seed not in taken)
+            if (seed := numbers.get(run.id)) is not None and seed not in run_by_seed:
+                run_by_seed[seed] = run
+        settled = {run.id for run in run_by_seed.values()}
+        free = (seed for seed in range(SEEDS_END) if seed not in run_by_seed)
         for run in sorted(waiting, key=lambda run: run.begun or 0.0):
             if run.id not in settled:
-                taken[next(free)] = run
-        seeds |= {run.id: seed for seed, run in taken.items()}
+                run_by_seed[next(free)] = run
+        seeds |= {run.id: seed for seed, run in run_by_seed.items()}
     return seeds
 
 
 def _twice(seed: int, first: ForeignRun, second: ForeignRun, score: str) -> str:
-    given = [f"{name}={value}" for name, value in cell_of(first).items()]
+    settings = [f"{name}={value}" for name, value in cell_of(first).items()]
     rows = f" (rows {first.row} and {second.row})" if first.row and second.row else ""
-    what = f"seed={seed} of {some(given, SETTINGS_IN_LINE) or 'the only configuration'}"
-    have = f"has {score} {_show(first.metrics[score])} and {_show(second.metrics[score])}{rows}"
-    how = "take what else tells them apart as a setting (--rename NAME=KEY), or name another column with --seed"
-    return f"one seed twice: {what} {have}; {how}"
+    subject = f"seed={seed} of {some(settings, SETTINGS_IN_LINE) or 'the only configuration'}"
+    scores = f"has {score} {_show(first.metrics[score])} and {_show(second.metrics[score])}{rows}"
+    advice = "take what else tells them apart as a setting (--rename NAME=KEY), or name another column with --seed"
+    return f"one seed twice: {subject} {scores}; {advice}"
 
 
 def _show(value: Scalar) -> str:

@@ -1,4 +1,4 @@
-"""The rows of a table that a tool or a person exported, as the project's own data are read."""
+"""Reads the rows of an exported table: .csv, .tsv or .json."""
 
 import hashlib
 import json
@@ -9,9 +9,9 @@ from cse_train.text.corpora.delimited import header_of, read_delimited
 
 
 def read_rows(path: Path) -> list[tuple[int, Json]]:
-    """Number of the line, or of the entry of a .json, and the row by the names of its columns.
+    """Returns rows by column name, each with its line number or, in a .json, its index from 1.
 
-    ValueError for a .json that is no list of runs, and for a line of more or fewer fields than the header.
+    Raises ValueError for a .json that is no list of runs, and for a line with more or fewer fields than the header.
     """
     if path.suffix == ".json":
         rows = json.loads(path.read_text(encoding="utf8"))
@@ -28,6 +28,6 @@ def read_rows(path: Path) -> list[tuple[int, Json]]:
 
 
 def hash_file(source: str) -> str:
-    """sha256 of the file of this name; empty for what is no file, such as a folder or an address."""
+    """Returns the SHA-256 of a file; "" for a source that is no file, such as a folder or an address."""
     path = Path(source).expanduser()
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""

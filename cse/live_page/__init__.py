@@ -1,3 +1,3 @@
-"""The live page of a ledger's sweeps: one HTML file with its style and script, and a server for this machine alone."""
+"""`cse dashboard`: the live page of a ledger's sweeps, and its server, which only this machine can reach."""
 
 __all__ = ()

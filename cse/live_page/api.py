@@ -1,4 +1,4 @@
-"""The data of the page, plain for JSON."""
+"""Data of the live page as plain values for JSON."""
 
 import math
 import os
@@ -21,32 +21,35 @@ from analysis.statistics.importance import importance
 from analysis.tables.labels import short as short_axis
 
 RUNS_A_VALUE = 2
-"""Ended runs for each value of an axis from which on shares are told."""
+"""Least number of ended runs for each value of an axis, for the importance of axes to be shown."""
 FAILED_NAMED = 50
-"""Failed runs of one reason that are named."""
+"""Maximum number of failed runs named for each reason."""
 
 
 def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, object]:
-    """Every sweep in short, and one with its curves and failures: the named one, else the first. LedgerError."""
+    """Returns every sweep in short, and one with curves and failures: the named one, else the first.
+
+    Raises LedgerError if the ledger cannot be read.
+    """
     progress = follower.overview()
     chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
-    full = follower.detail(chosen) if chosen else None
+    detail = follower.detail(chosen) if chosen else None
     return {
         "now": progress.now,
         "sweeps": [short(sweep_row) for sweep_row in progress.sweeps],
         "sweep": None
-        if full is None
+        if detail is None
         else {
-            **short(full.progress),
-            "curves": [vars(curve) for curve in full.curves],
-            "failures": failures(full.listing),
-            "mirror": _mirror(full.progress, storage),
+            **short(detail.progress),
+            "curves": [vars(curve) for curve in detail.curves],
+            "failures": failures(detail.listing),
+            "mirror": _mirror(detail.progress, storage),
         },
     }
 
 
 def failures(listing: Listing) -> list[dict[str, object]]:
-    """Runs that failed by reason, the most frequent first; of each the first FAILED."""
+    """Returns failed runs grouped by reason, the most frequent first; at most FAILED_NAMED runs of each are named."""
     by_reason: dict[str, list[ProgressRow]] = {}
     for row in listing.rows:
         if row.state == RunState.FAILED:
@@ -64,38 +67,43 @@ def failures(listing: Listing) -> list[dict[str, object]]:
 
 
 def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, object]:
-    """A page of a sweep's runs. LedgerError; FilterError for a column that it has not."""
+    """Returns a page of a sweep's runs, sorted and filtered by `query`.
+
+    Raises LedgerError if the ledger cannot be read, and FilterError for a column that the sweep does not have.
+    """
     listing = follower.listing(sweep)
     start = query.get("from", "0")
-    wanted = Wanted(
+    selection = Wanted(
         sort=query.get("sort", ""),
         down=query.get("down") == "1",
         words=query.get("words", ""),
         folded=query.get("fold") == "1",
         offset=int(start) if start.isdecimal() and len(start) < 10 else 0,
     )
-    return page(listing, wanted) if listing else {}
+    return page(listing, selection) if listing else {}
 
 
 def cells(follower: Follower, sweep: str) -> dict[str, object]:
-    """Every axis, the score of each cell and what each axis explains, for figures of a search. LedgerError."""
+    """Returns a sweep's axes, the score of each cell, and each axis's importance. Raises LedgerError."""
     listing = follower.listing(sweep)
     return {**figure(listing), "importance": shares(listing)} if listing else {}
 
 
 def shares(listing: Listing) -> list[dict[str, object]]:
-    """The part of the scores' spread that each axis explains, 0 to 1, the largest first, and what seeds alone reach.
+    """Returns the share, 0 to 1, of the scores' variance that each axis explains, largest first.
 
-    Empty where there are fewer than `RUNS_A_VALUE` ended runs for each value of an axis.
+    `floor` is the share that an axis would reach by the seeds' noise alone.
+
+    Empty if there are fewer than `RUNS_A_VALUE` ended runs for each value of an axis.
     """
     ended = [row for row in listing.rows if row.state == RunState.DONE and row.best is not None]
     keys = [row.cell for row in ended]
-    apart: dict[tuple[int, ...], list[str]] = {}
+    axes_by_grouping: dict[tuple[int, ...], list[str]] = {}
     for axis in listing.axes:  # of axes that vary together none explains more than the others
         first: dict[object, int] = {}
         places = tuple(first.setdefault(key.get(axis), place) for place, key in enumerate(keys))
-        apart.setdefault(places, []).append(axis)
-    names = {axes[0]: " with ".join(map(short_axis, axes)) for axes in apart.values()}
+        axes_by_grouping.setdefault(places, []).append(axis)
+    names = {axes[0]: " with ".join(map(short_axis, axes)) for axes in axes_by_grouping.values()}
     parts = importance(keys, [row.best or 0.0 for row in ended], list(names))
     if parts is None or parts.runs < RUNS_A_VALUE * sum(axis.levels for axis in parts.axes):
         return []
@@ -104,7 +112,7 @@ def shares(listing: Listing) -> list[dict[str, object]]:
 
 
 def one_run(engine: Engine, signature: str) -> dict[str, object]:
-    """Settings, curve and state of one run; empty where there is no such. LedgerError."""
+    """Returns settings, curve and state of one run; empty for an unknown signature. Raises LedgerError."""
     with transaction(engine) as connection:
         rows = queries.runs(connection, signatures=[signature])
         points = queries.curves(connection, [signature]).get(signature, [])
@@ -129,18 +137,18 @@ def one_run(engine: Engine, signature: str) -> dict[str, object]:
 
 
 def finite(value: Any) -> float | None:
-    """A number that JSON has."""
+    """Returns the number as a float; None for NaN, infinity and other types, which JSON lacks."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
-    """The Optuna database that a search keeps beside its runs; None for a grid, and where there is none."""
+    """Returns the address of the Optuna database that a search keeps beside its runs; None without one."""
     file = storage / "optuna.db"
     return f"sqlite:///{file}" if sweep.search and file.is_file() else None
 
 
 def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, object]:
-    """The end of a run's logs, or why there is none to show."""
+    """Returns the ends of a run's log files, or a note on why there are none to show."""
     folder = run_folder(engine, signature)
     files = tails(folder, storage)
     if files or folder is None:
@@ -150,13 +158,13 @@ def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, object]:
 
 TAIL_BYTES = 6000
 RANKS = 4
-"""Log files of one run that are shown."""
+"""Maximum number of log files shown for one run."""
 
 
 def tails(folder: str | None, storage: Path) -> dict[str, str]:
-    """File name -> its last lines, of the logs under a run's folder.
+    """Returns log file name -> its last lines, for the logs in a run's folder.
 
-    Empty where there are none, and where they lie, links followed, outside `storage`.
+    Empty where there are none, and where they lie outside `storage` once links are followed.
     """
     if not folder:
         return {}
@@ -166,7 +174,7 @@ def tails(folder: str | None, storage: Path) -> dict[str, str]:
 
 
 def is_within(path: Path, root: Path) -> bool:
-    """Whether a path is a plain file under `root` once every link is followed."""
+    """Returns True if a path is a plain file under `root` once every link is followed."""
     try:
         real = path.resolve()
     except (OSError, RuntimeError):  # links in a circle
@@ -175,7 +183,7 @@ def is_within(path: Path, root: Path) -> bool:
 
 
 def tail(path: Path) -> str:
-    """The last whole lines of a text file, at most TAIL_BYTES."""
+    """Returns the last complete lines of a text file, TAIL_BYTES at most."""
     with path.open("rb") as stream:
         length = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, length - TAIL_BYTES))

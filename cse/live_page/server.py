@@ -1,4 +1,4 @@
-"""The page's server: loopback only, read only, GET only, for whoever has its token, under this machine's own names."""
+"""Server of the live page: read-only, GET only, on the loopback address, for requests with the token."""
 
 import contextlib
 import errno
@@ -26,12 +26,12 @@ from cse.live_page import api, secret
 from cse_train.fields import ConfigError
 
 ADDRESS = "127.0.0.1"
-READ_S = 5.0
+REQUEST_SECONDS = 5.0
 """Seconds within which a connection must have sent its request."""
-UNREAD = 1000
-"""Connections at once that have not sent it."""
+MOST_UNREAD = 1000
+"""Maximum number of open connections that have not sent their request yet."""
 FILE_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
-"""The page's own files: those of this folder that end so; `index.html` is the page."""
+"""Suffix of the page's own files in this folder -> media type; `index.html` is the page."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -41,56 +41,56 @@ HEADERS = {
 }
 NO_HEADERS: Mapping[str, str] = {}
 JSON = "application/json; charset=utf-8"
-FRESH_S = 1.0
-"""Seconds for which an answer is as good as a new one: however many pages are open, the ledger is read once."""
-MOST_KEPT = 100
-"""Answers that are kept at once: every filter that somebody tries is one."""
-KEPT_S = 60.0
-"""Seconds for which an answer that nobody asks for is kept: it is given again where the ledger has not changed."""
+FRESH_SECONDS = 1.0
+"""Seconds for which an answer is served again without asking the ledger, however many pages are open."""
+MOST_ANSWERS = 100
+"""Maximum number of answers that are kept; each filter that a user tries makes one."""
+KEEP_SECONDS = 60.0
+"""Seconds for which an unused answer is kept; it is served again if the ledger has not changed."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """JSON and the tag by which a page says that it has it already."""
+    """A JSON answer, and its ETag, by which a browser tells that it has the answer already."""
 
     body: bytes
     etag: str
     at: float
     mark: tuple[object, ...] | None
-    """The ledger's state that it was made from; None while a driver works."""
+    """State of the ledger from which the answer was made; None while a driver works."""
 
 
 API_PATHS = ("/api/state", "/api/runs", "/api/cells", "/api/run", "/api/verdicts")
 Decide = Callable[[str], Mapping[str, object]]
-"""Sweep -> its verdicts, as far as they are known."""
+"""Function that returns a sweep's verdicts, as far as they are known."""
 
 
 class Answers:
-    """What pages ask of the ledger, for all of them together."""
+    """Cache of answers from the ledger, shared by all open pages."""
 
     def __init__(self, engine: Engine, storage: Path, decide: Decide | None = None) -> None:
         self._engine, self._follower, self._storage = engine, Follower(engine), storage
         self._decide, self._lock = decide, threading.Lock()
         self._making = {path: threading.Lock() for path in API_PATHS}
-        """Verdicts take seconds; the page goes on meanwhile."""
+        """API path -> lock under which its answers are made: verdicts take seconds, and must not delay other paths."""
         self._answers: dict[tuple[str, ...], Answer] = {}
 
     def get(self, path: str, query: Mapping[str, str]) -> Answer | None:
-        """JSON at most FRESH_S old, or of a ledger that has not changed since; None for no such address.
+        """Returns JSON that is at most FRESH_SECONDS old, or of an unchanged ledger; None for an unknown path.
 
-        LedgerError; FilterError for a filter that names no column.
+        Raises LedgerError if the ledger cannot be read, and FilterError for a filter that names no column.
         """
         if path not in self._making:
             return None
         key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
         with self._making[path]:
             now = time.monotonic()
-            before = self._answers.get(key)
-            if before is not None and now - before.at < FRESH_S:
-                return before
+            stored = self._answers.get(key)
+            if stored is not None and now - stored.at < FRESH_SECONDS:
+                return stored
             mark = self._follower.mark()
-            if before is not None and mark is not None and mark == before.mark:
-                return self._keep(key, replace(before, at=now))
+            if stored is not None and mark is not None and mark == stored.mark:
+                return self._keep(key, replace(stored, at=now))
             data = self._data(path, query)
             if data is None:
                 return None
@@ -101,9 +101,12 @@ class Answers:
     def _keep(self, key: tuple[str, ...], answer: Answer) -> Answer:
         with self._lock:
             others = {
-                name: kept for name, kept in self._answers.items() if name != key and answer.at - kept.at < KEPT_S
+                name: other
+                for name, other in self._answers.items()
+                if name != key and answer.at - other.at < KEEP_SECONDS
             }
-            self._answers = dict(list(others.items())[-MOST_KEPT:]) | {key: answer}
+            # The newest answer goes last: the one that was asked for longest ago is dropped first.
+            self._answers = dict(list(others.items())[-MOST_ANSWERS:]) | {key: answer}
         return answer
 
     def _data(self, path: str, query: Mapping[str, str]) -> Mapping[str, object] | None:
@@ -124,42 +127,43 @@ class Answers:
 
 
 class DashboardServer(ThreadingHTTPServer):
-    """Serves one ledger and the logs under one storage root."""
+    """HTTP server for one ledger and the logs in one storage folder."""
 
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 1024
-    """Connections that wait to be accepted: with the library's 5, many at once are sent away and try again."""
+    """Connections that may wait to be accepted; with the library's 5, bursts of connections are refused and retried."""
 
     def __init__(self, engine: Engine, storage: Path, port: int, token: str, decide: Decide | None = None) -> None:
-        """`port` 0 takes any free one. ConfigError where the port is taken or not ours to use."""
+        """`port` 0 takes any free one. Raises ConfigError if the port is taken or may not be used."""
         self.engine, self.storage, self.token = engine, storage, token
         self.answers = Answers(engine, storage, decide)
         self.reading: dict[socket.socket, float] = {}
-        """Connections whose request is not there yet, the oldest first, and when they must have sent it."""
+        """Connection without a complete request -> time by which it must have sent it; the oldest come first."""
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
             in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            what = f"port in use: port={port}" if in_use else f"no such port: port={port} ({error})"
-            raise ConfigError([f"{what}; give another --port, or 0 for any free one"]) from error
+            problem = f"port in use: port={port}" if in_use else f"no such port: port={port} ({error})"
+            raise ConfigError([f"{problem}; give another --port, or 0 for any free one"]) from error
 
     @property
     def url(self) -> str:
-        """With the token, which a browser then keeps as a cookie."""
+        """Returns the page's address with the token, which a browser then keeps as a cookie."""
         return f"http://{ADDRESS}:{self.server_port}/?{secret.PARAMETER}={self.token}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Of too many that have sent no request the oldest is let go: each keeps a thread."""
-        while len(self.reading) >= UNREAD:
+        """Closes the oldest connection that has sent no request if there are too many, since each keeps a thread."""
+        # Copied, since handler threads remove their connections meanwhile.
+        while len(self.reading) >= MOST_UNREAD:
             self._let_go(next(iter(list(self.reading)), None))
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Between requests: who sends byte by byte is let go like one who sends nothing."""
+        """Closes connections that take too long to send their request, also those that send it byte by byte."""
         now = time.monotonic()
-        for connection, until in list(self.reading.items()):
-            if until < now:
+        for connection, deadline in list(self.reading.items()):
+            if deadline < now:
                 self._let_go(connection)
 
     def _let_go(self, connection: socket.socket | None) -> None:
@@ -168,23 +172,23 @@ class DashboardServer(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that left before its answer is no error."""
+        """Ignores errors of connections that the browser closed before the answer."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     def hosts(self) -> set[str]:
-        """Names under which a browser on this machine may call; any other is a page elsewhere that rebinds its name."""
+        """Returns Host headers that are allowed; any other belongs to a foreign page that has rebound its DNS name."""
         return {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: DashboardServer
     server_version, sys_version = "cse", ""
-    timeout = READ_S
+    timeout = REQUEST_SECONDS
 
     def setup(self) -> None:
         super().setup()
-        self.server.reading[self.connection] = time.monotonic() + READ_S
+        self.server.reading[self.connection] = time.monotonic() + REQUEST_SECONDS
 
     def finish(self) -> None:
         self.server.reading.pop(self.connection, None)
@@ -196,8 +200,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {ADDRESS}:{self.server.server_port}"})
             return
         try:
-            where = urlsplit(self.path)
-            query = {name: values[-1] for name, values in parse_qs(where.query).items()}
+            address = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(address.query).items()}
         except ValueError:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
             return
@@ -208,17 +212,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.FORBIDDEN, {"error": "open the address that cse dashboard printed, with its token"})
             return
         try:
-            if where.path == "/" and secret.PARAMETER in query:
+            if address.path == "/" and secret.PARAMETER in query:
                 self._send(HTTPStatus.SEE_OTHER, b"", JSON, self._welcome())
-            elif not self._file(where.path):
-                self._ask(where.path, query)
+            elif not self._file(address.path):
+                self._ask(address.path, query)
         except LedgerError as error:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
         except FilterError as error:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
 
     def _welcome(self) -> dict[str, str]:
-        """The page without the token in its address, where it would stay in the browser's history."""
+        """Returns headers that redirect to the address without the token, which would stay in the browser's history."""
         name = secret.cookie(self.server.server_port)
         return {"Location": "/", "Set-Cookie": f"{name}={self.server.token}; Path=/; HttpOnly; SameSite=Strict"}
 
@@ -235,23 +239,23 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/api/log" and "run" in query:
             self._answer(HTTPStatus.OK, api.log(self.server.engine, query["run"], self.server.storage))
         elif answer := self.server.answers.get(path, query):
-            same = self.headers.get("If-None-Match") == answer.etag
-            self._send(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK, answer.body, JSON, {"ETag": answer.etag})
+            is_known = self.headers.get("If-None-Match") == answer.etag
+            self._send(HTTPStatus.NOT_MODIFIED if is_known else HTTPStatus.OK, answer.body, JSON, {"ETag": answer.etag})
         else:
             self._answer(HTTPStatus.NOT_FOUND, {"error": "nothing here"})
 
     def _answer(self, status: HTTPStatus, data: Any) -> None:
         self._send(status, json.dumps(data).encode(), JSON)
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str, more: Mapping[str, str] = NO_HEADERS) -> None:
-        """A body with its headers, and without one where the page has it already."""
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, extra_headers: Mapping[str, str] = NO_HEADERS) -> None:
+        """Sends the headers and body of a response; no body if the browser has it already (304)."""
         empty = status == HTTPStatus.NOT_MODIFIED
-        about = {} if empty else {"Content-Type": kind, "Content-Length": str(len(body))}
+        entity_headers = {} if empty else {"Content-Type": kind, "Content-Length": str(len(body))}
         self.send_response(status)
-        for name, value in {**HEADERS, **about, **more}.items():
+        for name, value in {**HEADERS, **entity_headers, **extra_headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(b"" if empty else body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a person reads the terminal, not a line every two seconds."""
+        """Writes no log line: the page asks every two seconds, and a user reads the terminal."""

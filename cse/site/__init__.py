@@ -1,3 +1,3 @@
-"""A static site of published tables: a wall with a card for each, and a page for each, which work offline."""
+"""`cse site`: a static site of published tables, with an overview page and a page for each table; works offline."""
 
 __all__ = ()

@@ -1,4 +1,4 @@
-"""What a paper is called, where it is to be had, and its BibTeX entry, from the words of a table's file."""
+"""Name, links and BibTeX entry of a paper, from the citation and source in a table's file."""
 
 import re
 from collections.abc import Mapping
@@ -9,24 +9,24 @@ ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
 CITATION_PARTS = re.compile(
     r"\A(?P<authors>.+?), (?P<title>(?P<name>[^,:]+): .+), (?P<venue>[^,]*?) ?(?P<year>(?:19|20)\d\d)\Z"
 )
-"""`Gao, Yao and Chen, SimCSE: Simple Contrastive Learning of Sentence Embeddings, EMNLP 2021`."""
+"""Pattern of a citation such as `Gao, Yao and Chen, SimCSE: Simple Contrastive Learning ..., EMNLP 2021`."""
 SPECIAL = str.maketrans({char: f"\\{char}" for char in "&%$#_{}"} | {"\\": r"\textbackslash{}"})
 
 
 @dataclass(frozen=True)
 class Citation:
-    """The parts of a citation; all but `text` may be empty."""
+    """Parts of a paper's citation; all but `text` may be empty."""
 
     text: str
     name: str
-    """What the paper's method is called."""
+    """Name of the paper's method, such as SimCSE."""
     links: Mapping[str, str]
-    """Where it is to be had -> address."""
+    """Name of a place that has the paper -> address."""
     bibtex: str
 
 
 def read(text: str, source: str) -> Citation:
-    """A citation `AUTHORS, NAME: TITLE, VENUE YEAR` and a source with numbers of ACL's Anthology and of arXiv."""
+    """Parses a citation `AUTHORS, NAME: TITLE, VENUE YEAR`, and ACL Anthology and arXiv numbers in `source`."""
     anthology, arxiv = (pattern.search(source) for pattern in (ANTHOLOGY, ARXIV))
     links = {f"ACL Anthology {anthology[1]}": f"https://aclanthology.org/{anthology[1]}"} if anthology else {}
     links |= {f"arXiv {arxiv[1]}": f"https://arxiv.org/abs/{arxiv[1]}"} if arxiv else {}
@@ -44,7 +44,7 @@ def read(text: str, source: str) -> Citation:
 
 
 def _fields(parts: re.Match[str]) -> dict[str, str]:
-    """BibTeX's fields; names as the citation has them, which is family names alone."""
+    """Returns BibTeX fields; authors are family names only, as in the citation."""
     authors = parts["authors"].replace(" et al.", " and others")
     title = parts["title"].translate(SPECIAL).replace(parts["name"], f"{{{parts['name']}}}", 1)
     venue = {"booktitle": parts["venue"].translate(SPECIAL)} if parts["venue"] else {}

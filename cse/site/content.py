@@ -1,4 +1,4 @@
-"""What the site shows, as data: every table with the scales at which it was run."""
+"""Data model of the site: tables, and the scales at which each was run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from analysis.tables.verdict import Verdicts
 
 
 class SheetState(StrEnum):
-    """How far a table is; `text` says it in a sentence."""
+    """Progress of a table; `text` describes it in a sentence."""
 
     DONE = "done"
     PARTIAL = "partial"
@@ -42,66 +42,66 @@ DECIDED = ("good", "bad")
 """Tones of verdicts that contradict each other."""
 NOT_COMPARED = ("not run", "reference")
 UNDECIDED = (*NOT_COMPARED, "undecided", "no signal")
-"""Words that decide nothing."""
+"""Verdicts that do not decide whether a published value holds."""
 RowId = tuple[Any, ...]
-"""`identify` of a row's key."""
+"""Hashable identifier of a table row, made from its key by `identify`."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A table as it was run at one scale."""
+    """Results of a table at one scale, that is, with one profile and settings."""
 
     name: str
-    """The profile, and settings that were given beside it."""
+    """Name of the scale: its profile, and settings given in addition."""
     table: Table
     verdicts: Verdicts
     ordering: Sequence[Ordering]
     study: Study
     spent: Spent
     unlike: Unlike
-    """Settings in which the runs are not the paper's; none at the paper's own scale."""
+    """Settings in which the runs differ from the paper's; empty at the paper's own scale."""
     title: str
-    """The name in people's words."""
+    """Name of the scale for people."""
     headline: str
     commands: Mapping[RowId, Sequence[str]]
-    """Of each row, what trains it again; several where columns stand on runs of their own."""
+    """Row -> commands that train it again; several if its columns come from different runs."""
     files: Mapping[str, str]
-    """Suffix -> the table in that format."""
+    """Format, such as csv -> the table in that format."""
 
     @property
     def file(self) -> str:
-        """The name in files and anchors."""
+        """Returns the scale's name for files and anchors."""
         return folder_name(self.name)
 
     @property
     def same(self) -> bool:
-        """Whether it is the paper's own scale."""
+        """True at the paper's own scale."""
         return not self.unlike
 
     @property
     def seeds(self) -> int:
-        """The most seeds of one cell."""
+        """Returns the largest number of seeds of any cell at this scale."""
         return max((len(runs) for runs in self.study.cells.values()), default=0)
 
     @property
     def compared(self) -> int:
-        """Values of ours that are compared with the paper's."""
+        """Returns how many measured values are compared with the paper's."""
         return sum(verdict.word not in NOT_COMPARED for verdict in self.verdicts.values())
 
     @property
     def decided(self) -> int:
-        """Values with a word that decides."""
+        """Returns how many measured values have a verdict that decides."""
         return sum(verdict.word not in UNDECIDED for verdict in self.verdicts.values())
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """The higher, the more it says: the values that it decides, whether any has signal, then its size."""
-        said = {verdict.word for verdict in self.verdicts.values()}
-        return self.decided, "undecided" in said, self.compared > 0, self.size, self.same
+        """Returns a sort key; scales with more decided values, more signal and larger runs rank higher."""
+        verdict_words = {verdict.word for verdict in self.verdicts.values()}
+        return self.decided, "undecided" in verdict_words, self.compared > 0, self.size, self.same
 
     @property
     def size(self) -> tuple[float, float]:
-        """What a run of it takes: training examples, and where scales have the same, seconds."""
+        """Returns training examples, and seconds, of a mean run at this scale."""
         runs = len(self.study.finished)
         examples = sum(run.examples or 0 for _, run in self.study.finished)
         return examples / max(1, runs), self.spent.seconds / max(1, self.spent.runs)
@@ -114,43 +114,43 @@ class Scale:
         return members
 
     def members(self, row: Row) -> list[Member]:
-        """The runs of a row, by seed."""
+        """Returns the runs of a row, by seed."""
         return sorted(self._members.get(identify(row.key), []), key=lambda member: (member.seed, member.cell))
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table: a card on the wall and a page."""
+    """One table of the site: a card on the overview and a page."""
 
     id: str
     title: str
     citation: str
-    """The paper; empty for a space of our own."""
+    """Citation of the paper; "" for a space that prints no paper's table."""
     where: str
-    """Which table of the paper."""
+    """Number or name of the table in the paper."""
     source: str
-    """Where the paper is to be had."""
+    """Where the table's paper is available, such as an arXiv number."""
     metric: str
     notes: Sequence[str]
     methods: Sequence[str]
     suites: Sequence[str]
     state: SheetState
     layout: Table
-    """The rows and columns as the paper prints them, without any value of ours."""
+    """Rows and columns as the paper prints them, without measured values."""
     unrun: Verdicts
-    """What is said of each value of the layout."""
+    """Verdicts of the layout, in which nothing has been run."""
     printed: Sequence[RowId] = ()
-    """The paper's rows in their order; empty for a search, whose best cells come first."""
+    """Rows in the paper's order; empty for a search, whose best cells come first."""
     names: Mapping[RowId, str] = field(default_factory=dict)
-    """A row's name in the paper, for rows that have one."""
+    """Row -> its name in the paper, for rows that have one."""
     scales: Sequence[Scale] = ()
-    """The one that decides most first, of two the larger."""
+    """Scales at which the table was run, the one with most decided values first."""
     lacking: Sequence[str] = ()
-    """Inputs that cells lack, one line each."""
+    """Lines on inputs that cells of the table lack."""
 
     @property
     def file(self) -> str:
-        """The name of its page."""
+        """Returns the name of the table's page, without suffix."""
         return folder_name(self.id)
 
     @property
@@ -159,51 +159,51 @@ class Sheet:
 
     @property
     def shown(self) -> Table:
-        """The table on the card."""
+        """Returns the table that the card shows: at the main scale, else the paper's layout."""
         return self.main.table if self.main else self.layout
 
     @property
     def verdicts(self) -> Verdicts:
-        """Those that the wall counts: of the main scale."""
+        """Returns the verdicts that the overview counts: those of the main scale."""
         return self.main.verdicts if self.main else self.unrun
 
     @property
     def contradictions(self) -> list[str]:
-        """Values that hold at one scale and do not hold at another, a line each."""
-        says: dict[tuple[RowId, str], dict[str, str]] = {}
+        """Returns a line for each value that holds at one scale and not at another."""
+        words_by_tone: dict[tuple[RowId, str], dict[str, str]] = {}
         names: dict[RowId, str] = {}
         for scale in self.scales:
             for (index, column), verdict in scale.verdicts.items():
                 colour, row = tone(verdict.word), scale.table.rows[index]
                 if colour in DECIDED:
                     names[identify(row.key)] = self.row_name(row)
-                    says.setdefault((identify(row.key), column), {}).setdefault(
+                    words_by_tone.setdefault((identify(row.key), column), {}).setdefault(
                         colour, f"{verdict.word} at {scale.title}"
                     )
         return [
             f"{names[row]}, {column}: {', but '.join(tones.values())}"
-            for (row, column), tones in says.items()
+            for (row, column), tones in words_by_tone.items()
             if len(tones) == len(DECIDED)
         ]
 
     def order(self, table: Table) -> list[int]:
-        """The places of a table's rows in the paper's order; rows that it does not print come last."""
+        """Returns a table's row indices in the paper's order; rows that the paper does not print come last."""
         places = {row: place for place, row in enumerate(self.printed)}
         rows = [places.get(identify(row.key), len(places)) for row in table.rows]
         return sorted(range(len(rows)), key=lambda index: (rows[index], index))
 
     def row_name(self, row: Row) -> str:
-        """What the paper calls a row, else its settings."""
+        """Returns the paper's name of a row, else its settings."""
         return self.names.get(identify(row.key)) or label(row.key, self.layout.named)
 
 
 @dataclass(frozen=True)
 class Site:
-    """Everything; a paper's tables in the order of their IDs."""
+    """All tables of the site; a paper's tables are in the order of their IDs."""
 
     sheets: Sequence[Sheet]
     sources: Sequence[str]
-    """The files or the ledger behind it."""
+    """Names of the bundles, or of the ledger, from which the site was made."""
 
     @property
     def published(self) -> list[Sheet]:
@@ -211,17 +211,17 @@ class Site:
 
     @property
     def listed(self) -> list[Sheet]:
-        """All tables as the wall has them, paper by paper."""
+        """Returns all tables in the order of the overview, paper by paper."""
         return [sheet for sheets in (*self.papers.values(), self.ours) for sheet in sheets]
 
     @property
     def ours(self) -> list[Sheet]:
-        """Spaces that print no paper's table."""
+        """Returns tables of spaces that print no paper's table."""
         return [sheet for sheet in self.sheets if not sheet.citation]
 
     @property
     def papers(self) -> dict[str, list[Sheet]]:
-        """Citation -> its tables; papers that decide most values first, then in the order of their numbers on arXiv."""
+        """Returns citation -> its tables; papers with most decided values first, ties by arXiv number."""
         papers: dict[str, list[Sheet]] = {}
         for sheet in self.published:
             papers.setdefault(sheet.citation, []).append(sheet)
@@ -234,16 +234,17 @@ class Site:
 
 
 def tone(word: str) -> str:
-    """What a verdict's colour says; none for a value that nobody ran."""
+    """Returns the tone (colour class) of a verdict; "" for a value that was not run."""
     return "" if word == "not run" else TONES.get(word, "")
 
 
 def words(sheets: Sequence[Sheet]) -> Iterator[str]:
-    """Every verdict of the sheets."""
+    """Returns every verdict of the tables."""
     return (verdict.word for sheet in sheets for verdict in sheet.verdicts.values())
 
 
 def counts(sheets: Sequence[Sheet]) -> dict[str, int]:
-    """How often each word is said, in the order of the glyphs; words that nobody says are left out."""
-    said = list(words(sheets))
-    return {word: said.count(word) for word in GLYPHS if word in said}
+    """Returns verdict -> how often it occurs in the tables, in the order of the glyphs; unused verdicts are
+    left out."""
+    all_words = list(words(sheets))
+    return {word: all_words.count(word) for word in GLYPHS if word in all_words}

@@ -1,4 +1,4 @@
-"""The site as files: index.html, site.json, and for each table its page with what can be downloaded."""
+"""Files of the site: index.html, site.json, and for each table its page and its downloads."""
 
 import json
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ TABLES_FOLDER = "tables"
 
 
 def files(site: Site) -> Iterator[tuple[str, str]]:
-    """(path below the site's folder, content) of every file; equal sites give equal files."""
+    """Yields (path below the site's folder, content) of every file; equal sites give equal files."""
     yield "index.html", wall(site)
     yield "site.json", json.dumps(_listing(site), indent=1, ensure_ascii=False) + "\n"
-    listed = site.listed
-    for place, sheet in enumerate(listed):
-        yield f"{TABLES_FOLDER}/{sheet.file}.html", page(sheet, *neighbours(listed, place))
+    sheets = site.listed
+    for place, sheet in enumerate(sheets):
+        yield f"{TABLES_FOLDER}/{sheet.file}.html", page(sheet, *neighbours(sheets, place))
         if sheet.citation:
             yield f"{TABLES_FOLDER}/{sheet.file}.bib", read(sheet.citation, sheet.source).bibtex
         for scale in sheet.scales:

@@ -1,4 +1,4 @@
-"""`cse site`: every published table with all that a ledger has of it, at each scale at which it was run."""
+"""Collects the contents of `cse site`: every published table with all results in a ledger, at each scale."""
 
 import json
 import shlex
@@ -31,32 +31,34 @@ from search_spaces.space import Space
 
 
 def gather(ledger: Ledger, sources: Sequence[str]) -> Site:
-    """All published tables in their papers' order, then the ledger's other spaces; TableError where one cannot be made.
+    """Returns all published tables in their papers' order, then the ledger's other spaces.
 
-    `sources` name the files or the ledger for the page's foot. The same ledger gives the same site.
+    `sources`: names of files or of the ledger, for the page's foot. The same ledger gives the same site. Raises
+    TableError for a table that cannot be made.
     """
-    swept: dict[str, list[ResolvedSpace]] = {}
+    spaces_by_id: dict[str, list[ResolvedSpace]] = {}
     imported = [sweep for sweep in ledger.sweeps() if sweep.spec.imported is not None]
     for sweep in ledger.sweeps():
         resolved = space_of_sweep(sweep)
         if resolved is not None:
-            swept.setdefault(resolved.space.id, []).append(resolved)
+            spaces_by_id.setdefault(resolved.space.id, []).append(resolved)
     published = load_all([ALL])
-    others = [each[0].space for id, each in sorted(swept.items()) if id not in {space.id for space in published}]
+    others = [each[0].space for id, each in sorted(spaces_by_id.items()) if id not in {space.id for space in published}]
     by_space = {sweep.spec.space: [s for s in imported if s.spec.space == sweep.spec.space] for sweep in imported}
     sheets = [
-        _sheet(space, swept.get(space.id, ()), by_space.get(space.id, ()), ledger) for space in [*published, *others]
+        _sheet(space, spaces_by_id.get(space.id, ()), by_space.get(space.id, ()), ledger)
+        for space in [*published, *others]
     ]
     sheets += [_sheet_of_imported(sweep, ledger) for sweep in imported if not sweep.spec.file]
     return Site([sheet for sheet in sheets if sheet.citation or sheet.scales], sources)
 
 
-def _sheet(space: Space, swept: Sequence[ResolvedSpace], imported: Sequence[SweepRow], ledger: Ledger) -> Sheet:
+def _sheet(space: Space, sweep_spaces: Sequence[ResolvedSpace], imported: Sequence[SweepRow], ledger: Ledger) -> Sheet:
     paper = space.paper
     layout = _layout(space)
-    scales = [*_scales(space, swept, ledger), *(_scale_of_imported(sweep, ledger) for sweep in imported)]
+    scales = [*_scales(space, sweep_spaces, ledger), *(_scale_of_imported(sweep, ledger) for sweep in imported)]
     scales.sort(key=lambda scale: scale.rank, reverse=True)
-    lacking, blocked = _find_lacking(space)
+    missing_inputs, blocked = _find_lacking(space)
     return Sheet(
         id=space.id,
         title=space.title,
@@ -73,12 +75,12 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], imported: Sequence[Swee
         printed=_list_printed(space),
         names=_names(space),
         scales=scales,
-        lacking=lacking,
+        lacking=missing_inputs,
     )
 
 
 def _sheet_of_imported(sweep: SweepRow, ledger: Ledger) -> Sheet:
-    """Another tool's runs, of which no space says what they vary."""
+    """Returns the table of another tool's runs, for which no space declares what varies."""
     scale = _scale_of_imported(sweep, ledger)
     return Sheet(
         id=sweep.id,
@@ -98,16 +100,16 @@ def _sheet_of_imported(sweep: SweepRow, ledger: Ledger) -> Sheet:
 
 
 def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
-    """Runs that others made; at the paper's own scale where they stand in its table."""
-    resolved, study, made = read_sweep(sweep, ledger, None)
+    """Returns imported runs as a scale; at the paper's own scale if they belong to its table."""
+    resolved, study, table = read_sweep(sweep, ledger, None)
     name = f"{sweep.id}, imported from {sweep.spec.imported}"
     if resolved is not None:
         planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run]
-        page = judge_study(resolved, study, made, ledger, planned)
+        page = judge_study(resolved, study, table, ledger, planned)
         return replace(_scale(name, resolved, page, name), commands={})
     return Scale(
         name=name,
-        table=made,
+        table=table,
         verdicts={},
         ordering=(),
         study=study,
@@ -116,12 +118,12 @@ def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
         title=name,
         headline="",
         commands={},
-        files={form: render(made, form) for form in ("json", "csv")},
+        files={form: render(table, form) for form in ("json", "csv")},
     )
 
 
 def _layout(space: Space) -> Table:
-    """The table as the paper prints it; of a search its printed rows alone."""
+    """Returns the table as the paper prints it, without measured values; for a search, only its printed rows."""
     resolved = resolve(space, PAPER_PROFILE)
     table = add_left_out(aggregate(spec_of(resolved), []), resolved)
     if space.search is None or space.paper is None:
@@ -131,7 +133,7 @@ def _layout(space: Space) -> Table:
 
 
 def _list_printed(space: Space) -> list[RowId]:
-    """The paper's rows; none for a search."""
+    """Returns the paper's rows in order; empty for a search."""
     if space.paper is None or space.search is not None:
         return []
     resolved = resolve(space, PAPER_PROFILE)
@@ -139,46 +141,46 @@ def _list_printed(space: Space) -> list[RowId]:
 
 
 def _names(space: Space) -> dict[RowId, str]:
-    """Row -> the label of a listed cell."""
+    """Returns row -> label, for cells that a space lists with labels."""
     if not space.cells:
         return {}
     resolved = resolve(space, PAPER_PROFILE)
     return {identify(full_key(resolved, cell.key)): cell.label for cell in resolved.rows() if cell.label}
 
 
-def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
-    """Those with a value of ours, the one that decides most values first; of two with the same runs the first stays."""
+def _scales(space: Space, sweep_spaces: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
+    """Yields scales with measured values, most decided first, without those whose runs another scale contains."""
     # With the shipped profiles: a run of one table may be a run of another, whose sweep nobody has started.
     by_name = {}
-    for resolved in (*(resolve(space, name) for name in profiles()), *swept):
-        given = [setting(key, value) for key, value in sorted(resolved.overrides.items())]
-        by_name[", ".join([resolved.profile.name, *given])] = resolved
+    for resolved in (*(resolve(space, name) for name in profiles()), *sweep_spaces):
+        overrides = [setting(key, value) for key, value in sorted(resolved.overrides.items())]
+        by_name[", ".join([resolved.profile.name, *overrides])] = resolved
     read = {name: read_space(resolved, ledger, None, None) for name, resolved in by_name.items()}
     scales = [
         (
             frozenset(run.signature for _, run in study.finished),
-            _scale(name, by_name[name], _page(by_name[name], study, made, ledger)),
+            _scale(name, by_name[name], _page(by_name[name], study, table, ledger)),
         )
-        for name, (study, made) in read.items()
-        if study.finished or made.untrained
+        for name, (study, table) in read.items()
+        if study.finished or table.untrained
     ]
     scales.sort(key=lambda pair: pair[1].rank, reverse=True)
-    kept: list[frozenset[str]] = []
+    shown: list[frozenset[str]] = []
     for signatures, scale in scales:
-        if not any(signatures <= other for other in kept) or not signatures:
-            kept.append(signatures)
+        if not any(signatures <= other for other in shown) or not signatures:
+            shown.append(signatures)
             yield scale
 
 
-def _page(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> Reproduction:
+def _page(resolved: ResolvedSpace, study: Study, table: Table, ledger: Ledger) -> Reproduction:
     seeds = 1 + max((member.seed for member, _ in study.finished), default=len(resolved.space.seeds) - 1)
     study = replace(study, command=_command(resolved, seeds, ledger.sweep_spec(sweep_name(resolved))))
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return judge_study(resolved, study, made, ledger, planned)
+    return judge_study(resolved, study, table, ledger, planned)
 
 
 def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
-    """What trains the table again and prints it."""
+    """Returns the command line that trains the table again and prints it."""
     words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved.space.file)]
     terms = read_terms(spec)
     words += [
@@ -209,7 +211,7 @@ def _scale(name: str, resolved: ResolvedSpace, page: Reproduction, title: str = 
 
 
 def _commands(resolved: ResolvedSpace, members: Sequence[Member]) -> Mapping[RowId, Sequence[str]]:
-    """Row -> what trains each of its cells again."""
+    """Returns row -> command lines that train each of its cells again."""
     by_cell: dict[tuple[RowId, str | None], tuple[Cell, list[Member]]] = {}
     for member in members:
         if member.run is not None:
@@ -225,12 +227,12 @@ def _commands(resolved: ResolvedSpace, members: Sequence[Member]) -> Mapping[Row
 
 
 def _find_lacking(space: Space) -> tuple[list[str], bool]:
-    """What cells lack where only the data are at hand that every user has; whether no cell is left to train."""
+    """Returns what cells lack if only data are at hand that every user has, and True if no cell is left to train."""
     (planned,) = plan([space], None, None, None, DataPaths()).spaces
-    reasons = dict.fromkeys(why for cell in planned.incomplete for why in cell.reasons)
+    reasons = dict.fromkeys(reason for cell in planned.incomplete for reason in cell.reasons)
     cells = {run.signature for run in planned.runs}
-    nothing = not planned.is_search and not cells and not any(resolve(space).evaluated().values())
-    return list(reasons), nothing or (bool(cells) and cells <= planned.incomplete_runs)
+    is_empty = not planned.is_search and not cells and not any(resolve(space).evaluated().values())
+    return list(reasons), is_empty or (bool(cells) and cells <= planned.incomplete_runs)
 
 
 def _state(space: Space, scales: Sequence[Scale], blocked: bool) -> SheetState:
@@ -240,9 +242,9 @@ def _state(space: Space, scales: Sequence[Scale], blocked: bool) -> SheetState:
 
 
 def _whole(space: Space, scale: Scale) -> bool:
-    """Whether every run of the scale is done and every row that ran has all that a suite of ours can score."""
-    without = space.paper.unscored if space.paper else {}
+    """Returns True if every run of the scale is done and every row with runs has all scores that can be computed."""
+    unscored = space.paper.unscored if space.paper else {}
     models = scale.table.untrained.values()
-    ran = [row for row in scale.table.rows if scale.members(row)]
-    scored = all(entry.n for row in ran for column, entry in row.entries.items() if column not in without)
+    trained_rows = [row for row in scale.table.rows if scale.members(row)]
+    scored = all(entry.n for row in trained_rows for column, entry in row.entries.items() if column not in unscored)
     return scored and not scale.study.missing and all(model.values for model in models)

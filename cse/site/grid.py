@@ -1,4 +1,4 @@
-"""A table in the paper's layout: entries hold our value, the paper's and the difference, of which radios show one."""
+"""A table in the paper's layout; each entry has the measured value, the paper's and the difference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from analysis.tables.verdict import Verdicts
 from cse.site.content import Scale, Sheet, tone
 
 MEAN = "avg"
-"""The column over all others stands first, where nothing cuts it off."""
+"""Column of averages over all others; it comes first, where nothing cuts it off."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """One entry; each text may be empty."""
+    """One entry of a table, as texts; each may be empty."""
 
     ours: str
     paper: str = ""
@@ -25,44 +25,44 @@ class Value:
     verdict: str = ""
     tone: str = ""
     anchor: str = ""
-    """The place on the page where the runs behind it stand."""
+    """Anchor of the runs behind the value, on the same page."""
     from_reference: str = ""
-    """At another scale: our difference from the row of reference, and the paper's."""
+    """Difference from the reference row, measured and in the paper; only at another scale than the paper's."""
 
 
 @dataclass(frozen=True)
 class SheetRow:
-    """One row; `is_ours` where it is trained here."""
+    """One row of a table on the site; `is_ours` is True for a row that cse-search trained."""
 
     keys: Sequence[str]
     seeds: str
     values: Sequence[Value]
     is_ours: bool
     is_idle: bool
-    """Not run, in a table of which other rows are: folded until somebody asks."""
+    """True for a row that was not run, in a table with others that were: it is folded."""
 
 
 @dataclass(frozen=True)
 class SheetTable:
-    """A table as its page shows it."""
+    """A results table in the form that its page shows."""
 
     caption: str
     axes: Sequence[str]
     columns: Sequence[str]
     has_seeds: bool
     rows: Sequence[SheetRow]
-    """In the paper's order, those that are not trained last."""
+    """Rows in the paper's order, then those that are not trained."""
     baselines: Sequence[Sequence[str]]
-    """Our rows without training, which start where the runs start: a name, and a score for each column."""
+    """Rows without training, by which runs start: a name, and a score for each column."""
 
     @property
     def idle(self) -> int:
-        """How many rows are folded."""
+        """Returns the number of folded rows."""
         return sum(row.is_idle for row in self.rows)
 
 
 def values(table: Table) -> list[dict[str, Value]]:
-    """Column -> entry for every line of the table, the rows that are not trained last."""
+    """Returns column -> entry for every line of the table; rows that are not trained come last."""
     header, body = grid(table, HTML)
     first = text_columns(table) + 1
     starts: dict[str, tuple[int, int]] = {}
@@ -75,27 +75,27 @@ def values(table: Table) -> list[dict[str, Value]]:
 
 
 def anchor(scale: str, row: int, column: str) -> str:
-    """The place on the page where the runs behind an entry stand."""
+    """Returns the anchor of the runs behind an entry."""
     return f"{folder_name(scale)}-{row + 1}-{slug(column)}"
 
 
 def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> SheetTable:
-    """The table; entries of ours lead to the runs behind them."""
-    ours, texts = len(table.rows), text_columns(table)
+    """Returns the table for its page; measured values link to the runs behind them."""
+    own_rows, texts = len(table.rows), text_columns(table)
     header, body = grid(table, HTML)
     columns = sorted(table.spec.columns, key=lambda column: column != MEAN)
     lines = [{column: line[column] for column in columns} for line in values(table)]
     places = list(map(list(table.spec.columns).index, columns))
-    some_run = any(value.ours for line in lines[:ours] for value in line.values())
+    some_run = any(value.ours for line in lines[:own_rows] for value in line.values())
     rows = []
     for index, (printed, line) in enumerate(zip(body, lines, strict=True)):
         keys = printed[:texts]
         if sheet.names:
-            keys = [sheet.row_name(table.rows[index])] if index < ours else keys[:1]
+            keys = [sheet.row_name(table.rows[index])] if index < own_rows else keys[:1]
         entries = [
             _add_verdict(value, verdicts.get((index, column)), index, column, scale) for column, value in line.items()
         ]
-        is_ours = index < ours
+        is_ours = index < own_rows
         is_idle = is_ours and some_run and not any(value.ours for value in line.values())
         rows.append(SheetRow(keys, printed[texts], entries, is_ours, is_idle))
     return SheetTable(
@@ -103,19 +103,19 @@ def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | N
         axes=["row"] if sheet.names else header[:texts],
         columns=columns,
         has_seeds=scale is not None,
-        rows=[*(rows[index] for index in sheet.order(table)), *rows[ours:]],
+        rows=[*(rows[index] for index in sheet.order(table)), *rows[own_rows:]],
         baselines=[[line[0], *(line[place + 1] for place in places)] for line in baseline_grid(table, HTML)[1]],
     )
 
 
 def _add_verdict(value: Value, verdict: Verdict | None, row: int, column: str, scale: Scale | None) -> Value:
-    """With what is said of it, and where it leads."""
+    """Returns the entry with its verdict and its link."""
     if value.ours and scale is not None and row < len(scale.table.rows):
         value = replace(value, anchor=anchor(scale.name, row, column))
     if verdict is None:
         return value
-    differs = ""
+    from_reference = ""
     if scale is not None and not scale.same and verdict.interval is not None:
-        ours = sum(verdict.interval) / 2
-        differs = f"{ours:+.2f} from ○, paper {verdict.published:+.6g}".replace("-", "−")
-    return replace(value, verdict=verdict.word, tone=tone(verdict.word), from_reference=differs)
+        mean = sum(verdict.interval) / 2
+        from_reference = f"{mean:+.2f} from ○, paper {verdict.published:+.6g}".replace("-", "−")
+    return replace(value, verdict=verdict.word, tone=tone(verdict.word), from_reference=from_reference)

@@ -1,4 +1,4 @@
-"""The pictures of one table's columns: a forest of differences, and the paper's order against ours."""
+"""Pictures of a table's columns: a forest plot of differences, and the paper's row order against the measured one."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from cse.site.drawing import Mark, bump, forest
 from cse.site.grid import anchor
 
 NEEDED = 3
-"""Rows with both numbers from which they have an order."""
+"""Fewest rows with both numbers for which an order is drawn."""
 
 
 def plot_columns(sheet: Sheet, scale: Scale) -> Mapping[str, Sequence[markupsafe.Markup]]:
-    """The pictures of every column with verdicts on our values."""
+    """Returns column -> pictures, for every column with verdicts on measured values."""
     columns = scale.table.spec.columns
     drawn = {column: [*_forest(sheet, scale, column), *_bump(sheet, scale, column)] for column in columns}
     return {column: pictures for column, pictures in drawn.items() if pictures}
@@ -70,5 +70,5 @@ def _bump(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
         for row in scale.table.rows
         if (entry := row.entries[column]).mean is not None and entry.published is not None
     ]
-    both = [(name, ours, theirs) for name, ours, theirs in rows if ours is not None and theirs is not None]
-    return [bump(both, scale.table.best(column) == "min")] if len(both) >= NEEDED else []
+    complete = [(name, ours, published) for name, ours, published in rows if ours is not None and published is not None]
+    return [bump(complete, scale.table.best(column) == "min")] if len(complete) >= NEEDED else []

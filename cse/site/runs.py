@@ -1,4 +1,4 @@
-"""What lies behind a row of a table: each seed's scores, its curve, the command that repeats it, commit and data."""
+"""Runs behind a table's rows: each seed's scores and curve, the command that repeats it, commit and data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from cse.site.drawing import Curve, curves
 from cse.site.grid import anchor
 
 NAME_DIGITS = 12
-"""Hexadecimal digits shown of a commit and a hash; the JSON has them all."""
+"""Hexadecimal digits shown of a commit or hash; the JSON has all of them."""
 DASH = "–"
 
 
 @dataclass(frozen=True)
 class RowResult:
-    """One result of a row: our mean, and the verdict with its reason, if there is one."""
+    """Mean of a row in one column, and the verdict with its reason, if there is one."""
 
     anchor: str
     column: str
@@ -36,7 +36,7 @@ class RowResult:
 
 @dataclass(frozen=True)
 class RowRuns:
-    """The runs of a row; `box` names their table for those who do not see it."""
+    """The runs of one row; `box` names their table for screen readers."""
 
     name: str
     done: int
@@ -46,11 +46,11 @@ class RowRuns:
     curves: markupsafe.Markup | None
     commands: Sequence[str]
     inputs: str
-    """What the runs read, by content hash; an input in which seeds differ has a hash for each."""
+    """Content hashes of the runs' inputs; an input in which seeds differ has several."""
 
 
 def list_runs(sheet: Sheet, scale: Scale) -> list[RowRuns]:
-    """Every row that has a run, in the paper's order."""
+    """Returns the runs of every row that has some, in the paper's order."""
     rows = [(index, scale.table.rows[index]) for index in sheet.order(scale.table)]
     runs = [(index, row, [member for member in scale.members(row) if member.run is not None]) for index, row in rows]
     return [_row(sheet, scale, index, row, members) for index, row, members in runs if members]
@@ -78,21 +78,21 @@ def _results(scale: Scale, index: int, row: Row) -> list[RowResult]:
             continue
         digits = scale.table.digits(column)
         spread = "" if entry.sd is None else f" ± {entry.sd:.{digits}f}"
-        ours = "no value" if entry.mean is None else f"{entry.mean:.{digits}f}{spread}"
+        mean = "no value" if entry.mean is None else f"{entry.mean:.{digits}f}{spread}"
         judged = (sign_word(verdict.word), tone(verdict.word), verdict.reason) if verdict else ()
-        results.append(RowResult(anchor(scale.name, index, column), column, ours, *judged))
+        results.append(RowResult(anchor(scale.name, index, column), column, mean, *judged))
     return results
 
 
 def _seeds(scale: Scale, row: Row, members: Sequence[Member]) -> Grid:
-    """The runs, a line each."""
+    """Returns a table with a line for each run."""
     columns = [column for column, entry in row.entries.items() if entry.values]
     digits = {column: scale.table.digits(column) for column in columns}
-    of_seed = {c: dict(zip(row.entries[c].seeds, row.entries[c].values, strict=True)) for c in columns}
+    by_seed = {c: dict(zip(row.entries[c].seeds, row.entries[c].values, strict=True)) for c in columns}
     header = ["seed", "state", *columns, "best at", "examples", "minutes", "commit", "run"]
     body = [
         [str(member.seed), member.state]
-        + [f"{of_seed[c][member.seed]:.{digits[c]}f}" if member.seed in of_seed[c] else DASH for c in columns]
+        + [f"{by_seed[c][member.seed]:.{digits[c]}f}" if member.seed in by_seed[c] else DASH for c in columns]
         + _facts(scale, member.run)
         for member in members
         if member.run is not None
@@ -109,7 +109,7 @@ def _facts(scale: Scale, run: RunRow) -> list[str]:
 
 
 def _curves(scale: Scale, members: Sequence[Member]) -> markupsafe.Markup | None:
-    """The figure; None where no run has a curve."""
+    """Draws the learning curves of the runs; None where no run has a curve."""
     lines = []
     metrics: dict[str, None] = {}
     for member in members:

@@ -1,4 +1,4 @@
-"""The wall: a card for every table, grouped by paper, under one sentence and a banner on the scale."""
+"""Overview page of the site: a card for every table, grouped by paper, under a summary and a banner on the scale."""
 
 import base64
 import hashlib
@@ -15,25 +15,25 @@ from cse.site.citation import Citation, read
 from cse.site.content import Scale, Sheet, SheetState, Site, counts, tone
 
 SCALES_SHOWN = 2
-"""Scales of a table that have a strip on its card; the page has all."""
+"""Maximum number of scales that a table's card shows; its page has all of them."""
 WIDE_TABLE = 16
-"""Glyphs of a line up to which they have room."""
+"""Maximum number of glyphs in a line of a card."""
 ORDER_TONES = {"ordering supported": "good", "not supported": "bad", "undecided": "open", "no signal": "grey"}
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A glyph for every published value in the shape of the table, its longer side across."""
+    """Grid of glyphs, one for every published value, in the shape of the table; the longer side is horizontal."""
 
     lines: Sequence[Sequence[str]]
-    """Verdicts' words; none where the paper prints no value."""
+    """Verdict of each value; "" where the paper prints none."""
     said: str
     is_roomy: bool
 
 
 @dataclass(frozen=True)
 class Badge:
-    """A few words in a colour, or in none."""
+    """A few words on a card, with a colour class or none."""
 
     tone: str
     text: str
@@ -41,7 +41,7 @@ class Badge:
 
 @dataclass(frozen=True)
 class CardScale:
-    """A table as it was run at one scale, or without a run; no strip where it has no value to compare."""
+    """Results of a table at one scale, on its card; `strip` is None if there is no value to compare."""
 
     strip: Strip | None
     badges: Sequence[Badge] = ()
@@ -49,23 +49,23 @@ class CardScale:
 
 @dataclass(frozen=True)
 class Card:
-    """One table."""
+    """Card of one table."""
 
     sheet: Sheet
     title: str
-    """Without the paper's name, under which the card stands."""
+    """Title without the paper's name, which is above the cards."""
     facts: Mapping[str, str]
-    """Name of a filter -> the values by which it shows the card."""
+    """Filter -> values for which it shows the card."""
     scales: Sequence[CardScale]
     others: str
-    """The scales for which there is no room or nothing to compare."""
+    """Scales that the card has no room for, or that have nothing to compare."""
     lacking: str
-    """The first missing input, without the hint behind it."""
+    """First missing input, without its hint."""
 
 
 @dataclass(frozen=True)
 class PaperCards:
-    """A paper with its tables."""
+    """A paper with the cards of its tables."""
 
     id: str
     cite: Citation
@@ -73,7 +73,7 @@ class PaperCards:
 
 
 def wall(site: Site) -> str:
-    """index.html; equal sites give equal text."""
+    """Returns the HTML of index.html; equal sites give equal text."""
     papers = []
     for text, sheets in site.papers.items():
         cite = read(text, sheets[0].source)
@@ -97,37 +97,39 @@ def wall(site: Site) -> str:
 
 
 def sentence(site: Site) -> str:
-    """What all verdicts say together."""
-    said = counts(site.published)
+    """Returns the sentence that sums up all verdicts."""
+    word_counts = counts(site.published)
     open_ones = {"not run", "reference"}
-    decided = ", ".join(count_word(word, n) for word, n in said.items() if word not in open_ones)
+    decided = ", ".join(count_word(word, n) for word, n in word_counts.items() if word not in open_ones)
     run = sum(sheet.main is not None for sheet in site.published)
     tables = f"{len(site.published)} published tables of {len(site.papers)} papers, {run} with runs of ours"
-    values = sum(n for word, n in said.items() if word != "reference")
-    rest = f"{said.get('not run', 0):,} not run"
-    words = ", ".join(part for part in (decided, rest) if part)
+    values = sum(n for word, n in word_counts.items() if word != "reference")
+    not_run = f"{word_counts.get('not run', 0):,} not run"
+    words = ", ".join(part for part in (decided, not_run) if part)
     return f"{tables}. Of {values:,} published values, each at the scale that decides most of its table: {words}."
 
 
 def banner(site: Site) -> str:
-    """At which scale the runs were made, and what that allows to say."""
+    """Returns the banner on the scale of the runs, and on what may be compared at it."""
     scales = [scale for sheet in site.published for scale in sheet.scales]
     if not scales:
         return "No run of these tables is in the files behind this page: every value stands as the paper prints it."
     small = sorted({scale.name.partition(",")[0] for scale in scales if not scale.same})
     if not small:
         return "Every run was made at its paper's own scale: values are compared with values."
-    named = f"profile {small[0]} trains" if len(small) == 1 else f"profiles {' and '.join(small)} train"
+    profiles = f"profile {small[0]} trains" if len(small) == 1 else f"profiles {' and '.join(small)} train"
     if any(scale.same for scale in scales):
-        return f"Not all at the papers' scale: {named} a smaller model, and there directions are compared, not values."
+        return (
+            f"Not all at the papers' scale: {profiles} a smaller model, and there directions are compared, not values."
+        )
     return (
-        f"Not the papers' scale. No table was run at its paper's own settings: {named} a far smaller model. "
+        f"Not the papers' scale. No table was run at its paper's own settings: {profiles} a far smaller model. "
         "Directions are compared with the paper's, values are not."
     )
 
 
 def _choices(site: Site, cites: Sequence[Citation]) -> Mapping[str, Mapping[str, str]]:
-    """Name of a filter -> {value: what it is called}."""
+    """Returns filter -> {value: its label}."""
     sheets = site.published
     return {
         "paper": {slug(cite.name): cite.name for cite in cites},
@@ -146,9 +148,11 @@ def _card(sheet: Sheet, paper: str) -> Card:
         "verdict": " ".join(slug(word) for word in dict.fromkeys(v.word for v in sheet.verdicts.values())),
         "state": slug(sheet.state),
     }
-    shown = [scale for scale in sheet.scales if scale.compared][:SCALES_SHOWN] or list(sheet.scales[:1])
-    others = [f"{scale.title} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
-    scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown]
+    shown_scales = [scale for scale in sheet.scales if scale.compared][:SCALES_SHOWN] or list(sheet.scales[:1])
+    others = [
+        f"{scale.title} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown_scales
+    ]
+    scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown_scales]
     more = f" and {len(sheet.lacking) - 1} more" if len(sheet.lacking) > 1 else ""
     name = read(sheet.citation, sheet.source).name if sheet.citation else ""
     title = sheet.title.removeprefix(f"{name}: ")
@@ -174,16 +178,16 @@ def _badges(sheet: Sheet, scale: Scale) -> list[Badge]:
 
 
 def _strip(sheet: Sheet, table: Table, verdicts: Verdicts) -> Strip | None:
-    """None where nothing was judged."""
+    """Returns the glyphs of a table; None where nothing was judged."""
     if not verdicts:
         return None
     judged = {index for index, _ in verdicts}
     rows = [index for index in sheet.order(table) if index in judged]
-    named = [column for column in table.spec.columns if any(name == column for _, name in verdicts)]
-    places = [[(row, column) for column in named] for row in rows]
-    if len(named) <= len(rows):
-        places = [[(row, column) for row in rows] for column in named]
+    columns = [column for column in table.spec.columns if any(name == column for _, name in verdicts)]
+    places = [[(row, column) for column in columns] for row in rows]
+    if len(columns) <= len(rows):
+        places = [[(row, column) for row in rows] for column in columns]
     lines = [[verdicts[place].word if place in verdicts else "" for place in line] for line in places]
     words = [verdict.word for verdict in verdicts.values()]
-    said = ", ".join(count_word(word, words.count(word)) for word in GLYPHS if word in words)
-    return Strip(lines, said, max(len(rows), len(named)) <= WIDE_TABLE)
+    description = ", ".join(count_word(word, words.count(word)) for word in GLYPHS if word in words)
+    return Strip(lines, description, max(len(rows), len(columns)) <= WIDE_TABLE)

@@ -1,4 +1,4 @@
-"""A sweep's runs in trackers: what `--track` names. Each tool is a module of `cse.trackers.tools`."""
+"""`--track`: shows a sweep's runs in experiment trackers; each module of `cse.trackers.tools` supports one."""
 
 from cse.trackers.tools import check_trackers, make_trackers, names
 from cse.trackers.tracking import Tracking

@@ -1,7 +1,7 @@
-"""A sweep's runs in trackers, each in a thread of its own: none can hold up or end the sweep.
+"""Sends a sweep's runs to trackers, each in a thread of its own, so that none can delay or end the sweep.
 
-An event only says that a run has news. What is sent is what the ledger has then: a tracker that was away, or is slower
-than the sweep, gets later what it lacks, and nothing waits but the names of runs with news.
+An event only marks a run as changed. What is sent is read from the ledger later: a tracker that was unreachable, or is
+slower than the sweep, catches up, and only the signatures of changed runs are queued.
 """
 
 import contextlib
@@ -22,31 +22,31 @@ from cse.trackers.tools import TrackedRun, Tracker
 from cse_train.reading import first_line
 
 NEWS = (EventKind.POINT, EventKind.RETRIED, *RUN_ENDS)
-TRACKER_PERIOD_S = 1.0
-"""Seconds between two looks at the ledger."""
-TRACKER_AGAIN_S = 30.0
-"""Seconds after which a tracker that failed is tried again."""
-TRACKER_CLOSE_S = 10.0
-"""Seconds that the end of a sweep waits for a tracker at most."""
+TRACKER_PERIOD_SECONDS = 1.0
+"""Least seconds between two readings of the ledger."""
+TRACKER_RETRY_SECONDS = 30.0
+"""Seconds after which a failed tracker is tried again."""
+TRACKER_CLOSE_SECONDS = 10.0
+"""Maximum seconds that the end of a sweep waits for trackers."""
 log = logging.getLogger(__name__)
 
 
 @dataclass
-class Sent:
-    """What a tracker has of one run."""
+class SentState:
+    """What a tracker has received of one run."""
 
     examples: int = -1
-    """Of the last point."""
+    """Training examples of the last point that was sent."""
     over: bool = False
-    """Whether the sweep said that the run ended: its scores are in the ledger too."""
+    """True if the sweep reported the run's end; its scores are then in the ledger too."""
     ended: bool = False
-    """Whether the tracker has its end."""
+    """True if the tracker has received the run's end."""
 
 
 class Tracking(AbstractContextManager["Tracking"]):
-    """Takes the events of one sweep; a context manager. Runs that this sweep starts are tracked, reused ones are not.
+    """Context manager that passes one sweep's events to trackers: runs that the sweep starts, not reused ones.
 
-    `sweeps` and `labels`: signature -> its sweep, and its name; the mappings may grow meanwhile.
+    `sweeps` and `labels`: signature -> sweep, and name; both may grow meanwhile.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Tracking(AbstractContextManager["Tracking"]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        deadline = time.monotonic() + TRACKER_CLOSE_S
+        deadline = time.monotonic() + TRACKER_CLOSE_SECONDS
         for follower in self._followers:
             follower.end()
         for follower in self._followers:
@@ -73,7 +73,7 @@ class Tracking(AbstractContextManager["Tracking"]):
 
 @dataclass
 class TrackerFollower:
-    """One tracker, and what it has and lacks of the sweep."""
+    """Thread of one tracker, with the state of what it has received of the sweep's runs."""
 
     name: str
     tracker: Tracker
@@ -81,27 +81,27 @@ class TrackerFollower:
     sweeps: Mapping[str, str]
     labels: Mapping[str, str]
     _changed: dict[str, None] = field(default_factory=dict)
-    """Runs with news, each once, in order."""
-    _sent: dict[str, Sent] = field(default_factory=dict)
-    """Every run that this sweep started."""
+    """Signatures of changed runs, each once, in order."""
+    _sent: dict[str, SentState] = field(default_factory=dict)
+    """Signature -> what the tracker has received, for every run that this sweep started."""
     _retries: Counter[str] = field(default_factory=Counter)
     _reasons: dict[str, str] = field(default_factory=dict)
     _news: threading.Condition = field(default_factory=threading.Condition)
     _closing: bool = False
     _warned: bool = False
     _busy_since: float | None = None
-    """When the call that the tracker has not returned from began."""
+    """Start, on the monotonic clock, of a call from which the tracker has not returned; None between calls."""
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._work, name=f"track {self.name}", daemon=True)
         self._thread.start()
 
     def note(self, event: SweepEvent) -> None:
-        """Returns at once."""
+        """Marks the event's run as changed, and returns at once."""
         with self._news:
             if event.kind != EventKind.STARTED and (event.kind not in NEWS or event.signature not in self._sent):
                 return
-            sent = self._sent.setdefault(event.signature, Sent())
+            sent = self._sent.setdefault(event.signature, SentState())
             sent.over, sent.ended = event.kind in RUN_ENDS, False
             if event.kind == EventKind.RETRIED:
                 self._retries[event.signature] += 1
@@ -110,15 +110,15 @@ class TrackerFollower:
             self._news.notify()
 
     def end(self) -> None:
-        """No event comes any more: send how the runs stand now."""
+        """Ends the thread after it has sent the present state of every run; no event follows."""
         with self._news:
             self._closing = True
             self._changed |= dict.fromkeys(name for name, sent in self._sent.items() if not sent.ended)
             self._news.notify()
 
     def wait(self, deadline: float) -> None:
-        """Wait for the tracker until then; not at all for one that has long been in one call."""
-        stuck = self._busy_since is not None and time.monotonic() - self._busy_since > TRACKER_CLOSE_S
+        """Waits for the thread until `deadline` on the monotonic clock; not at all if it is stuck in one call."""
+        stuck = self._busy_since is not None and time.monotonic() - self._busy_since > TRACKER_CLOSE_SECONDS
         self._thread.join(0 if stuck else max(0.0, deadline - time.monotonic()))
         if self._thread.is_alive():
             self._say("it did not take all runs in time")
@@ -127,16 +127,17 @@ class TrackerFollower:
         while True:
             with self._news:
                 self._news.wait_for(lambda: self._changed or self._closing)
-                chosen, self._changed, closing = list(self._changed), {}, self._closing
-            names = [name for name in chosen if not self._sent[name].ended]
+                # Read before the work: an end that comes during it gets a round of its own.
+                changed, self._changed, closing = list(self._changed), {}, self._closing
+            names = [name for name in changed if not self._sent[name].ended]
             runs = self._try(self._runs, names)
-            behind = names if runs is None else [run.signature for run in runs if not self._try(self._send, run)]
+            unsent = names if runs is None else [run.signature for run in runs if not self._try(self._send, run)]
             if closing:
                 self._try(self.tracker.close)
                 return
             with self._news:
-                self._changed = self._changed | dict.fromkeys(behind)
-                self._news.wait_for(lambda: self._closing, TRACKER_AGAIN_S if behind else TRACKER_PERIOD_S)
+                self._changed = self._changed | dict.fromkeys(unsent)
+                self._news.wait_for(lambda: self._closing, TRACKER_RETRY_SECONDS if unsent else TRACKER_PERIOD_SECONDS)
 
     def _runs(self, signatures: Sequence[str]) -> list[TrackedRun]:
         with contextlib.closing(Ledger.open(self.ledger, create=False)) as ledger:
@@ -171,11 +172,11 @@ class TrackerFollower:
         sent.examples = max([sent.examples, *(examples for examples, _ in run.points)])
         return True
 
-    def _try(self, action: Callable[..., Any], *given: object) -> Any:
-        """What it returns; None after an error, of which the first is said."""
+    def _try(self, action: Callable[..., Any], *arguments: object) -> Any:
+        """Calls a function and returns its result; None after an error, of which only the first is logged."""
         self._busy_since = time.monotonic()
         try:
-            return action(*given)
+            return action(*arguments)
         except Exception as error:  # of any tracker's library, or of the ledger
             self._say(first_line(error))
             return None
@@ -190,5 +191,5 @@ class TrackerFollower:
 
 
 def _finite(values: Mapping[str, float | None]) -> dict[str, float]:
-    """The numbers among the values."""
+    """Returns the finite numbers among the values."""
     return {name: float(v) for name, v in values.items() if isinstance(v, int | float) and math.isfinite(v)}

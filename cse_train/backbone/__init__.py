@@ -1,4 +1,4 @@
-"""Pretrained encoders opened from a folder, a shipped name or the model hub."""
+"""Pretrained encoders, opened from a folder, by the name of a shipped one, or from the model hub."""
 
 __all__ = [
     "automodel",

@@ -1,6 +1,6 @@
-"""Any other architecture through transformers' `AutoModel`, behind the interface of `Encoder`.
+"""Runs other architectures through transformers' `AutoModel`, behind the interface of `Encoder`.
 
-Each length group goes through the model as one padded batch, so `Hidden` has the length layout as ours.
+Each length group goes through the model as one padded batch, so that `Hidden` has the same layout as `Encoder`'s.
 """
 
 from pathlib import Path
@@ -26,47 +26,53 @@ INPUTS_ADVICE = "choose a model that transformers' AutoModel runs on input_ids a
 
 
 class AutoModelEncoder(nn.Module):
-    """A transformers encoder that returns `last_hidden_state` and `hidden_states`; position 0 is read as [CLS].
+    """Transformers model with the interface of `Encoder`; position 0 is read as [CLS].
 
-    Of an encoder-decoder it is the encoder alone.
+    The model must return `last_hidden_state` and `hidden_states`. Of an encoder-decoder only the encoder is used.
     """
 
     def __init__(self, model: "PreTrainedModel", loads_by: str = "AutoModel") -> None:
         super().__init__()
         self.model = model
         self.loads_by = loads_by
-        """The class of transformers that loads what the model saves; empty for a part of a model, which none does."""
+        """Name of the transformers class that loads the saved model; empty for a part that no class loads."""
         self.config: PretrainedConfig = model.config
         self.skipped = 0
-        """As `Encoder.skipped`."""
+        """Number of a prompt's tokens that are excluded from means, as in `Encoder`."""
         self.position_offset = _position_offset(model)
-        """Positions in front of the first token's, as RoBERTa's relatives count them."""
+        """Number of position embeddings in front of the first token's, as RoBERTa and its relatives count."""
         self.mixes_padding = self.config.model_type in MIXES_PADDING
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the model."""
         return int(self.config.hidden_size)
 
     @property
     def positions(self) -> int | None:
-        """Tokens that a text may have; None for any number."""
-        most = getattr(self.config, "max_position_embeddings", None)
-        return most - self.position_offset if most and most > 0 else None
+        """Largest number of tokens that a text may have; None for any number."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return limit - self.position_offset if limit and limit > 0 else None
 
     def save(self, folder: Path) -> None:
-        """Write it as the class that loads it does, which may have more names for one tensor than the part in use."""
+        """Saves the model in the form of the class that loads it.
+
+        That class may have several names for one tensor, where the part in use has one.
+        """
         import transformers
 
         if self.loads_by == "AutoModel":
             self.model.save_pretrained(folder)
             return
-        whole = getattr(transformers, self.loads_by)(self.config)
-        whole.get_encoder().load_state_dict(self.model.state_dict())
-        whole.save_pretrained(folder)
+        model = getattr(transformers, self.loads_by)(self.config)
+        model.get_encoder().load_state_dict(self.model.state_dict())
+        model.save_pretrained(folder)
 
     def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False, layers: bool = False) -> Hidden:
-        """As `Encoder.forward`; every view is a full pass. Raises ValueError as it does."""
+        """Encodes every sequence as `Encoder.forward` does; every view is a full pass.
+
+        Raises ValueError for a sequence that is longer than the position embeddings.
+        """
         longest = max(group.needed for group in packed.groups)
         if self.positions is not None and longest > self.positions:
             line = f"encoder: length={longest} exceeds its {self.positions} positions"
@@ -77,27 +83,27 @@ class AutoModelEncoder(nn.Module):
             lengths = packed.lengths_N[first : first + group.rows]
             first += group.rows
             states = self._group(ids.squeeze(2)[:, : group.needed], lengths, views, tokens or layers)
-            behind = (0, 0, 0, group.rounded)
-            groups.append(tuple(F.pad(state, behind) for state in states) if group.rounded else states)
+            padding = (0, 0, 0, group.rounded)
+            groups.append(tuple(F.pad(state, padding) for state in states) if group.rounded else states)
         by_layer = list(zip(*groups, strict=True))
         cls_VNH = packed.unsort([block[:, 0] for block in by_layer[-1]], views)
         if not (tokens or layers):
             return Hidden(packed, views, cls_VNH)
-        wanted = by_layer if layers else (by_layer[0], by_layer[1], by_layer[-1])
-        every = tuple(torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks]) for blocks in wanted)
-        return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
+        chosen = by_layer if layers else (by_layer[0], by_layer[1], by_layer[-1])
+        flat = tuple(torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks]) for blocks in chosen)
+        return Hidden(packed, views, cls_VNH, flat[-1], flat[0], flat[1], flat if layers else (), self.skipped)
 
     def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
-        """The embedding output and every layer's, or the last layer's alone; the rows are sorted by length."""
+        """Returns the states after embeddings and every layer, or the last layer's alone, of rows sorted by length."""
         if not self.mixes_padding:
             return self._pass(ids, lengths, views, tokens)
         parts = []
         for count in torch.unique_consecutive(lengths, return_counts=True)[1].tolist():
             first, ids, lengths = (ids[:count], lengths[:count]), ids[count:], lengths[count:]
             length = int(first[1][0])
-            behind = (0, 0, 0, first[0].shape[1] - length)
+            padding = (0, 0, 0, first[0].shape[1] - length)
             states = self._pass(first[0][:, :length], first[1], views, tokens)
-            parts.append([F.pad(state, behind).unflatten(0, (views, count)) for state in states])
+            parts.append([F.pad(state, padding).unflatten(0, (views, count)) for state in states])
         return tuple(torch.cat(blocks, 1).flatten(0, 1) for blocks in zip(*parts, strict=True))
 
     def _pass(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
@@ -110,14 +116,18 @@ class AutoModelEncoder(nn.Module):
 
 
 def load_automodel(folder: Path, config: "PretrainedConfig") -> AutoModelEncoder:
-    """The encoder of a folder in fp32. Raises ConfigError, one line, for weights that do not fit config.json, and for
-    a model that gives no states of a text."""
+    """Loads the encoder of a folder in fp32.
+
+    Raises ConfigError, one line, for weights that do not fit config.json, and for a model that gives no states of a
+    text.
+    """
     kind = _class_of(config)
     with reading("incomplete weights", folder, REMEDY):
         model, report = kind.from_pretrained(folder, config=config, output_loading_info=True)
     is_part = config.is_encoder_decoder and kind.__name__ == "AutoModel"
     encoder = model if kind.__name__ == "AutoModel" and not is_part else model.get_encoder()
     prefix = next(f"{name}." if name else "" for name, module in model.named_modules() if module is encoder)
+    # A pooler may be absent: `AutoModelEncoder` reads the states of the tokens alone.
     absent = sorted(name for name in report["missing_keys"] if "pooler" not in name and name.startswith(prefix))
     if absent:  # transformers fills them with random numbers
         line = f"{folder}: {len(absent)} tensors absent, such as {absent[0]}"
@@ -129,7 +139,7 @@ def load_automodel(folder: Path, config: "PretrainedConfig") -> AutoModelEncoder
 
 
 def _class_of(config: "PretrainedConfig") -> Any:
-    """`T5EncoderModel` of `T5Config`, and so on, where transformers has such a class."""
+    """Returns `T5EncoderModel` for a `T5Config`, and so on; `AutoModel` if transformers has no such class."""
     import transformers
 
     name = type(config).__name__.removesuffix("Config") + "EncoderModel"
@@ -137,14 +147,14 @@ def _class_of(config: "PretrainedConfig") -> Any:
 
 
 def _require_states(encoder: AutoModelEncoder) -> None:
-    """Raise whatever a pass over two short texts raises, or ValueError for states of other shapes than a text has."""
+    """Raises whatever a pass over two short texts raises, or ValueError for states of another shape than the text's."""
     hidden = encoder(pack_lists([[0, 0, 0], [0, 0]], groups=1), layers=True)
     if any(state.shape != (6, encoder.width) for state in hidden.states_TH):
         raise ValueError("its layers give states of another length or width than the text's")
 
 
 def _position_offset(model: nn.Module) -> int:
-    """A learned position embedding with a padding row starts to count behind that row."""
+    """Returns 1 + the padding row of a learned position embedding, where positions start behind it; else 0."""
     tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
     rows = [row for table in tables if isinstance(row := getattr(table, "padding_idx", None), int)]
     return 1 + rows[0] if rows else 0

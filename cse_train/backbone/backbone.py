@@ -1,4 +1,4 @@
-"""A starting point for every method: encoder, tokenizer and, where the weights have one, the masked-LM head."""
+"""Starting point of every method: encoder, tokenizer and, if the weights have one, the masked-LM head."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 NOT_BETWEEN_TOKENS = ("classif", "summary", "pooler", "head", "qa_", "token", "layer", "path")
-"""In the names of rates that a configuration has for what stands on top of an encoder, or for whole layers."""
+"""Parts of the names of dropout rates for heads on top of an encoder, or for whole layers."""
 
 
 class Backbone(nn.Module):
-    """What `load_backbone` returns; a module so that a method that keeps it also owns its parameters."""
+    """Encoder, tokenizer and optional masked-LM head; a module, so that a method that keeps it owns its parameters."""
 
     def __init__(
         self,
@@ -48,27 +48,26 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.content_hash = content_hash
         self.prompts, self.prompt = Prompts(), ""
-        """Those of its folder, and the text of the one in use."""
+        """Prompts of the encoder's folder, and the text of the one in use, empty for none."""
         self.tokenizer_hash = tokenizer_hash(tokenizer)
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the encoder."""
         return self.encoder.width
 
     @property
     def config(self) -> "PretrainedConfig":
-        """The encoder's transformers configuration."""
+        """Transformers configuration of the encoder."""
         return self.encoder.config
 
 
 def load_backbone(name: str, dropout: float | None = None, prompt: str | None = None) -> Backbone:
-    """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces every rate of its dropout,
-    and `prompt` names another of its folder's prompts than the default.
+    """Loads a shipped encoder, a folder or a hub model in fp32.
 
-    BERT, RoBERTa and what has their layers run in `Encoder`, anything else through `AutoModel`; a file of word vectors
-    becomes `WordVectors`.
-    Raises ConfigError, one line.
+    `dropout` replaces every rate of its dropout, and `prompt` names one of its folder's prompts in place of the
+    default. BERT, RoBERTa and models with the same layers run in `Encoder`, others through `AutoModel`; a file of word
+    vectors becomes `WordVectors`. Raises ConfigError, one line.
     """
     if names_vectors(name):
         if dropout:
@@ -89,25 +88,25 @@ def load_backbone(name: str, dropout: float | None = None, prompt: str | None = 
     return backbone
 
 
-def own_encoder(backbone: Backbone, why: str) -> Encoder:
-    """The backbone's encoder where it is ours; ConfigError, which says `why`, for one that runs through `AutoModel`."""
+def own_encoder(backbone: Backbone, reason: str) -> Encoder:
+    """Returns the backbone's `Encoder`; raises ConfigError, which gives the `reason`, for an `AutoModel`."""
     if isinstance(backbone.encoder, Encoder):
         return backbone.encoder
     causal = " with is_decoder=True" if getattr(backbone.config, "is_decoder", False) else ""
     kind = f"{backbone.config.model_type}{causal}"
-    line = f"unsupported encoder: train.encoder={backbone.name} is a {kind}, and {why}"
+    line = f"unsupported encoder: train.encoder={backbone.name} is a {kind}, and {reason}"
     raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
 
 
 def word_vectors(backbone: Backbone) -> WordVectors:
-    """The backbone's word vectors; ConfigError where it is a transformer."""
+    """Returns the backbone's word vectors; raises ConfigError for a transformer."""
     if isinstance(backbone.encoder, WordVectors):
         return backbone.encoder
     raise ConfigError([f"no word vectors: train.encoder={backbone.name}; {VECTORS_ADVICE}"])
 
 
 def require_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:
-    """The backbone's masked-LM head, which `setting` (name=value) reads; ConfigError where the weights have none."""
+    """Returns the backbone's masked-LM head, which `setting` (name=value) needs; ConfigError if it has none."""
     if backbone.head is not None:
         return backbone.head
     line = f"no masked-LM head: {setting}, train.encoder={backbone.name}"
@@ -115,9 +114,10 @@ def require_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead
 
 
 def auxiliary_head(backbone: Backbone, weight: float | None, decoder: str) -> MaskedLMHead | None:
-    """The head of a masked-LM auxiliary loss of this weight, with the decoder that `method.mlm_decoder` names.
+    """Returns the head of a masked-LM auxiliary loss with this weight; None if the weight is None.
 
-    None without a weight. Raises ConfigError where the weights have no head.
+    `decoder` is the value of `method.mlm_decoder`: tied to the word embedding, or a copy. Raises ConfigError if the
+    weights have no head.
     """
     if weight is None:
         return None
@@ -127,7 +127,7 @@ def auxiliary_head(backbone: Backbone, weight: float | None, decoder: str) -> Ma
 
 
 def read_encoder(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> tuple[Encoder, MaskedLMHead | None]:
-    """Our encoder and head from a transformers state dict. Raises ConfigError when tensors are missing or misshapen."""
+    """Builds encoder and head from a transformers state dict; ConfigError for missing or misshapen tensors."""
     try:
         return encoder_from_transformers(tensors, config), head_from_transformers(tensors, config)
     except (KeyError, RuntimeError) as error:
@@ -137,7 +137,7 @@ def read_encoder(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> t
 
 
 def require_same_vocabulary(a: Backbone, b: Backbone) -> None:
-    """Raise ConfigError unless two encoders read the same token ids."""
+    """Raises ConfigError unless two encoders read the same token ids."""
     if a.tokenizer_hash != b.tokenizer_hash:
         sizes = f"encoder={a.name} ({len(a.tokenizer)} pieces), generator={b.name} ({len(b.tokenizer)} pieces)"
         raise ConfigError([f"different vocabularies: {sizes}; choose a generator with the encoder's tokenizer"])
@@ -163,7 +163,7 @@ def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:
 
 
 def dropout_fields(config: "PretrainedConfig") -> Iterator[str]:
-    """The rates of a configuration's dropout, whatever its architecture calls them."""
+    """Yields the names of a configuration's rates of dropout between tokens, whatever its architecture calls them."""
     for name, value in vars(config).items():
         between = "drop" in name and not any(part in name for part in NOT_BETWEEN_TOKENS)
         if between and isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""An encoder's config.json, read within limits: what it asks for must be possible, and covered by the weights' size."""
+"""Reads an encoder's config.json within limits: its sizes must be possible, and fit the size of the weights."""
 
 import math
 from pathlib import Path
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 REMEDY = "fetch the model again"
-MOST_CONFIG_BYTES = 10_000_000
-"""Of a config.json, at most."""
-MOST_OF_FIELD = {
+CONFIG_BYTES = 10_000_000
+"""Largest size of a config.json, in bytes."""
+SIZE_LIMITS = {
     "num_hidden_layers": 1_000,
     "num_attention_heads": 10_000,
     "hidden_size": 100_000,
@@ -25,21 +25,23 @@ MOST_OF_FIELD = {
     "max_position_embeddings": 10_000_000,
     "type_vocab_size": 10_000,
 }
-"""Sizes of an encoder and the most that each may be."""
+"""Size in an encoder's config.json -> the largest value that it may have."""
 NO_TOKEN_TYPES = ("deberta", "deberta-v2")
-"""Architectures that have none by default, and say type_vocab_size=0."""
+"""Model types that have no token types by default, and say type_vocab_size=0."""
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 PACKED_RATIO = 4
-"""Weights of one byte in a file: of four bits with room to spare."""
+"""Largest number of weights per byte of a file: weights of four bits, with room to spare."""
 
 
 def read_config(folder: Path) -> "PretrainedConfig":
-    """The configuration of a folder in transformers' layout. Raises ConfigError, one line, for one that is unreadable,
-    of an unknown type, or impossible."""
+    """Reads the configuration of a folder in transformers' layout.
+
+    Raises ConfigError, one line, for one that is unreadable, of an unknown type, or impossible.
+    """
     from transformers import AutoConfig
 
     file = folder / "config.json"
-    require_size(file, MOST_CONFIG_BYTES, REMEDY)
+    require_size(file, CONFIG_BYTES, REMEDY)
     require_encoder(folder)
     with reading("unreadable config", file, REMEDY):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -51,14 +53,14 @@ def read_config(folder: Path) -> "PretrainedConfig":
 
 
 def _problems(config: "PretrainedConfig") -> list[str]:
-    sizes = {name: getattr(config, name, None) for name in MOST_OF_FIELD}
+    sizes = {name: getattr(config, name, None) for name in SIZE_LIMITS}
     if config.model_type == "xlnet":  # it says -1: any number of positions
         sizes["max_position_embeddings"] = None
-    least = dict.fromkeys(sizes, 1) | ({"type_vocab_size": 0} if config.model_type in NO_TOKEN_TYPES else {})
+    minimum = dict.fromkeys(sizes, 1) | ({"type_vocab_size": 0} if config.model_type in NO_TOKEN_TYPES else {})
     lines = [
-        f"{name}={value!r}, give a whole number from {least[name]} to {MOST_OF_FIELD[name]}"
+        f"{name}={value!r}, give a whole number from {minimum[name]} to {SIZE_LIMITS[name]}"
         for name, value in sizes.items()
-        if value is not None and not (_is(value, int) and least[name] <= value <= MOST_OF_FIELD[name])
+        if value is not None and not (_is(value, int) and minimum[name] <= value <= SIZE_LIMITS[name])
     ]
     lines += [
         f"{name}={value!r}, give a number from 0 to 1"
@@ -84,24 +86,25 @@ def _is(value: Any, *kinds: type) -> bool:
 
 
 def require_weights(config: "PretrainedConfig", folder: Path) -> None:
-    """Raise ConfigError where config.json asks for far more weights than the files can hold, before any is made.
+    """Raises ConfigError if config.json asks for far more weights than the files can hold, before any is made.
 
-    Counted are the embeddings and one layer, which some architectures use many times; of those of ours every layer.
+    Counted are the embeddings and one layer, which some architectures use many times; for the kinds of `Encoder` every
+    layer.
     """
     width = getattr(config, "hidden_size", None) or 0
     inner = getattr(config, "intermediate_size", None) or 0
     layers = config.num_hidden_layers if config.model_type in PACKED_KINDS else 1
     narrow = getattr(config, "embedding_size", None) or width  # ALBERT's and ELECTRA's embeddings may be narrower
     rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
-    least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)
+    weights = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)
     size = sum(path.stat().st_size for path in weight_files(folder))
-    if least > PACKED_RATIO * size:
-        line = f"{folder / 'config.json'} asks for {least} weights, the files beside it have {size} bytes"
+    if weights > PACKED_RATIO * size:
+        line = f"{folder / 'config.json'} asks for {weights} weights, the files beside it have {size} bytes"
         raise ConfigError([f"incomplete weights: {line}; {REMEDY}"])
 
 
 def require_fitting(name: str, pieces: int, config: "PretrainedConfig") -> None:
-    """Raise ConfigError where a model's tokenizer has more pieces than its encoder has rows for them."""
+    """Raises ConfigError if a model's tokenizer has more pieces than its encoder has rows for them."""
     rows = getattr(config, "vocab_size", None)
     if rows is not None and pieces > rows:
         line = f"{name}: the tokenizer has {pieces} pieces, config.json vocab_size={rows}"

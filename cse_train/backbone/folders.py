@@ -1,4 +1,4 @@
-"""Where an encoder's files lie: shipped with the package, in a folder, or in the hub's cache; and what they hash to."""
+"""Finds the folder of an encoder (shipped, the user's, or in the hub's cache) and hashes its content."""
 
 import contextlib
 import functools
@@ -22,37 +22,37 @@ SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tok
 SMALL_FILES += ["config_sentence_transformers.json", "*Pooling*/config.json"]
 
 MODEL_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*/pytorch_model.bin"]
-"""Of a model of any library: configurations, vocabularies, the weights of all of its modules."""
+"""Patterns of a hub model's files, of any library: configurations, vocabularies, and all of its modules' weights."""
 OTHER_RUNTIMES = ["onnx/*", "openvino/*"]
-"""Copies of the same weights."""
+"""Patterns of files that copy a model's weights for other runtimes; they are not fetched."""
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
 FIRST_KINDS = ("bert", "roberta")
-"""Those of `PACKED_KINDS` that our encoder has always computed."""
+"""Model types in `PACKED_KINDS` that `Encoder` has computed since the first release."""
 PACKED = "packed"
 DEFAULTS = {"model_type": "", "hidden_act": "gelu"}
-"""What a config.json may leave out."""
+"""Values of settings that a config.json may leave out."""
 MIXES_PADDING = ("convbert", "fnet", "mobilebert", "yoso")
-"""Architectures in which the padding of a batch reaches the states of its texts: each length is a batch of its own."""
+"""Model types in which the padding of a batch reaches the states of its texts: texts of each length go alone."""
 
 
 @functools.cache
 def find_weights() -> Path:
-    """The folder of the weights that come with the package."""
+    """Returns the folder of the encoders that come with the package."""
     return Path(str(files("cse_train") / "weights"))
 
 
 def list_encoders() -> list[str]:
-    """Names of the shipped encoders."""
+    """Returns the names of the shipped encoders, sorted."""
     return sorted(file.parent.name for file in find_weights().glob("*/config.json"))
 
 
 def locate(name: str) -> Path:
-    """The folder that holds `name`'s files: a shipped name, a path, or a hub model (fetched unless HF_HUB_OFFLINE).
+    """Returns the folder with an encoder's files, for a shipped name, a path, or a hub model.
 
-    Paths are absolute since they were read (`absolute_place`): a worker's folder is another. Raises ConfigError with
-    one line that says what was tried.
+    A hub model is fetched unless HF_HUB_OFFLINE is set. Paths must be absolute (`absolute_place`), because workers run
+    in other folders. Raises ConfigError, one line that says what was tried.
     """
     if "/" not in name and (find_weights() / name / "config.json").is_file():
         return find_weights() / name
@@ -67,7 +67,7 @@ def locate(name: str) -> Path:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The tensors' files of a folder in transformers' layout: safetensors before pickles."""
+    """Returns a folder's weight files in transformers' layout, safetensors before pickles; empty if it has none."""
     for pattern in ("model*.safetensors", "pytorch_model*.bin"):
         if files := sorted(folder.glob(pattern)):
             return files
@@ -75,7 +75,10 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def tokenizer_folder(folder: Path) -> Path:
-    """The folder itself where it has a tokenizer, else the one that all shipped encoders share."""
+    """Returns the folder itself if it has a tokenizer, else the folder that all shipped encoders share.
+
+    Raises ConfigError if neither has a tokenizer.
+    """
     if any((folder / name).exists() for name in TOKENIZER_FILES):
         return folder
     if (folder.parent / "tokenizer" / "tokenizer.json").exists():
@@ -84,19 +87,21 @@ def tokenizer_folder(folder: Path) -> Path:
 
 
 def content_hash(folder: Path) -> str:
-    """SHA-256 over the configuration and the weights as they lie on disk.
+    """Returns a SHA-256 over an encoder's configuration and its weights as they lie on disk.
 
-    Another one for what earlier versions read otherwise: they let a BERT or RoBERTa with `is_decoder` see both ways,
-    embedded by the decoder of an encoder-decoder, let padding reach the texts of `MIXES_PADDING`, and drew the dropout
-    of other kinds than `FIRST_KINDS` as transformers does.
+    Encoders that earlier versions computed otherwise get another hash than the plain one: those versions let a BERT or
+    RoBERTa with `is_decoder` see both ways, embedded by the decoder of an encoder-decoder, let padding reach the texts
+    of `MIXES_PADDING`, and drew the dropout of other kinds than `FIRST_KINDS` as transformers does.
     """
     digest, way = _files_digest(folder), _find_way(folder)
     return join_hash(way, digest) if way else digest
 
 
 def earlier_hash(folder: Path) -> str | None:
-    """What `content_hash` was before our encoder computed this kind: models that were trained then give the same
-    vectors in it. None where nothing changed, or the vectors did."""
+    """Returns the content hash that earlier versions gave an encoder whose vectors are still the same; else None.
+
+    The kinds with such a hash ran through `AutoModel` then and run in `Encoder` now.
+    """
     return _files_digest(folder) if _find_way(folder) == PACKED else None
 
 
@@ -105,7 +110,7 @@ def _files_digest(folder: Path) -> str:
 
 
 def _find_way(folder: Path) -> str:
-    """How the architecture is read where that is another way than once; empty where it is not."""
+    """Returns how an encoder is computed today if earlier versions computed it otherwise, else an empty text."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         config = json.loads((folder / "config.json").read_text(encoding="utf8"))
         if isinstance(config, dict):
@@ -116,12 +121,12 @@ def _find_way(folder: Path) -> str:
                 "by length": kind in MIXES_PADDING,
                 PACKED: kind not in FIRST_KINDS and find_unsupported(SimpleNamespace(**DEFAULTS | config)) is None,
             }
-            return next((way for way, taken in ways.items() if taken), "")
+            return next((way for way, applies in ways.items() if applies), "")
     return ""
 
 
 def files_hash(paths: Iterable[Path]) -> str:
-    """SHA-256 over the SHA-256 of each file, in order; read once while size and time of change stay."""
+    """Returns a SHA-256 over the SHA-256 of each file, in order; a file is read again when its size or time changes."""
     return hashlib.sha256(b"".join(bytes.fromhex(file_hash(path)) for path in paths)).hexdigest()
 
 
@@ -129,10 +134,10 @@ def _check_files(folder: Path, name: str) -> Path:
     if (folder / ADAPTER_FILE).is_file() or find_static_vectors(folder):
         require_encoder(folder)
     if not (folder / "config.json").exists() or not weight_files(folder):
-        inside = next((file.parent for file in sorted(folder.glob("*/config.json")) if weight_files(file.parent)), None)
-        wanted = "needs config.json and model.safetensors in transformers' layout"
-        give = f", as its {inside.name} has: give that one" if inside else ""
-        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted}{give}"])
+        nested = next((file.parent for file in sorted(folder.glob("*/config.json")) if weight_files(file.parent)), None)
+        rule = "needs config.json and model.safetensors in transformers' layout"
+        advice = f", as its {nested.name} has: give that one" if nested else ""
+        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {rule}{advice}"])
     return folder
 
 
@@ -143,8 +148,8 @@ def _fetch(name: str) -> Path:
         if not weight_files(folder):
             folder = _snapshot(name, [*SMALL_FILES, "pytorch_model*.bin*"], away)
     except Exception as error:  # as in find_hub_model
-        gave = "cannot be reached" if away else f"gave {type(error).__name__}"
-        reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {gave}"
+        failure = "cannot be reached" if away else f"gave {type(error).__name__}"
+        reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {failure}"
         raise ConfigError(
             [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, list_encoders())}"]
         ) from error
@@ -152,8 +157,10 @@ def _fetch(name: str) -> Path:
 
 
 def find_hub_model(name: str) -> Path | None:
-    """The folder of a model of the hub that any library saved: of the hub's cache, and a name with its owner is fetched
-    unless HF_HUB_OFFLINE. None for what is no such name, or not to be had."""
+    """Returns the folder of a hub model that any library saved; None if it cannot be had.
+
+    The hub's cache is searched; a name with its owner is fetched too, unless HF_HUB_OFFLINE is set.
+    """
     if is_path(name) or name.count("/") > 1:
         return None
     away = "/" not in name or hub_is_away()

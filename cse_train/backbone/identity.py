@@ -1,4 +1,4 @@
-"""What an encoder is, told without making a model of it: content hash and tokenizer."""
+"""Identifies an encoder without building its model: content hash and tokenizer."""
 
 import json
 import os
@@ -22,30 +22,30 @@ from cse_train.text.vector_files import names_vectors
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-MOST_HEADER_BYTES = 200_000_000
-"""Of a tokenizer's file, at most."""
+TOKENIZER_BYTES = 200_000_000
+"""Largest size of a tokenizer's file, in bytes."""
 
 
 def backbone_identity(name: str) -> tuple[str, str]:
-    """(content hash, tokenizer hash) of what `load_backbone(name)` would load; ConfigError for what it would refuse."""
+    """Returns (content hash, tokenizer hash) of an encoder; ConfigError for one that `load_backbone` would refuse."""
     if names_vectors(name):
         return vectors_identity(name)
     folder = locate(name)
     try:
-        place = tokenizer_folder(folder)
+        tokenizer_place = tokenizer_folder(folder)
     except ConfigError:
         read_config(folder)  # a model of images has none either, and that is what to say of it
         raise
-    if place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
-        return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
-    files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
+    if tokenizer_place.parent == find_weights():  # transformers takes our files as they are, and imports torch to do so
+        return content_hash(folder), state_hash(Tokenizer.from_file(str(tokenizer_place / "tokenizer.json")).to_str())
+    files = [file for file in sorted({*folder.iterdir(), *tokenizer_place.iterdir()}) if file.is_file()]
     hashes = content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
     require_numbers(folder, f"train.encoder={name}")
     return hashes
 
 
 def has_masked_lm_head(name: str) -> bool:
-    """Whether an encoder's config.json names an architecture that fills masked tokens."""
+    """Returns True if an encoder's config.json names an architecture that fills masked tokens."""
     if names_vectors(name):
         return False
     with reading("unreadable config", name, REMEDY):
@@ -54,7 +54,10 @@ def has_masked_lm_head(name: str) -> bool:
 
 
 def prompt_identity(name: str, prompt: str | None) -> str:
-    """The text of the prompt that `load_backbone(name, prompt=prompt)` puts in use, empty for none."""
+    """Returns the text of the prompt that `load_backbone(name, prompt=prompt)` puts in use, empty for none.
+
+    The text ends in a mark if the prompt's tokens are excluded from means.
+    """
     if names_vectors(name):
         return ""
     prompts = read_prompts(Path(name) if os.path.isabs(name) else locate(name))  # a plan asks thousands of times
@@ -64,19 +67,22 @@ def prompt_identity(name: str, prompt: str | None) -> str:
 
 @lru_cache(maxsize=64)
 def _tokenizer_hash(folder: Path, _files: tuple[tuple[str, Stamp], ...]) -> str:
-    """Remembered as long as the files stay; ConfigError also for what can be no encoder by its configuration."""
+    """Returns the hash of a folder's tokenizer, cached as long as its files stay unchanged.
+
+    Raises ConfigError also for a folder whose configuration is not that of an encoder.
+    """
     config, tokenizer = read_config(folder), load_tokenizer(folder)
     require_fitting(str(folder), len(tokenizer), config)
     return tokenizer_hash(tokenizer)
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The tokenizer of an encoder's folder; one without padding gets a token of its own for it, in memory alone."""
+    """Loads the tokenizer of an encoder's folder; one without padding gets a padding token, in memory alone."""
     from transformers import AutoTokenizer
 
     place = tokenizer_folder(folder)
     for file in TOKENIZER_FILES:
-        require_size(place / file, MOST_HEADER_BYTES, REMEDY)
+        require_size(place / file, TOKENIZER_BYTES, REMEDY)
     remedy = REMEDY if (place / TOKENIZER_FILES[0]).is_file() else "put its tokenizer.json into the folder"
     with reading("unreadable tokenizer", place, remedy):
         tokenizer = AutoTokenizer.from_pretrained(place)
@@ -91,9 +97,10 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
 
 
 def padding_of(tokenizer: "PreTrainedTokenizerBase") -> str | None:
-    """The special token that stands for padding where a tokenizer has none; None where it has no such token either.
+    """Returns the special token that serves as padding where a tokenizer has none; None if there is no such token.
 
-    No text sees it: it fills batches, behind the attention mask. The first is what libraries take for GPT-2 and Llama.
+    No text sees it: it fills batches, behind the attention mask. The end-of-text token, the first choice, is what
+    libraries take for GPT-2 and Llama.
     """
     tokens = (tokenizer.eos_token, tokenizer.sep_token, tokenizer.unk_token, tokenizer.bos_token)
     return next((token for token in tokens if token), None)

@@ -13,23 +13,24 @@ from cse_train.reading import reading
 PROMPTS_FILE = "config_sentence_transformers.json"
 POOLING_FILES = "*Pooling*/config.json"
 NO_PROMPT = "none"
-"""Asks for no prompt."""
+"""Name that asks for no prompt."""
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """What a folder says of its prompts; all empty for one that says nothing."""
+    """Prompts of an encoder's folder; all fields are empty for a folder without any."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Name -> text, which may be empty."""
+    """Name -> text of the prompt, which may be empty."""
     default: str | None = None
     averaged: bool = True
-    """Whether a mean over tokens counts those of the prompt (the library's `include_prompt`)."""
+    """True if a mean over tokens counts the prompt's tokens (sentence-transformers' `include_prompt`)."""
 
     def text(self, name: str | None, setting: str, encoder: str) -> str:
-        """The prompt of a name; None takes the folder's default, as the library does, `NO_PROMPT` takes none.
+        """Returns the text of a prompt by name; None takes the folder's default, `NO_PROMPT` takes none.
 
-        `setting` and `encoder` are the names in the message of a ConfigError, for a prompt that the folder has not.
+        Raises ConfigError for a prompt that the folder does not have; `setting` and `encoder` are the names in its
+        message.
         """
         if name is None:
             return self.texts.get(self.default or "", "")
@@ -39,7 +40,7 @@ class Prompts:
         raise ConfigError([f"unknown prompt: {setting}={name} of {encoder}; {hint}"])
 
     def unused(self, text: str, setting: str, encoder: str) -> str | None:
-        """A line where a folder has prompts and neither a default nor a wish takes one."""
+        """Returns a warning if a folder has prompts, but none is in use and none is its default; else None."""
         names = ", ".join(name for name, words in self.texts.items() if words)
         if text or not names or self.default in self.texts:
             return None
@@ -47,19 +48,22 @@ class Prompts:
 
 
 def read_prompts(folder: Path) -> Prompts:
-    """The prompts of an encoder's folder. Raises ConfigError, one line, for a file that is damaged."""
+    """Reads the prompts of an encoder's folder. Raises ConfigError, one line, for a damaged file."""
     if not (folder / PROMPTS_FILE).is_file():
         return Prompts()
     with reading("unreadable prompts", folder / PROMPTS_FILE, REMEDY):
-        said = json.loads((folder / PROMPTS_FILE).read_text(encoding="utf8"))
-        texts = {str(name): str(text) for name, text in (said.get("prompts") or {}).items() if text is not None}
-        default = said.get("default_prompt_name")
+        settings = json.loads((folder / PROMPTS_FILE).read_text(encoding="utf8"))
+        texts = {str(name): str(text) for name, text in (settings.get("prompts") or {}).items() if text is not None}
+        default = settings.get("default_prompt_name")
         poolings = [json.loads(file.read_text(encoding="utf8")) for file in sorted(folder.glob(POOLING_FILES))]
         averaged = all(pooling.get("include_prompt", True) for pooling in poolings)
     return Prompts(texts, default if isinstance(default, str) else None, averaged)
 
 
 def prompt_tokens(tokenizer: Any, text: str) -> int:
-    """Tokens in front of a text's own behind a prompt, a special one in front included (as the library counts)."""
+    """Returns the number of tokens that a prompt puts in front of a text, with a special token at its front.
+
+    sentence-transformers counts the same.
+    """
     ids = tokenizer(text)["input_ids"] if text else []
     return len(ids) - bool(ids and ids[-1] in tokenizer.all_special_ids)

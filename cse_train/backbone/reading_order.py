@@ -1,4 +1,4 @@
-"""What an encoder makes of the first and the last position of a text, and of dropout: told by what it really does."""
+"""Tests how an encoder treats the first and last position of a text, and dropout, by running it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,24 +12,24 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 
 ORDER_TEXTS = ("one sentence of a few words", "another")
-"""Any two that begin and end with different words."""
+"""Two texts that begin and end with different words."""
 ORDER_DRAWS = 32
-"""Pairs of views that are compared: a low rate may drop nothing in a short text of a small encoder."""
+"""Number of compared pairs of views: a low rate may drop nothing in a short text of a small encoder."""
 
 
 def reads_first(pooler: str) -> bool:
-    """Whether a pooler reads position 0."""
+    """Returns True if a pooler reads position 0."""
     return pooler.startswith("cls")
 
 
 def others_than_first(poolers: Iterable[str]) -> str:
-    """Those that do not, in a message's words; empty for none."""
+    """Returns the poolers that do not read position 0, joined for a message; empty if there are none."""
     *names, last = [name for name in poolers if not reads_first(name)] or [""]
     return f"{', '.join(names)} or {last}" if names else last
 
 
 def first_token_problem(encoder: nn.Module, tokenizer: Any) -> str | None:
-    """Why a vector at position 0 is no sentence's, as a clause about the encoder; None where it is one."""
+    """Returns why the vector at position 0 is no sentence's, as a clause about the encoder; None if it is one."""
     if not _find_added(tokenizer)[0]:
         return "whose tokenizer puts no token such as [CLS] in front of a text"
     if isinstance(encoder, AutoModelEncoder) and _is_causal(encoder, tokenizer):
@@ -38,14 +38,17 @@ def first_token_problem(encoder: nn.Module, tokenizer: Any) -> str | None:
 
 
 def both_ends_problem(tokenizer: Any) -> str | None:
-    """Why a text has no special token at each end, as a clause about the encoder; None where it has."""
+    """Returns why a text lacks a special token at one of its ends, as a clause about the encoder; else None."""
     places = zip(("in front of", "behind"), _find_added(tokenizer), strict=True)
     missing = [place for place, added in places if not added]
     return f"whose tokenizer puts no special token {' or '.join(missing)} a text" if missing else None
 
 
 def has_noise(encoder: Encoder | AutoModelEncoder, tokenizer: Any) -> bool:
-    """Whether two passes over one text differ in training; torch's random state and all modes are as before."""
+    """Returns True if two passes over one text differ in training mode.
+
+    Leaves torch's random state and the modes of all modules as they were.
+    """
     packed = pack_lists([_ids(tokenizer, ORDER_TEXTS[0])])
     with _mode(encoder, training=True):
         for _ in range(ORDER_DRAWS):
@@ -57,7 +60,7 @@ def has_noise(encoder: Encoder | AutoModelEncoder, tokenizer: Any) -> bool:
 
 
 def _find_added(tokenizer: Any) -> tuple[bool, bool]:
-    """Whether the tokenizer itself puts the same token in front of every text, and behind it."""
+    """Returns (front, back): True if the tokenizer puts the same token in front of every text, and behind it."""
     encoded = tokenizer(list(ORDER_TEXTS), return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
     front, back = (all(mask[at] for mask in added) and len({row[at] for row in ids}) == 1 for at in (0, -1))
@@ -65,12 +68,12 @@ def _find_added(tokenizer: Any) -> tuple[bool, bool]:
 
 
 def _is_causal(encoder: AutoModelEncoder, tokenizer: Any) -> bool:
-    """Whether what stands behind position 0 leaves it as it is."""
+    """Returns True if the state at position 0 does not depend on the tokens behind it."""
     ids = _ids(tokenizer, ORDER_TEXTS[0])
-    first, other = ids[0], ids[-1] if ids[-1] != ids[0] else int(ids[0] == 0)
+    first, second = ids[0], ids[-1] if ids[-1] != ids[0] else int(ids[0] == 0)
     with _mode(encoder, training=False):
-        before, after = encoder(pack_lists([[first, other], [first, first]], groups=1)).cls_VNH[0]
-    return torch.equal(before, after)
+        state, other_state = encoder(pack_lists([[first, second], [first, first]], groups=1)).cls_VNH[0]
+    return torch.equal(state, other_state)
 
 
 def _ids(tokenizer: Any, text: str) -> list[int]:
@@ -86,5 +89,5 @@ def _mode(encoder: nn.Module, *, training: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            for module, before in modes:
-                module.training = before
+            for module, mode in modes:
+                module.training = mode

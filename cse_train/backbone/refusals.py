@@ -1,6 +1,6 @@
-"""Folders of models that are no encoder of texts as they lie there: said before any weights are read, with the way out.
+"""Refuses folders of models that are no encoder of texts, before any weights are read, and says what to do.
 
-The folder's files are read as they are; nothing in them is run. An adapter's base is a folder of its own, which has to
+The folder's files are read as they are; nothing in them is run. An adapter's base is a folder of its own, which must
 stay the one that it was trained on.
 """
 
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
 
 ADAPTER_FILE = "adapter_config.json"
 BASES = "bases"
-"""In a program's mark: folder of a base model -> the hash of its files."""
+"""Key in a program's mark of the mapping from a base model's folder to the hash of its files."""
 BASE_KEY = "base_model_name_or_path"
 BASE_PATTERNS = ("*.json", "*.safetensors", "pytorch_model*.bin")
-"""The files of a base whose content counts."""
+"""Patterns of the files of a base model whose content is hashed."""
 OTHER_PARTS = ("vision_config", "audio_config")
-"""In the configuration of a model that reads more than texts."""
+"""Keys in the configuration of a model that reads more than texts."""
 STATIC_TENSORS = frozenset(("embedding.weight", "embeddings", "weights", "mapping"))
-"""All that sentence-transformers' `StaticEmbedding` and model2vec save."""
+"""Names of all tensors that sentence-transformers' `StaticEmbedding` and model2vec save."""
 STATIC_PLACES = (".", "0_StaticEmbedding")
 
 
 def require_encoder(folder: Path) -> None:
-    """Raise ConfigError, one line, for an adapter, static vectors, quantised weights, code of the folder's own, and
-    positions that transformers no longer computes."""
+    """Raises ConfigError, one line, for a folder that is no trainable encoder.
+
+    Refused are adapters, static vectors, quantised weights, code of the folder's own, and positions that transformers
+    no longer computes.
+    """
     if (folder / ADAPTER_FILE).is_file():
         base = _read(folder / ADAPTER_FILE).get("base_model_name_or_path") or "its base model"
         line = f"an adapter: train.encoder={folder} changes {base} and is no encoder by itself"
@@ -56,7 +59,7 @@ def require_encoder(folder: Path) -> None:
 
 
 def find_static_vectors(folder: Path) -> Path | None:
-    """Where a folder, of model2vec or sentence-transformers, has a vector for each token; None for any other one."""
+    """Returns the subfolder with a vector for each token, as model2vec and sentence-transformers save; else None."""
     for place in STATIC_PLACES:
         with (
             contextlib.suppress(SafetensorError, OSError),
@@ -68,7 +71,7 @@ def find_static_vectors(folder: Path) -> Path | None:
 
 
 def require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
-    """Raise ConfigError, one line, for a model of images or sound, alone or beside one of texts."""
+    """Raises ConfigError, one line, for a model of images or sound, also if it reads texts as well."""
     from transformers import MODEL_MAPPING
 
     kind = MODEL_MAPPING.get(type(config), None)
@@ -76,8 +79,8 @@ def require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
     other = next((part for part in OTHER_PARTS if getattr(config, part, None) is not None), None)
     if reads == "input_ids" and other is None:
         return
-    what = f"has a {other} beside its texts" if reads == "input_ids" else f"reads {reads}"
-    line = f"no encoder of texts: train.encoder={folder}, a {config.model_type}, {what}"
+    content = f"has a {other} beside its texts" if reads == "input_ids" else f"reads {reads}"
+    line = f"no encoder of texts: train.encoder={folder}, a {config.model_type}, {content}"
     raise ConfigError([f"{line}; choose a text model, or save this one's text part alone"])
 
 
@@ -88,7 +91,7 @@ def _is_known(kind: object) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """A JSON file's object; empty for what is none, of which its reader says more."""
+    """Returns the object in a JSON file; empty for a file without one, about which its later reader says more."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
         content = json.loads(file.read_text(encoding="utf8"))
         return content if isinstance(content, dict) else {}
@@ -96,23 +99,23 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def place_bases(folder: Path) -> dict[str, str]:
-    """Let the adapters in a folder name bases that are folders here by absolute paths; what those hash to.
+    """Makes the adapters in a folder name their local base models by absolute paths; returns base folder -> hash.
 
-    The adapter is opened from elsewhere. A base of the hub keeps its name and has no hash here.
+    The adapter is opened from elsewhere. A base of the hub keeps its name and gets no hash.
     """
     bases = {}
     for config in folder.rglob(ADAPTER_FILE):
-        said = json.loads(config.read_text(encoding="utf8"))
-        base = Path(said.get(BASE_KEY) or "").resolve()
-        if said.get(BASE_KEY) and base.is_dir():
-            text = json.dumps({**said, BASE_KEY: str(base)}, indent=2)
+        settings = json.loads(config.read_text(encoding="utf8"))
+        base = Path(settings.get(BASE_KEY) or "").resolve()
+        if settings.get(BASE_KEY) and base.is_dir():
+            text = json.dumps({**settings, BASE_KEY: str(base)}, indent=2)
             replace_file(config, functools.partial(Path.write_text, data=text, encoding="utf8"))
             bases[str(base)] = _hash_base(base)
     return bases
 
 
 def require_bases(folder: Path) -> None:
-    """ConfigError where a base is gone, or has other files than when the adapter in this folder was trained."""
+    """Raises ConfigError if a base model of the adapter in this folder is gone, or has changed since the training."""
     mark = folder / PROGRAM_MARK
     bases = json.loads(mark.read_text(encoding="utf8")).get(BASES, {}) if mark.is_file() else {}
     for base, digest in bases.items():

@@ -1,7 +1,7 @@
-"""Weights in and out of transformers' BERT, RoBERTa and what has their layers, tensor for tensor.
+"""Converts weights from and to transformers' BERT, RoBERTa and models with the same layers, tensor for tensor.
 
-Only the query, key and value projections change shape (three matrices become one), so the way there and back is
-exact in any dtype. Names of the transformers side are those of `BertForMaskedLM` and `RobertaForMaskedLM`.
+Only the query, key and value projections change shape (three matrices become one), so the conversion is exact both ways
+in any dtype. Names on the transformers side are those of `BertForMaskedLM` and `RobertaForMaskedLM`.
 """
 
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ BERT_HEAD = {
 }
 ROBERTA_HEAD = {"transform": "lm_head.dense", "norm": "lm_head.layer_norm", "": "lm_head"}
 PREFIXES = {"xlm-roberta": "roberta", "camembert": "roberta", "data2vec-text": "data2vec_text"}
-"""What transformers puts before a body's names in a model with a head, where that is not the model type."""
+"""Model type -> prefix of the body's names in a model with a head, where it is not the model type itself."""
 
 
 def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> Encoder:
-    """An `Encoder` with the weights of a state dict of its kinds, with or without the prefix (`bert.`), in fp32.
+    """Builds an `Encoder` in fp32 from a state dict of one of its kinds, with or without the prefix (`bert.`).
 
     Raises ValueError for an architecture that `Encoder` does not compute, KeyError for a missing tensor.
     """
@@ -52,54 +52,54 @@ def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "Pretrai
 
 
 def take_packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A model's tensors with our encoder's names where they were saved when it ran through `AutoModel`."""
-    taken = dict(tensors)
-    encoders = ((f"{name}." if name else "", each) for name, each in model.named_modules() if isinstance(each, Encoder))
+    """Renames a model's tensors to `Encoder`'s names if they were saved when it ran through `AutoModel`."""
+    result = dict(tensors)
+    encoders = ((f"{name}." if name else "", part) for name, part in model.named_modules() if isinstance(part, Encoder))
     for place, encoder in encoders:
-        before = f"{place}model."
-        if theirs := {name: taken.pop(name) for name in tensors if name.startswith(before)}:
-            bare = {name.removeprefix(before): tensor for name, tensor in theirs.items()}
-            taken |= {f"{place}{name}": tensor for name, tensor in _encoder_tensors(bare, len(encoder.layers)).items()}
-    return taken
+        prefix = f"{place}model."
+        if stored := {name: result.pop(name) for name in tensors if name.startswith(prefix)}:
+            bare = {name.removeprefix(prefix): tensor for name, tensor in stored.items()}
+            result |= {f"{place}{name}": tensor for name, tensor in _encoder_tensors(bare, len(encoder.layers)).items()}
+    return result
 
 
 def encoder_to_transformers(encoder: Encoder) -> dict[str, Tensor]:
-    """The state dict that `BertModel`, `RobertaModel` and so on (without pooler) load; no prefix."""
-    ours = encoder.state_dict()
-    theirs = {f"embeddings.{there}": ours[here] for here, there in EMBEDDINGS.items()}
+    """Returns the state dict that `BertModel`, `RobertaModel` and so on (without pooler) load; no prefix."""
+    tensors = encoder.state_dict()
+    exported = {f"embeddings.{hf_name}": tensors[own_name] for own_name, hf_name in EMBEDDINGS.items()}
     for index in range(len(encoder.layers)):
         for kind in ("weight", "bias"):
-            fused = ours[f"layers.{index}.qkv.{kind}"].chunk(3)
-            theirs |= {f"encoder.layer.{index}.{name}.{kind}": t for name, t in zip(QKV, fused, strict=True)}
-            for here, there in LAYER.items():
-                theirs[f"encoder.layer.{index}.{there}.{kind}"] = ours[f"layers.{index}.{here}.{kind}"]
-    return {name: tensor.contiguous() for name, tensor in theirs.items()}
+            fused = tensors[f"layers.{index}.qkv.{kind}"].chunk(3)
+            exported |= {f"encoder.layer.{index}.{name}.{kind}": t for name, t in zip(QKV, fused, strict=True)}
+            for own_name, hf_name in LAYER.items():
+                exported[f"encoder.layer.{index}.{hf_name}.{kind}"] = tensors[f"layers.{index}.{own_name}.{kind}"]
+    return {name: tensor.contiguous() for name, tensor in exported.items()}
 
 
 def head_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> MaskedLMHead | None:
-    """The masked-LM head of a state dict; None when it has none or its decoder is not the word embedding."""
-    names = {here: there for here, there in _head_names(config).items() if here}
-    theirs = _modern(state_dict, config)
-    if not all(there in theirs for there in names.values()):
+    """Builds the masked-LM head of a state dict; None if it has none, or a decoder that is not the word embedding."""
+    names = {own_name: hf_name for own_name, hf_name in _head_names(config).items() if own_name}
+    tensors = _modern(state_dict, config)
+    if not all(hf_name in tensors for hf_name in names.values()):
         return None
-    decoder = theirs.get(_head_names(config)["bias"].removesuffix("bias") + "decoder.weight")
-    if decoder is not None and not torch.equal(decoder, theirs["embeddings.word_embeddings.weight"]):
+    decoder = tensors.get(_head_names(config)["bias"].removesuffix("bias") + "decoder.weight")
+    if decoder is not None and not torch.equal(decoder, tensors["embeddings.word_embeddings.weight"]):
         return None
     head = MaskedLMHead(config)
-    head.load_state_dict({here: theirs[there] for here, there in names.items()})
+    head.load_state_dict({own_name: tensors[hf_name] for own_name, hf_name in names.items()})
     return head
 
 
 def export_masked_lm(encoder: Encoder, head: MaskedLMHead) -> dict[str, Tensor]:
-    """The state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
+    """Returns the state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
     body = {f"{_prefix(encoder.config)}{name}": t for name, t in encoder_to_transformers(encoder).items()}
     return body | head_to_transformers(head, encoder.config)
 
 
 def head_to_transformers(head: MaskedLMHead, config: "PretrainedConfig") -> dict[str, Tensor]:
-    """The head's own tensors under transformers' names."""
-    ours = head.state_dict()
-    return {there: ours[here] for here, there in _head_names(config).items()}
+    """Returns the head's own tensors under transformers' names."""
+    tensors = head.state_dict()
+    return {hf_name: tensors[own_name] for own_name, hf_name in _head_names(config).items()}
 
 
 def _head_names(config: "PretrainedConfig") -> dict[str, str]:
@@ -113,7 +113,10 @@ def _prefix(config: "PretrainedConfig") -> str:
 
 
 def _modern(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> dict[str, Tensor]:
-    """Without the model prefix, and with LayerNorm's names of today (the first BERTs say gamma and beta)."""
+    """Returns a state dict without the model's prefix, and with LayerNorm's present names.
+
+    The first BERTs call LayerNorm's weight and bias gamma and beta.
+    """
     modern = {}
     for name, tensor in state_dict.items():
         name = name.removeprefix(_prefix(config))
@@ -122,12 +125,12 @@ def _modern(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> dic
     return modern
 
 
-def _encoder_tensors(theirs: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
-    ours = {here: theirs[f"embeddings.{there}"] for here, there in EMBEDDINGS.items()}
+def _encoder_tensors(stored: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    tensors = {own_name: stored[f"embeddings.{hf_name}"] for own_name, hf_name in EMBEDDINGS.items()}
     for index in range(layers):
         for kind in ("weight", "bias"):
-            parts = [theirs[f"encoder.layer.{index}.{name}.{kind}"] for name in QKV]
-            ours[f"layers.{index}.qkv.{kind}"] = torch.cat(parts)
-            for here, there in LAYER.items():
-                ours[f"layers.{index}.{here}.{kind}"] = theirs[f"encoder.layer.{index}.{there}.{kind}"]
-    return ours
+            parts = [stored[f"encoder.layer.{index}.{name}.{kind}"] for name in QKV]
+            tensors[f"layers.{index}.qkv.{kind}"] = torch.cat(parts)
+            for own_name, hf_name in LAYER.items():
+                tensors[f"layers.{index}.{own_name}.{kind}"] = stored[f"encoder.layer.{index}.{hf_name}.{kind}"]
+    return tensors

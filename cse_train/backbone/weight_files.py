@@ -1,4 +1,4 @@
-"""The tensors of an encoder's files, read without running anything in them."""
+"""Reads the tensors of an encoder's files without running any code in them."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
 """Endings of files that Python or torch would unpickle."""
 ENDS_OF_WEIGHTS = (".weight", ".bias", ".gamma", ".beta")
-"""Endings of weights; a mask beside them may hold infinities."""
+"""Endings of the names of weights; other tensors, such as masks, may hold infinities."""
 BROKEN_WEIGHTS, INTEGER_WEIGHTS = "not finite: NaN or infinite weights", "quantised weights: whole numbers"
 FAULTS = {
     BROKEN_WEIGHTS: f"{REMEDY}, or give one whose training did not diverge",
     INTEGER_WEIGHTS: "give the model as it was before",
 }
-"""What weights must not be, and what to do."""
+"""Fault of an encoder's weights -> advice that ends the message about it."""
 
 
 def read_tensors(folder: Path) -> dict[str, "Tensor"]:
-    """Every tensor of a folder on the CPU, floating ones in fp32."""
+    """Reads every tensor of a folder to the CPU, floating ones as fp32."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(folder):
         read = read_safely(path)
@@ -38,7 +38,7 @@ def read_tensors(folder: Path) -> dict[str, "Tensor"]:
 
 
 def read_precisions(folder: Path) -> list[str]:
-    """The types of a folder's floating tensors as they lie on disk, such as F16, sorted."""
+    """Returns the dtypes of a folder's floating tensors as they lie on disk, such as F16, sorted."""
     types: set[str] = set()
     for path in weight_files(folder):
         if path.suffix == ".safetensors":
@@ -54,7 +54,10 @@ def read_precisions(folder: Path) -> list[str]:
 
 
 def read_safely(path: Path) -> dict[str, "Tensor"]:
-    """The tensors of a safetensors file, or of a pickle that holds nothing else: no code in it is ever run."""
+    """Reads the tensors of a safetensors file, or of a pickle that holds nothing else; no code in it is ever run.
+
+    Raises ConfigError for a damaged file, or one with anything but tensors.
+    """
     import torch
     from safetensors.torch import load_file
 
@@ -70,19 +73,21 @@ def read_safely(path: Path) -> dict[str, "Tensor"]:
 
 
 def require_numbers(folder: Path, setting: str) -> None:
-    """ConfigError for an encoder of which a weight is NaN, infinite or packed into whole numbers; `setting`
-    (name=value) says who names it."""
+    """Raises ConfigError for an encoder with a weight that is NaN, infinite or quantised to whole numbers.
+
+    `setting` (name=value) names the encoder in the message.
+    """
     faults = [fault for path in weight_files(folder) for fault in _find_faults(path, stamp(path))]
-    for what, remedy in FAULTS.items():
-        if bad := [name for fault, name in faults if fault == what]:
-            rule, _, rest = what.partition(": ")
+    for kind, remedy in FAULTS.items():
+        if bad := [name for fault, name in faults if fault == kind]:
+            rule, _, rest = kind.partition(": ")
             line = f"{rule}: {setting} has {rest} in {len(bad)} tensors, such as {bad[0]}"
             raise ConfigError([f"{line}; {remedy}"])
 
 
 @lru_cache(maxsize=64)
 def _find_faults(path: Path, _stamp: Stamp) -> tuple[tuple[str, str], ...]:
-    """(fault, name of the tensor), remembered as long as the file stays."""
+    """Returns (fault, name of the tensor) for a file, cached as long as the file stays unchanged."""
     with reading("damaged weights", path, REMEDY):
         faults = ((_find_fault(name, tensor), name) for name, tensor in _tensors(path))
         return tuple((fault, name) for fault, name in faults if fault)
@@ -92,14 +97,14 @@ def _find_fault(name: str, tensor: "Tensor") -> str:
     is_weight = name.endswith(ENDS_OF_WEIGHTS)
     if not tensor.is_floating_point():
         return INTEGER_WEIGHTS if is_weight and tensor.ndim > 1 else ""
-    if tensor.float().sum().isfinite():
+    if tensor.float().sum().isfinite():  # one pass over a sound tensor: NaN and infinity never leave a sum
         return ""
-    broken = tensor.isnan().any() or (is_weight and not tensor.isfinite().all())
-    return BROKEN_WEIGHTS if broken else ""
+    is_broken = tensor.isnan().any() or (is_weight and not tensor.isfinite().all())
+    return BROKEN_WEIGHTS if is_broken else ""
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, "Tensor"]]:
-    """One after the other, as files may be larger than the memory."""
+    """Yields a file's tensors one at a time, because files may be larger than the memory."""
     if path.suffix == ".safetensors":
         with safe_open(path, "pt") as opened:
             yield from ((name, opened.get_tensor(name)) for name in opened.keys())  # noqa: SIM118
@@ -108,9 +113,9 @@ def _tensors(path: Path) -> Iterator[tuple[str, "Tensor"]]:
 
 
 def require_safe(folder: Path) -> None:
-    """ConfigError for a pickle that a library may load from the folder, or a part of it, and that is not tensors alone.
+    """Raises ConfigError for a pickle in a folder that a library may load and that is not tensors alone.
 
-    Where safetensors lie beside it, the pickle is not what is loaded.
+    A pickle with a safetensors file beside it is not what libraries load, and is skipped.
     """
     for path in sorted(folder.rglob("*")):
         if path.suffix in PICKLES and not any(path.parent.glob("*.safetensors")):

@@ -1,4 +1,4 @@
-"""Vectors of whole words, which no training changes: what InferSent reads in the place of a transformer.
+"""Table of fixed word vectors, which InferSent reads in place of a transformer.
 
 Shape suffixes: V rows of the table, D numbers of a vector, N sequences, K words with a vector.
 """
@@ -13,12 +13,12 @@ from cse_train.fields import ConfigError
 
 
 class WordVectors(nn.Module):
-    """A table of vectors, and the hash of the file that it comes from, which is all that a state dict has of it."""
+    """Table of word vectors, which is not trained; a state dict holds only the hash of the file it comes from."""
 
     vectors_VD: Tensor
     digest: Tensor
     config = None
-    """No transformer: no positions, no dropout."""
+    """Configuration of transformers: None, because word vectors have no positions and no dropout."""
 
     def __init__(self, name: str, vectors_VD: Tensor, digest: str) -> None:
         super().__init__()
@@ -28,22 +28,22 @@ class WordVectors(nn.Module):
 
     @property
     def width(self) -> int:
-        """Numbers of a vector, D."""
+        """Number of numbers in a vector, D."""
         return self.vectors_VD.shape[1]
 
     def forward(self, packed: Packed) -> tuple[Tensor, Tensor]:
-        """Vectors [K, D] of the words that have one, sequence after sequence, and the number of them int64 [N].
+        """Returns vectors [K, D] of the words that have one, sequence after sequence, and their counts int64 [N].
 
-        Both in the order of the pack, not of the batch. The other words are left out (InferSent models.py,
+        Both are in the order of the pack, not of the batch. Words without a vector are left out (InferSent models.py,
         prepare_samples). The marks of begin and end always have a vector, so that every sequence has two at least.
         """
-        kept_T = packed.attended_T() & (packed.ids_T < len(self.vectors_VD))
-        counts_N = torch.bincount(packed.row_T()[kept_T], minlength=packed.rows)
-        return self.vectors_VD[packed.ids_T[kept_T]], counts_N
+        has_vector_T = packed.attended_T() & (packed.ids_T < len(self.vectors_VD))
+        counts_N = torch.bincount(packed.row_T()[has_vector_T], minlength=packed.rows)
+        return self.vectors_VD[packed.ids_T[has_vector_T]], counts_N
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        given = state_dict.get(f"{prefix}digest")
-        if given is not None and not torch.equal(given.to(self.digest.device), self.digest):
+        stored = state_dict.get(f"{prefix}digest")
+        if stored is not None and not torch.equal(stored.to(self.digest.device), self.digest):
             line = f"other word vectors: train.encoder={self.name} is not the file that the run was trained with"
             raise ConfigError([f"{line}; put that file there again"])
         super()._load_from_state_dict(state_dict, prefix, *args)

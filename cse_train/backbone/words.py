@@ -1,6 +1,6 @@
-"""Word vectors in the place of a pretrained encoder: a tokenizer of whole words, and a table with a row for each.
+"""Word vectors in place of a pretrained encoder: a tokenizer of whole words, and a table with a row for each.
 
-A file is read once; what is made of it lies in the cache and is memory-mapped: GloVe 840B has 2.2 million words.
+A file is read once; its tokenizer and table are kept in the cache and memory-mapped: GloVe 840B has 2.2 million words.
 Shape suffixes: V rows of the table, D numbers of a vector.
 """
 
@@ -30,25 +30,28 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 WORDS_RULE = "1"
-"""Raised whenever other words come out of a text, or other rows of a file."""
+"""Version of the rule that makes words of a text and rows of a file; part of the cache's key."""
 WORD_PIECE = (
     r"\w+(?=(?i:n't)\b)|(?i:n't)\b|'(?i:s|m|d|t|ll|re|ve)\b|\d+(?:[.,:]\d+)+|\w+(?:-\w+)*|``|''|--|\.\.\.|[^\w\s]"
 )
-"""What is a word: as in the Penn Treebank, but that the dots of abbreviations stand alone."""
+"""Pattern of a word: as in the Penn Treebank, except that the dots of abbreviations are words of their own."""
 UNKNOWN = "<unk>"
 SENTENCE_MARKS = (("<s>", "</s>"), ("<p>", "</p>"))
-"""Begin and end of a sentence in GloVe's and fastText's files (InferSent models.py, bos and eos of both versions)."""
+"""Begin and end of a sentence in GloVe's and fastText's files.
+
+Source: InferSent models.py, bos and eos of both versions.
+"""
 TOKENIZER, VECTORS = "tokenizer.json", "vectors.npy"
 
 
 def vectors_identity(name: str) -> tuple[str, str]:
-    """(content hash, tokenizer hash): the words are the file's, so that nothing more than its bytes has to be read."""
+    """Returns (content hash, tokenizer hash) of a file of word vectors, from its bytes alone."""
     digest = files_hash(_files(name))
     return digest, join_hash("words", WORDS_RULE, digest)
 
 
 def load_words(name: str) -> tuple["PreTrainedTokenizerBase", np.ndarray, str]:
-    """Tokenizer, vectors float32 [V, D] and content hash; an id of V or more has no vector.
+    """Returns tokenizer, vectors float32 [V, D] and content hash; an id of V or more has no vector.
 
     A text becomes its words between a mark of its begin and one of its end, which are zeros where the file has none. A
     file without capitals is read in lower case. Raises ConfigError, one line, for a file that is missing or broken.
@@ -74,7 +77,7 @@ def _files(name: str) -> Sequence[Path]:
 
 
 def _load(folder: Path) -> tuple[Tokenizer, np.ndarray] | None:
-    """What `_write` wrote; None when it is absent or damaged."""
+    """Reads the tokenizer and the table that `_write` wrote; None if they are absent or damaged."""
     try:  # copied on write, because torch warns of memory that is for reading only
         return Tokenizer.from_file(str(folder / TOKENIZER)), np.load(folder / VECTORS, mmap_mode="c")
     except Exception:  # the tokenizers raise nothing narrower
@@ -97,15 +100,15 @@ def _write(name: str, folder: Path) -> None:
 
 
 def _read(name: str) -> tuple[list[str], Iterable[np.ndarray], int]:
-    """Words, their vectors and D. A word that is not UTF-8 is left out: no text has it."""
+    """Returns words, their vectors and D; a word that is not UTF-8 is left out, because no text has it."""
     files = _files(name)
     if name == PACKAGED:
         rows_VD = np.load(files[1], mmap_mode="r")
         return read_packaged(files[0]), rows_VD, rows_VD.shape[1]
     size, places = read_places(files[0])
     texts = {word: word.decode("utf8", "ignore") for word in places}
-    kept = {word: place for word, place in places.items() if texts[word].encode() == word}
-    return [texts[word] for word in kept], (vector for _, vector in read_vectors(files[0], size, kept)), size
+    valid = {word: place for word, place in places.items() if texts[word].encode() == word}
+    return [texts[word] for word in valid], (vector for _, vector in read_vectors(files[0], size, valid)), size
 
 
 def _tokenizer(row_of: dict[str, int], marks: tuple[str, str], lower: bool) -> Tokenizer:

@@ -1,4 +1,4 @@
-"""BERT and RoBERTa computed exactly on packed input."""
+"""BERT and RoBERTa computed exactly on packed batches, without the padding."""
 
 __all__ = [
     "card",

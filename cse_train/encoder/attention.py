@@ -1,8 +1,8 @@
-"""Self-attention of all length groups as one node of the gradient graph: a copy in, a copy out, nothing in between.
+"""Self-attention of all length groups as one autograd node: a copy in, a copy out, nothing in between.
 
-Written out operation by operation, autograd copies queries, keys and values one by one, there and back, and the
-groups' once more. The numbers are the same. Shape suffixes: T packed slots, R rows of a group (its sequences in all
-views), W slots of a row, A heads, H hidden size, D head size, P prompts; G = R * A.
+Written out operation by operation, autograd copies queries, keys and values one by one, there and back, and the groups'
+once more. The numbers are the same. Shape suffixes: T packed slots, R rows of a group (its sequences in all views), W
+slots of a row, A heads, H hidden size, D head size, P prompts; G = R * A.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from cse_train.encoder.dropout import draw_scaled_mask
 from cse_train.encoder.packing import LengthGroup, Packed
 
 KeysValues = tuple[Tensor, Tensor]
-"""Prompts in front of a row's own keys and values: keys and values [rows, A, P, D]."""
-KEPT = 5
-"""Tensors of a group that its gradient needs."""
+"""Keys and values [rows, A, P, D] of prompts in front of a row's own."""
+SAVED_TENSORS = 5
+"""Number of tensors per group that `PackedAttention.backward` needs."""
 
 
 def attend_packed(
     qkv_T3H: Tensor, packed: Packed, views: int, heads: int, rate: float, prompts: KeysValues | None = None
 ) -> Tensor:
-    """The mixed heads [T, H]; prompts stand in packed order, all views of a group together.
+    """Returns the attention's output [T, H], heads joined; prompts are in packed order, all views of a group together.
 
     `rate` is the dropout of the attention weights, 0 outside of training.
     """
@@ -33,9 +33,9 @@ def attend_packed(
 
 
 class PackedAttention(torch.autograd.Function):
-    """What `attend_packed` applies. Where the slots themselves need no gradient, only the prompts get one.
+    """Autograd function of `attend_packed`; if the slots need no gradient, only the prompts get one.
 
-    bf16 slots are read as fp32, in which all is computed, and the mixed heads and the slots' gradient are bf16 again.
+    bf16 slots are read as fp32, in which everything is computed; the output and the slots' gradient are bf16 again.
     """
 
     @staticmethod
@@ -51,11 +51,11 @@ class PackedAttention(torch.autograd.Function):
     ) -> Tensor:
         mixed_TH = qkv_T3H.new_empty(len(qkv_T3H), qkv_T3H.shape[1] // 3)
         ctx.groups, ctx.views, ctx.heads, ctx.prompts = groups, views, heads, 0 if keys is None else keys.shape[2]
-        kept: list[Tensor | None] = []
+        saved: list[Tensor | None] = []
         for group, slots, rows in places(groups, views):
             parts = qkv_T3H[slots].view(-1, group.width, 3, heads, mixed_TH.shape[1] // heads).permute(2, 0, 3, 1, 4)
             prompts = None if keys is None else (keys[rows], values[rows])
-            query, key, value = _beside_prompts(parts, prompts)
+            query, key, value = _prepend_prompts(parts, prompts)
             scale, bias = query.shape[-1] ** -0.5, _bias(group, views, heads, ctx.prompts)
             if bias is None:
                 scores = torch.bmm(query, key.mT) * scale
@@ -63,26 +63,27 @@ class PackedAttention(torch.autograd.Function):
                 scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
             weights = torch.softmax(scores, -1)
             mask = draw_scaled_mask(weights, rate) if rate else None
-            kept += [query, key, value, weights, mask]
+            saved += [query, key, value, weights, mask]
             mixed = torch.bmm(weights if mask is None else weights * mask, value)
             _heads_last(mixed_TH[slots], group, heads).copy_(mixed.view(-1, heads, *mixed.shape[1:]))
-        ctx.save_for_backward(*kept)
+        ctx.save_for_backward(*saved)
         return mixed_TH
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        (grad_TH,), kept = grads, ctx.saved_tensors
-        wanted, prompts = ctx.needs_input_grad[0], ctx.prompts
-        by_qkv = grad_TH.new_empty(len(grad_TH), 3 * grad_TH.shape[1]) if wanted else None
+        (grad_TH,), saved = grads, ctx.saved_tensors
+        needs_qkv, prompts = ctx.needs_input_grad[0], ctx.prompts
+        by_qkv = grad_TH.new_empty(len(grad_TH), 3 * grad_TH.shape[1]) if needs_qkv else None
         by_prompts: list[tuple[Tensor, Tensor]] = []
-        for at, (group, slots, _) in enumerate(places(ctx.groups, ctx.views)):
-            query, key, value, weights, mask = kept[KEPT * at : KEPT * (at + 1)]
-            mixed = _in_one_piece(_heads_last(grad_TH[slots], group, ctx.heads)).flatten(0, 1)
+        for index, (group, slots, _) in enumerate(places(ctx.groups, ctx.views)):
+            query, key, value, weights, mask = saved[SAVED_TENSORS * index : SAVED_TENSORS * (index + 1)]
+            mixed = _make_contiguous(_heads_last(grad_TH[slots], group, ctx.heads)).flatten(0, 1)
             dropped = weights if mask is None else weights * mask
             by_weights = torch.bmm(mixed, value.mT)
             if mask is not None:
                 by_weights *= mask
             by_weights *= weights
+            # Gradient of softmax, w (g - sum(w g)), where by_weights is w g already.
             scores = torch.addcmul(by_weights, weights, by_weights.sum(-1, keepdim=True), value=-1.0)
             scores *= query.shape[-1] ** -0.5
             if prompts:
@@ -91,18 +92,18 @@ class PackedAttention(torch.autograd.Function):
                 by_keys, by_values = (product.view(-1, ctx.heads, *product.shape[1:]) for product in products)
                 by_prompts.append((by_keys, by_values))
             if by_qkv is not None:
-                made = query.new_empty(3, *query.shape)
-                torch.bmm(scores, key, out=made[0])
-                torch.bmm(scores[..., prompts:].mT, query, out=made[1])
-                torch.bmm(dropped[..., prompts:].mT, mixed, out=made[2])
+                gradients = query.new_empty(3, *query.shape)
+                torch.bmm(scores, key, out=gradients[0])
+                torch.bmm(scores[..., prompts:].mT, query, out=gradients[1])
+                torch.bmm(dropped[..., prompts:].mT, mixed, out=gradients[2])
                 parts = by_qkv[slots].view(-1, group.width, 3, ctx.heads, query.shape[-1])
-                parts.copy_(made.view(3, -1, ctx.heads, *query.shape[1:]).permute(1, 3, 0, 2, 4))
+                parts.copy_(gradients.view(3, -1, ctx.heads, *query.shape[1:]).permute(1, 3, 0, 2, 4))
         keys, values = (torch.cat(parts) for parts in zip(*by_prompts, strict=True)) if prompts else (None, None)
         return by_qkv, None, None, None, None, keys, values
 
 
 def places(groups: tuple[LengthGroup, ...], views: int) -> Iterator[tuple[LengthGroup, slice, slice]]:
-    """Each group with its slots and its rows among those of all views."""
+    """Yields each group with its slots, and its rows, among those of all views."""
     slot = row = 0
     for group in groups:
         slots, rows = slice(slot, slot + views * group.slots), slice(row, row + views * group.rows)
@@ -111,28 +112,28 @@ def places(groups: tuple[LengthGroup, ...], views: int) -> Iterator[tuple[Length
 
 
 def _heads_last(block_TH: Tensor, group: LengthGroup, heads: int) -> Tensor:
-    """A group's slots [R * W, H] seen as [R, A, W, D]."""
+    """Views a group's slots [R * W, H] as [R, A, W, D]."""
     return block_TH.view(-1, group.width, heads, block_TH.shape[1] // heads).transpose(1, 2)
 
 
 def _bias(group: LengthGroup, views: int, heads: int, prompts: int) -> Tensor | None:
-    """What is added to the scores of all heads, [G, 1, P + W]: nothing for prompts."""
+    """Returns the additive bias [G, 1, P + W] of a group's scores, 0 for prompts; None when nothing is padded."""
     if group.bias is None:
         return None
     bias = F.pad(group.bias, (prompts, 0)) if prompts else group.bias
     return bias.view(1, group.rows, 1, 1, -1).expand(views, -1, heads, -1, -1).reshape(-1, 1, bias.shape[-1])
 
 
-def _beside_prompts(parts_3RAWD: Tensor, prompts: KeysValues | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries [G, W, D], and keys and values [G, P + W, D], each lying in one piece."""
+def _prepend_prompts(parts_3RAWD: Tensor, prompts: KeysValues | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns contiguous queries [G, W, D], and keys and values [G, P + W, D]."""
     if prompts is None:
-        query, key, value = _in_one_piece(parts_3RAWD).flatten(1, 2)
+        query, key, value = _make_contiguous(parts_3RAWD).flatten(1, 2)
         return query, key, value
-    query, key, value = _in_one_piece(parts_3RAWD)
-    joined = [torch.cat(two, 2).flatten(0, 1) for two in zip(prompts, (key, value), strict=True)]
-    return query.flatten(0, 1), joined[0], joined[1]
+    query, key, value = _make_contiguous(parts_3RAWD)
+    rows = [torch.cat(pair, 2).flatten(0, 1) for pair in zip(prompts, (key, value), strict=True)]
+    return query.flatten(0, 1), rows[0], rows[1]
 
 
-def _in_one_piece(parts: Tensor) -> Tensor:
-    """In the order of its dimensions, bf16 as fp32: a copy at most."""
+def _make_contiguous(parts: Tensor) -> Tensor:
+    """Returns a contiguous tensor in the order of its dimensions, bf16 as fp32; copies at most once."""
     return parts.to(torch.promote_types(parts.dtype, torch.float32), memory_format=torch.contiguous_format)

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from cse_train.encoder.encoder import Encoder
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
-"""What AdamW keeps for each number of a parameter."""
+"""Names of AdamW's states that have a number for each number of a parameter."""
 
 
 class CompactEmbedding(nn.Module):
-    """Stands for `nn.Embedding`: in training it reads the rows in use, in eval mode any row.
+    """Replacement for `nn.Embedding` that trains the rows in use alone; in eval mode it reads any row.
 
     An id that is not in use raises IndexError in training. State dicts hold the whole table, [V, H] `weight`.
     """
@@ -31,11 +31,11 @@ class CompactEmbedding(nn.Module):
 
     def __init__(self, table: nn.Embedding, ids_K: Tensor) -> None:
         super().__init__()
-        whole = table.weight.detach()
-        self.weight = nn.Parameter(whole[ids_K].clone(), requires_grad=table.weight.requires_grad)
+        weight = table.weight.detach()
+        self.weight = nn.Parameter(weight[ids_K].clone(), requires_grad=table.weight.requires_grad)
         self.register_buffer("ids_K", ids_K, persistent=False)
-        self.register_buffer("row_V", torch.full((len(whole),), -1), persistent=False)
-        self.register_buffer("rest_VH", whole, persistent=False)
+        self.register_buffer("row_V", torch.full((len(weight),), -1), persistent=False)
+        self.register_buffer("rest_VH", weight, persistent=False)
         self.row_V[ids_K] = torch.arange(len(ids_K), device=ids_K.device)
         row = -1 if table.padding_idx is None else int(self.row_V[table.padding_idx])
         self.padding_row = None if row < 0 else row
@@ -48,34 +48,34 @@ class CompactEmbedding(nn.Module):
         return torch.where(known_T, F.embedding(row_T.clamp(min=0), self.weight), F.embedding(ids_T, self.rest_VH))
 
     def whole(self, values_KH: Tensor, elsewhere_VH: Tensor) -> Tensor:
-        """[V, H]: `values_KH` in the rows in use, `elsewhere_VH` in the others."""
+        """Returns a table [V, H] with `values_KH` in the rows in use and `elsewhere_VH` in all others."""
         return elsewhere_VH.index_copy(0, self.ids_K, values_KH)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         destination[f"{prefix}weight"] = self.whole(self.weight.detach(), self.rest_VH)
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        given = dict(state_dict)
-        if (whole := given.get(f"{prefix}weight")) is not None and whole.shape == self.rest_VH.shape:
-            self.rest_VH.copy_(whole)
-            given[f"{prefix}weight"] = whole[self.ids_K.to(whole.device)]  # a checkpoint is read into main memory
-        super()._load_from_state_dict(given, prefix, *args)
+        tensors = dict(state_dict)
+        if (weight := tensors.get(f"{prefix}weight")) is not None and weight.shape == self.rest_VH.shape:
+            self.rest_VH.copy_(weight)
+            tensors[f"{prefix}weight"] = weight[self.ids_K.to(weight.device)]  # a checkpoint is read into main memory
+        super()._load_from_state_dict(tensors, prefix, *args)
 
 
 def compact(model: nn.Module, ids_K: np.ndarray) -> None:
-    """Let every encoder of a model read and train these rows alone; for a model that nothing else reads."""
+    """Lets every encoder of a model read and train these rows alone, if nothing else reads its word embeddings."""
     ids = torch.from_numpy(np.asarray(ids_K, dtype=np.int64))
     for encoder in [module for module in model.modules() if isinstance(module, Encoder)]:
         encoder.word = CompactEmbedding(encoder.word, ids)  # type: ignore[assignment]  # reads like the one it replaces
 
 
 def whole_moments(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-    """The optimiser's state dict with moments [V, H], zero in the rows that are not in use."""
+    """Returns the optimiser's state dict with whole moments [V, H], zero in the rows that are not in use."""
     return _with_moments(model, optimiser, optimiser.state_dict(), _whole)
 
 
 def compact_moments(model: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> dict[str, Any]:
-    """What `whole_moments` gave, as this model's optimiser loads it."""
+    """Returns a state dict of `whole_moments` in the form that this model's optimiser loads."""
     return _with_moments(model, optimiser, state, lambda table, moment: moment[table.ids_K.to(moment.device)])
 
 
@@ -89,16 +89,16 @@ def _with_moments(
     state: dict[str, Any],
     change: Callable[[CompactEmbedding, Tensor], Tensor],
 ) -> dict[str, Any]:
-    kept = dict(state["state"])
+    states = dict(state["state"])
     for index, table in _trained(model, optimiser):
-        if index in kept:
-            moments = {name: change(table, kept[index][name]) for name in MOMENTS}
-            kept[index] = kept[index] | moments
-    return state | {"state": kept}
+        if index in states:
+            moments = {name: change(table, states[index][name]) for name in MOMENTS}
+            states[index] = states[index] | moments
+    return state | {"state": states}
 
 
 def _trained(model: nn.Module, optimiser: torch.optim.Optimizer) -> Iterator[tuple[int, CompactEmbedding]]:
-    """Number of a compact table's weight among the optimiser's parameters, and the table."""
+    """Yields the index of each compact table's weight among the optimiser's parameters, with the table."""
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     numbers = {id(parameter): number for number, parameter in enumerate(parameters)}
     for module in model.modules():

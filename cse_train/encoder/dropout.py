@@ -1,8 +1,8 @@
 """Dropout whose masks cost a third of torch's on a CPU: 16 random bits decide about a number, not a 64-bit double.
 
-The rate is rounded to the nearest multiple of 2^-16 (0.1 becomes 0.100006), and what stays is divided by the rounded
-share, so that the expectation is exact. Numbers are dropped independently, from torch's global generator. Other
-devices use torch's own masks.
+The rate is rounded to the nearest multiple of 2^-16 (0.1 becomes 0.100006), and the numbers that stay are divided by
+the rounded share, so that the expectation is exact. Numbers are dropped independently, from torch's global generator.
+Other devices use torch's own masks.
 """
 
 import torch
@@ -12,11 +12,11 @@ from torch import Tensor
 from cse_train import numerics
 
 LEVELS = 1 << 16
-"""What 16 bits tell apart."""
+"""Number of values that 16 bits can have."""
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """`F.dropout` with a mask of its own distribution's."""
+    """Returns `F.dropout(x, rate, training)`, on a CPU with the cheaper masks of `draw_scaled_mask`."""
     if not training or rate == 0:
         return x
     if numerics.is_card(x.device):
@@ -25,14 +25,14 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
 
 def dropout_and_add(x: Tensor, residual: Tensor, rate: float, training: bool) -> Tensor:
-    """`residual + dropout(x)` in one pass."""
+    """Returns `residual + dropout(x)`, on a CPU in one pass."""
     if not training or rate == 0 or numerics.is_card(x.device):
         return residual + dropout(x, rate, training)
     return torch.addcmul(residual, x, draw_scaled_mask(x, rate))
 
 
 def draw_scaled_mask(like: Tensor, rate: float) -> Tensor:
-    """0 where a number is dropped, 1 / (1 - rate) elsewhere, in the shape and the dtype of `like`.
+    """Draws a mask in the shape and dtype of `like`: 0 where a number is dropped, 1 / (1 - rate) elsewhere.
 
     Raises ValueError unless 0 <= rate < 1.
     """
@@ -42,11 +42,11 @@ def draw_scaled_mask(like: Tensor, rate: float) -> Tensor:
     if dropped == 0:
         return torch.ones_like(like)
     largest = dropped - LEVELS // 2 - 1  # of what is dropped; cutting at it takes a seventh of a comparison's time
-    kept = random_16(like.numel()).clamp_(largest, largest + 1).sub_(largest)
-    return kept.to(like.dtype).mul_(LEVELS / (LEVELS - dropped)).view(like.shape)
+    mask = random_16(like.numel()).clamp_(largest, largest + 1).sub_(largest)
+    return mask.to(like.dtype).mul_(LEVELS / (LEVELS - dropped)).view(like.shape)
 
 
 def random_16(count: int) -> Tensor:
-    """Uniform int16 [count], four out of each 64-bit number of torch's global CPU generator."""
-    whole = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
-    return whole.view(torch.int16)[:count]
+    """Draws uniform int16 [count], four out of each 64-bit number of torch's global CPU generator."""
+    numbers = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
+    return numbers.view(torch.int16)[:count]

@@ -1,9 +1,9 @@
-"""BERT, RoBERTa and what has their layers, computed exactly and without the padding.
+"""BERT, RoBERTa and models with the same layers, computed exactly and without the padding.
 
-Three savings, none of which changes a number: sequences are packed in length groups (`packing`), the dropout views
-of one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone,
-without keys and values, when nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots, H hidden
-size, D head size.
+Three savings, none of which changes a number: sequences are packed in length groups (`packing`), the dropout views of
+one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone, without
+keys and values, when nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots, H hidden size, D
+head size.
 """
 
 from dataclasses import dataclass
@@ -26,34 +26,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What one forward pass computed. Token tensors hold V * T slots, views one after the other inside each group."""
+    """Results of one forward pass. Token tensors hold V * T slots, views one after the other inside each group."""
 
     packed: Packed
     views: int
     cls_VNH: Tensor
-    """Last layer at position 0, in batch order."""
+    """Last layer's states at position 0, in batch order."""
     last_TH: Tensor | None = None
     embedding_TH: Tensor | None = None
     layer1_TH: Tensor | None = None
     states_TH: tuple[Tensor, ...] = ()
-    """The embedding output and every layer's, where all were asked for."""
+    """States after the embeddings and after every layer; empty unless all layers were asked for."""
     skipped: int = 0
-    """Tokens in front of each sequence that no mean counts."""
+    """Number of leading tokens of each sequence that are excluded from means."""
 
     def mean_VNH(self, packed_TH: Tensor) -> Tensor:
-        """Mean over the attended positions of each sequence, special tokens included (reference_spec T7)."""
+        """Returns means of token states over each sequence's real positions, special tokens included.
+
+        Source: reference_spec T7.
+        """
         means = []
         for group, block in self.packed.split(packed_TH, self.views):
             if group.bias is None:
                 means.append(block[:, min(self.skipped, group.width - 1) :].mean(1))
                 continue
-            real = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
-            real[:, : self.skipped] = 0
-            means.append((block * real).sum(1) / real.sum(1).clamp(min=1))
+            mask = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
+            mask[:, : self.skipped] = 0
+            means.append((block * mask).sum(1) / mask.sum(1).clamp(min=1))
         return self.packed.unsort(means, self.views)
 
     def last_VNH(self) -> Tensor:
-        """The last layer at the last attended position of each sequence, in batch order."""
+        """Returns the last layer at the last real position of each sequence, in batch order."""
         assert self.last_TH is not None
         rows, first = [], 0
         for group, block in self.packed.split(self.last_TH, self.views):
@@ -67,17 +70,17 @@ class PromptVectors(Protocol):
     """Continuous prompts: keys and values of their own in every layer, in front of the tokens' (DCPCSE 3.2)."""
 
     length: int
-    """Prompts P of each layer."""
+    """Number P of prompts in each layer."""
     shift: bool
-    """Whether the first token stands at position P (as transformers counts a prefix) or at 0."""
+    """True if the first token has position P, as transformers counts a prefix; False for position 0."""
 
     def keys_values(self, layer: int, rows: int) -> tuple[Tensor, Tensor]:
-        """Key and value [rows, heads, P, D] of one layer, one row for every sequence of every view."""
+        """Returns key and value [rows, heads, P, D] of one layer, one row for every sequence of every view."""
         ...
 
 
 class Encoder(nn.Module):
-    """A body of one of `kinds` (no pooler) over `Packed` batches.
+    """Transformer encoder of one of `PACKED_KINDS`, without pooler, over `Packed` batches.
 
     Raises ValueError for a configuration that it would not compute exactly; such models go through `AutoModel`.
     """
@@ -89,7 +92,7 @@ class Encoder(nn.Module):
             raise ValueError(reason)
         self.config = config
         self.skipped = 0
-        """Tokens of a prompt, which no mean counts where its folder says so."""
+        """Number of a prompt's tokens that are excluded from means; 0 where the encoder's folder says to count them."""
         self.position_offset = config.pad_token_id + 1 if config.model_type in FIRST_BEHIND_PADDING else 0
         # No gradient at [PAD], as in transformers. RoBERTa's padding position has none either, and is never read here.
         self.word = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
@@ -100,16 +103,16 @@ class Encoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the encoder."""
         return int(self.config.hidden_size)
 
     @property
     def positions(self) -> int:
-        """Tokens that a text may have."""
+        """Largest number of tokens that a text may have."""
         return self._room(0)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw every weight as BERT does: N(0, initializer_range), biases 0, LayerNorm 1 and 0."""
+        """Draws every weight as BERT does: N(0, initializer_range), biases 0, LayerNorm 1 and 0."""
         for name, parameter in self.named_parameters():
             with torch.no_grad():
                 if name.endswith("bias"):
@@ -132,15 +135,14 @@ class Encoder(nn.Module):
         kept_TH: Tensor | None = None,
         front_output_NPH: Tensor | None = None,
     ) -> Hidden:
-        """Encode every sequence `views` times under independent dropout.
+        """Encodes every sequence `views` times under independent dropout.
 
         `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out;
-        `layers=True` keeps every layer's beside them.
-        `cls_word_H` stands for the word embedding at position 0; `cls_output_NH`, one row per sequence and for one
-        view only, for the embedding layer's output there, after its LayerNorm and dropout (DiffCSE's condition);
-        `kept_TH`, one or H zeros or ones a slot, multiplies that output of one view everywhere (ConSERT's cutoffs).
-        `front_output_NPH` likewise for that of each sequence's first P slots (CMLM's).
-        Raises ValueError for a sequence that is longer than the position embeddings.
+        `layers=True` returns every layer's states as well. `cls_word_H` replaces the word embedding at position 0;
+        `cls_output_NH`, one row per sequence and for one view only, replaces the embedding layer's output there, after
+        its LayerNorm and dropout (DiffCSE's condition); `kept_TH`, one or H zeros or ones a slot, multiplies the
+        embedding layer's output of one view everywhere (ConSERT's cutoffs); `front_output_NPH` replaces it in each
+        sequence's first P slots (CMLM). Raises ValueError for a sequence that is longer than the position embeddings.
         """
         device = packed.ids_T.device
         with numerics.bf16_products(device), attention_kernels(device):
@@ -153,14 +155,14 @@ class Encoder(nn.Module):
                 assert views == 1, views
                 x_TH = x_TH * kept_TH
             states = [x_TH]
-            rows, deep = views * packed.rows, len(self.layers) - 1
+            rows, last_index = views * packed.rows, len(self.layers) - 1
             masks = self._masks(packed, views, prompts.length if prompts else 0)
             x = LayerStates(x_TH, x_TH)
             for index, layer in enumerate(self.layers[:-1]):
                 x = layer(x, packed, views, prompts.keys_values(index, rows) if prompts else None, masks)
                 if index == 0 or layers:
                     states.append(x.full)
-            last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
+            last, prefix = self.layers[-1], prompts.keys_values(last_index, rows) if prompts else None
             if not (tokens or layers):
                 assert isinstance(last, Layer)
                 cls = last.forward_cls(x, packed, views, prefix, masks)
@@ -169,11 +171,11 @@ class Encoder(nn.Module):
             last_TH = last(x, packed, views, prefix, masks).full
             cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
             states.append(last_TH)
-            every = tuple(states) if layers else ()
-            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], every, self.skipped)
+            all_states = tuple(states) if layers else ()
+            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], all_states, self.skipped)
 
     def _masks(self, packed: Packed, views: int, prompts: int) -> Masks | None:
-        """What attention adds to its scores on a card, the same for all layers; on a CPU each layer reads the pack."""
+        """Returns the attention masks of all layers on a GPU; None on a CPU, where each layer reads the pack."""
         device = packed.ids_T.device
         if not numerics.is_card(device):
             return None
@@ -186,7 +188,7 @@ class Encoder(nn.Module):
             raise ValueError(f"encoder: length={longest} exceeds its {room} positions; lower train.max_seq_length")
 
     def _room(self, shift: int) -> int:
-        """Positions for a sequence behind `shift` prompts."""
+        """Returns the number of positions for a sequence behind `shift` prompts."""
         return int(self.config.max_position_embeddings) - self.position_offset - shift
 
     def _embed(

@@ -1,14 +1,14 @@
-"""Which architectures `Encoder` computes: those whose layers are BERT's, under whatever names."""
+"""Architectures that `Encoder` computes: those with BERT's layers, whatever their names."""
 
 from typing import Any
 
 FIRST_BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
-"""Their positions count from behind the padding's."""
+"""Model types whose position ids start behind the padding's id."""
 PACKED_KINDS = ("bert", *FIRST_BEHIND_PADDING)
 
 
 def find_unsupported(config: Any) -> str | None:
-    """Why `Encoder` cannot compute a configuration of transformers exactly; None when it can."""
+    """Returns the reason why `Encoder` cannot compute a transformers configuration exactly; None if it can."""
     if config.model_type not in PACKED_KINDS:
         return f"encoder: model_type={config.model_type} is not one of {', '.join(PACKED_KINDS)}"
     if config.hidden_act != "gelu":

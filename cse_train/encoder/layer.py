@@ -1,4 +1,4 @@
-"""One post-LayerNorm transformer layer over packed sequences: whole, or for position 0 alone.
+"""Post-LayerNorm transformer layer over packed sequences, computed for all positions or for position 0 alone.
 
 Shape suffixes: N sequences, V views, T packed slots, R rows of a group (its sequences in all views), W slots of a row,
 A heads, H hidden size, D head size, P prompts.
@@ -25,12 +25,15 @@ from cse_train.encoder.packing import Packed
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-MOST_GRAPHS = 10_000
-"""Of one process, which may train many encoders: a run's numbers must not depend on those before it."""
+GRAPH_LIMIT = 10_000
+"""Limit of torch.compile's recompilations in one process, which may train many encoders.
+
+It is high because a run's numbers must not depend on the runs before it.
+"""
 
 
 class Layer(nn.Module):
-    """The layer of BERT and RoBERTa with fused query, key and value projections."""
+    """Transformer layer of BERT and RoBERTa with fused query, key and value projections."""
 
     def __init__(self, config: "PretrainedConfig") -> None:
         super().__init__()
@@ -45,28 +48,28 @@ class Layer(nn.Module):
         self.outer = nn.Linear(inner, width)
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.compiler: str | None = None
-        """What `compile_layers` asked for."""
+        """Backend of torch.compile for this layer, set by `compile_layers`; None for eager."""
 
     def forward(
         self, x: LayerStates, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
     ) -> LayerStates:
-        """[T, H] -> [T, H]; `masks` are there on a card alone (`attention_masks`)."""
-        qkv, *others = self._linears(x.full.device)
+        """Maps hidden states [T, H] to [T, H]; `masks` come from `attention_masks`, on a GPU only."""
+        qkv, *linears = self._linears(x.full.device)
         qkv_T3H = linear(x.cast, qkv)
         rate = self.attention_dropout if self.training else 0.0
         if masks is None:
-            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x.full, *others)
-        return self._rest(attend_fused(qkv_T3H, packed, views, self.heads, rate, masks, prompts), x.full, *others)
+            return self._rest(attend_packed(qkv_T3H, packed, views, self.heads, rate, prompts), x.full, *linears)
+        return self._rest(attend_fused(qkv_T3H, packed, views, self.heads, rate, masks, prompts), x.full, *linears)
 
     def forward_cls(
         self, x: LayerStates, packed: Packed, views: int, prompts: KeysValues | None = None, masks: Masks | None = None
     ) -> Tensor:
-        """The same layer for position 0 of each sequence: [V * N, H] in packed order.
+        """Computes the layer for position 0 of each sequence only: [V * N, H] in packed order.
 
         One query a sentence needs neither keys nor values of all its tokens: q . (K x + k) = (q K) . x + q . k, and
-        sum_t w_t (V x_t + v) = V sum_t w_t x_t + v sum_t w_t, so both projections meet one row a sentence and head.
-        On a card the product that this saves costs less than the kernels that it takes, and with the kernels of short
-        rows all queries cost less than one a row with torch's.
+        sum_t w_t (V x_t + v) = V sum_t w_t x_t + v sum_t w_t, so both projections meet one row a sentence and head. On
+        a GPU the product that this saves costs less than the kernels that it takes, and with the kernels of short rows
+        all queries cost less than one a row with torch's.
         """
         x_TH, first = x.full, packed.first_VN(views)
         cls_NH = x_TH.index_select(0, first)
@@ -94,19 +97,19 @@ class Layer(nn.Module):
         return self._rest(mixed_NAD.flatten(1), cls_NH, *linears[1:]).full
 
     def _projection(self, part: int) -> tuple[Tensor, Tensor]:
-        """Weight [A, D, H] and bias [A, D] of the query (0), key (1) or value (2) projection."""
+        """Returns weight [A, D, H] and bias [A, D] of the query (0), key (1) or value (2) projection."""
         width = self.qkv.in_features
-        at = slice(part * width, (part + 1) * width)
-        return self.qkv.weight[at].view(self.heads, -1, width), self.qkv.bias[at].view(self.heads, -1)
+        rows = slice(part * width, (part + 1) * width)
+        return self.qkv.weight[rows].view(self.heads, -1, width), self.qkv.bias[rows].view(self.heads, -1)
 
     def _linears(self, device: torch.device) -> Sequence[nn.Linear | Affine]:
-        """What is multiplied by: qkv, attention_out, inner and outer, under autocast on a card in its dtype."""
+        """Returns the layer's four linear maps (qkv, attention_out, inner, outer), on a GPU in autocast's dtype."""
         layers = (self.qkv, self.attention_out, self.inner, self.outer)
         dtype = numerics.cast_dtype(device)
         return layers if dtype is None or dtype == self.qkv.weight.dtype else cast_together(layers, dtype)
 
     def _rest(self, mixed: Tensor, x: Tensor, *linears: nn.Linear | Affine) -> LayerStates:
-        """What lies behind the attention, of as many rows as there are."""
+        """Computes the part of the layer behind the attention, for any number of rows."""
         if is_fused(mixed):  # on an H200 0.85 times as long as what the compiler makes
             return self._fuse_rest(mixed, x, *linears)
         rest = _compiled_rest(self.compiler) if self.compiler and self.training else Layer._compute_rest
@@ -133,7 +136,7 @@ class Layer(nn.Module):
         inner: nn.Linear | Affine,
         outer: nn.Linear | Affine,
     ) -> LayerStates:
-        """`_compute_rest` by a card's kernels, which add the biases of two products."""
+        """Computes `_compute_rest` with fused GPU kernels, which add the biases of two products."""
         rate = self.hidden_dropout if self.training else 0.0
         projected = F.linear(mixed, attention_out.weight)
         middle = add_and_norm(projected, attention_out.bias, x, self.attention_norm, rate)
@@ -142,13 +145,13 @@ class Layer(nn.Module):
 
 
 def compile_layers(model: nn.Module, backend: str = "inductor") -> None:
-    """Let torch.compile make few kernels of what a layer does behind its attention, while `model` trains.
+    """Lets torch.compile fuse what each layer computes behind its attention, while `model` trains.
 
     One graph serves all layers and any number of rows. Attention is one kernel already, and its length groups, whose
     numbers and widths change from batch to batch, would need a graph each.
     """
     for name in ("recompile_limit", "accumulated_recompile_limit"):  # behind it torch computes eagerly, without a word
-        setattr(torch._dynamo.config, name, MOST_GRAPHS)
+        setattr(torch._dynamo.config, name, GRAPH_LIMIT)
     for module in model.modules():
         if isinstance(module, Layer):
             module.compiler = backend
@@ -156,12 +159,12 @@ def compile_layers(model: nn.Module, backend: str = "inductor") -> None:
 
 @functools.cache
 def _compiled_rest(backend: str) -> Callable[..., Tensor]:
-    """`Layer._compute_rest`, compiled when it is first called; the number of rows stays open."""
+    """Returns `Layer._compute_rest` compiled for any number of rows; torch compiles it at its first call."""
     return torch.compile(Layer._compute_rest, backend=backend, dynamic=True)
 
 
 def _query_and_rest(cls_NH: Tensor, x_TH: Tensor, qkv: nn.Linear | Affine) -> tuple[Tensor, Tensor]:
-    """Queries [N, H] of position 0, and keys and values [T, 2H] of all slots."""
+    """Returns queries [N, H] of position 0, and keys and values [T, 2H] of all slots."""
     sizes = [x_TH.shape[1], 2 * x_TH.shape[1]]
-    query, others = (Affine(*two) for two in zip(qkv.weight.split(sizes), qkv.bias.split(sizes), strict=True))
-    return linear(cls_NH, query), linear(x_TH, others)
+    query, keys_values = (Affine(*pair) for pair in zip(qkv.weight.split(sizes), qkv.bias.split(sizes), strict=True))
+    return linear(cls_NH, query), linear(x_TH, keys_values)

@@ -1,10 +1,10 @@
-"""A linear layer whose bias is added by the matrix product itself, in fp32 or with the product alone in bf16.
+"""Linear layer whose bias is added by the matrix product itself, in fp32 or with the product alone in bf16.
 
 torch's linear copies the bias into the whole result and lets the product add to it, which is a tenth to a quarter of
-the product's time on a CPU. oneDNN's own linear adds it to what it has in its registers; the numbers are the same.
-With bf16 products rows, weights and gradients are rounded where they are multiplied. Where oneDNN rounds fp32 tensors
-itself, what comes out is fp32; where tensors are rounded first, it is bf16, and stays so until fp32 is wanted.
-Shape suffixes: T rows, I inputs, O outputs.
+the product's time on a CPU. oneDNN's own linear adds it to what it has in its registers; the numbers are the same. With
+bf16 products rows, weights and gradients are rounded where they are multiplied. Where oneDNN rounds fp32 tensors
+itself, the result is fp32; where tensors are rounded first, it is bf16, and stays so until fp32 is wanted. Shape
+suffixes: T rows, I inputs, O outputs.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +19,7 @@ from cse_train.numerics import CAST, ROUNDED, TORCH, onednn_mode, product_path
 
 
 def linear(x_TI: Tensor, layer: nn.Linear | Affine) -> Tensor:
-    """`layer(x_TI)`; bf16 on the path CAST, whatever the rows are."""
+    """Returns `layer(x_TI)`; in bf16 on the path CAST, whatever dtype the rows have."""
     path = product_path(x_TI)
     if path == TORCH:
         return F.linear(x_TI, layer.weight, layer.bias)
@@ -28,7 +28,7 @@ def linear(x_TI: Tensor, layer: nn.Linear | Affine) -> Tensor:
 
 
 def linear_gelu(x_TI: Tensor, layer: nn.Linear | Affine) -> Tensor:
-    """`F.gelu(layer(x_TI))`, in one pass where no gradient wants what lies between."""
+    """Returns `F.gelu(layer(x_TI))`, in one pass if no gradient needs the value in between."""
     path = product_path(x_TI)
     if torch.is_grad_enabled() or path == TORCH:
         return F.gelu(linear(x_TI, layer))
@@ -41,7 +41,7 @@ def linear_gelu(x_TI: Tensor, layer: nn.Linear | Affine) -> Tensor:
 
 
 class OneDnnLinear(torch.autograd.Function):
-    """What `linear` applies. Only what a wanted gradient needs is kept, as it was multiplied."""
+    """Autograd function of `linear`; keeps only the tensors that a wanted gradient needs, as they were multiplied."""
 
     @staticmethod
     def forward(ctx: Any, x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, path: str) -> Tensor:
@@ -65,11 +65,11 @@ class OneDnnLinear(torch.autograd.Function):
 
 
 def _mode(path: str) -> AbstractContextManager[None]:
-    """oneDNN's mode for a path; that of fp32 is on already."""
+    """Returns the context that sets oneDNN's mode for a path; fp32's mode is on already."""
     return onednn_mode("bf16") if path == ROUNDED else nullcontext()
 
 
-def _product(x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, then: str, kind: str) -> Tensor:
-    """oneDNN's linear with what torch calls a pointwise operation behind it."""
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(x_TI, weight_OI, bias_O, then, [], kind)
+def _product(x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, operation: str, algorithm: str) -> Tensor:
+    """Runs oneDNN's linear, followed by one of torch's pointwise operations, such as gelu or none."""
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x_TI, weight_OI, bias_O, operation, [], algorithm)
     return result

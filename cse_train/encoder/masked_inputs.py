@@ -1,4 +1,4 @@
-"""Masked-LM inputs as one pack, with the slots to predict and what stood there.
+"""Packs inputs for masked-LM losses, with the slots to predict and the true ids there.
 
 Shape suffixes: T packed slots, M masked positions.
 """
@@ -17,7 +17,7 @@ from cse_train.text.masking import mask_tokens, no_mask
 
 @dataclass(frozen=True)
 class Masking:
-    """How a tokenizer's ids are masked: `mask_tokens` everywhere but at special tokens."""
+    """Rule by which token ids are masked for a tokenizer; special tokens are never masked."""
 
     ratio: float
     mask_id: int | None
@@ -27,16 +27,17 @@ class Masking:
 
     @classmethod
     def of(cls, tokenizer: Any, ratio: float) -> "Masking":
-        """Masking with a tokenizer's own [MASK], padding and special ids."""
+        """Builds the rule for a tokenizer from its own [MASK], padding and special ids."""
         special = tuple(tokenizer.all_special_ids)
         return cls(ratio, tokenizer.mask_token_id, tokenizer.pad_token_id, len(tokenizer), special)
 
     def pack(
         self, sequences: Sequence[np.ndarray], rngs: Sequence[np.random.Generator]
     ) -> tuple[Packed, Tensor, Tensor]:
-        """Pack sequences (ids with special tokens), each masked by its generator: (pack, slots [M], true ids [M]).
+        """Packs sequences of ids, each masked by its own generator; returns (pack, slots [M], true ids [M]).
 
-        The pack has the order and the groups that `pack_lists` gives the sequences as they are.
+        The sequences have their special tokens. The pack has the order and the groups that `pack_lists` gives the
+        unmasked sequences.
         """
         masked, targets = [], []
         for ids, rng in zip(sequences, rngs, strict=True):
@@ -44,8 +45,8 @@ class Masking:
             masked.append(new)
             targets.append(np.where(chosen, ids, -1))
         target_T = pack_lists(targets, pad_id=-1).ids_T
-        at_M = torch.nonzero(target_T >= 0).squeeze(1)
-        return pack_lists(masked, pad_id=self.pad_id), at_M, target_T[at_M]
+        slots_M = torch.nonzero(target_T >= 0).squeeze(1)
+        return pack_lists(masked, pad_id=self.pad_id), slots_M, target_T[slots_M]
 
     def _mask(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         if self.mask_id is None:

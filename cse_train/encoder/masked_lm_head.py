@@ -1,4 +1,4 @@
-"""The masked-LM head of BERT and RoBERTa: transform, then the word embedding, or a copy of it, as decoder."""
+"""Masked-LM head of BERT and RoBERTa: a transform, then the word embedding, or a copy of it, as decoder."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class MaskedLMHead(nn.Module):
-    """hidden [M, H] -> vocabulary logits [M, vocab_size]; the decoder weight is passed in while it is tied."""
+    """Maps hidden states [M, H] to vocabulary logits [M, vocab_size]; a tied decoder weight is passed to `forward`."""
 
     decoder: nn.Parameter | None
 
@@ -23,7 +23,7 @@ class MaskedLMHead(nn.Module):
         self.register_parameter("decoder", None)
 
     def untied(self, word_embedding: Tensor) -> "MaskedLMHead":
-        """Itself, with a decoder [vocab_size, H] of its own that starts as the word embedding and trains apart."""
+        """Gives the head a trainable decoder [vocab_size, H] that starts as the word embedding; returns the head."""
         self.decoder = nn.Parameter(word_embedding.detach().clone())
         return self
 
@@ -32,6 +32,6 @@ class MaskedLMHead(nn.Module):
         return F.linear(self.transformed(hidden_MH), decoder, self.bias)
 
     def transformed(self, hidden_MH: Tensor) -> Tensor:
-        """What the decoder reads [M, H]."""
+        """Returns the states [M, H] that the decoder multiplies."""
         transformed: Tensor = self.norm(F.gelu(self.transform(hidden_MH)))
         return transformed

@@ -1,9 +1,9 @@
-"""What DiffCSE asks about an edited sentence, given the embedding of the original (section 3, tables 3 and 4).
+"""DiffCSE's tasks on an edited sentence, given the embedding of the original (section 3, tables 3 and 4).
 
 Each task owns a second encoder: a copy of the first that shares no weight with it. The embedding takes the place of its
 embedding layer's output at position 0, after LayerNorm and dropout and without a position of its own (DiffCSE
-modeling_bert.py:960-961). A task gives its loss, right under DDP's mean, and what to log.
-Shape suffixes: N sequences, T packed slots, M some of them, H width.
+modeling_bert.py:960-961). A task returns its loss, right under DDP's mean, and metrics to log. Shape suffixes: N
+sequences, T packed slots, M some of them, H width.
 """
 
 import copy
@@ -20,24 +20,25 @@ from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.replaced_token import replaced_token
 
 Result = tuple[Tensor, dict[str, Tensor]]
+"""Loss of a task, and its metrics by name."""
 
 
 class ConditionalTask(nn.Module):
-    """The copied encoder."""
+    """Base of DiffCSE's tasks: owns a copy of the encoder, which reads an edited sentence with a condition."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = copy.deepcopy(encoder)
 
     def hidden(self, packed: Packed, condition_NH: Tensor) -> Tensor:
-        """Last layer [T, H] with the conditions, in batch order, in the [CLS] slots."""
+        """Returns the last layer [T, H], with the conditions, in batch order, in place of the [CLS] embeddings."""
         last_TH = self.encoder(packed, tokens=True, cls_output_NH=condition_NH).last_TH
         assert isinstance(last_TH, Tensor)
         return last_TH
 
 
 class ReplacedToken(ConditionalTask):
-    """Conditional replaced-token detection (eq. 3): the discriminator, whose head Linear(H, 2) is new."""
+    """Conditional replaced-token detection (DiffCSE eq. 3): a discriminator with a new head, Linear(H, 2)."""
 
     def __init__(self, encoder: Encoder, reduction: str) -> None:
         super().__init__(encoder)
@@ -53,10 +54,11 @@ class ReplacedToken(ConditionalTask):
 
 
 class ConditionalMaskedLM(ConditionalTask):
-    """Which token was masked here? The mean over the chosen positions; the head is a copy of the encoder's.
+    """Conditional masked LM: predicts the masked tokens; the loss is the mean over the chosen positions.
 
-    Its decoder is the copied encoder's word embedding; the released code has no such task that would say otherwise.
-    CMLM (Yang et al. 2020) projects its vector to several positions; here it takes one, as in the rest of DiffCSE.
+    The head is a copy of the encoder's, and its decoder the copied encoder's word embedding; the released code has no
+    such task that would say otherwise. CMLM (Yang et al. 2020) projects its vector to several positions; here it takes
+    one, as in the rest of DiffCSE.
     """
 
     def __init__(self, encoder: Encoder, head: MaskedLMHead) -> None:
@@ -71,7 +73,10 @@ class ConditionalMaskedLM(ConditionalTask):
 
 
 class CorrectiveLM(ConditionalTask):
-    """Which token stood here, copying included? The mean over all real tokens; the head is a copy of the encoder's."""
+    """Corrective LM: predicts the original token at every position, by copying or by a copy of the encoder's head.
+
+    The loss is the mean over all real tokens.
+    """
 
     def __init__(self, encoder: Encoder, head: MaskedLMHead) -> None:
         super().__init__(encoder)

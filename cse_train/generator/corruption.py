@@ -1,4 +1,4 @@
-"""Sentences corrupted once, before training, by a frozen generator (D2CSE section 3, its footnote 1; T22).
+"""Corrupts sentences once, before training, with a frozen generator (D2CSE section 3, its footnote 1; T22).
 
 The corrupted tokens of a text column lie in the cache under a name that holds everything that decides them, and come
 back as one more column of the store, `corrupted_COLUMN`, with the same rows and lengths.
@@ -26,20 +26,22 @@ from cse_train.text.edits import Edit, Vocabulary, edit
 from cse_train.text.tokens import TokenColumn, TokenStore
 
 CORRUPTION_FORMAT = 1
-"""Raised whenever corrupted text changes for the same rule."""
+"""Version of the corrupted text; raised whenever that changes for the same rule."""
 CORRUPTION_CHUNK = 128
-"""Sentences that the generator reads at once."""
+"""Number of sentences that the generator reads at once."""
 POSITIONS = ("masked", "all")
-"""Where the generator's tokens go: to the masked positions, as the paper says, or to every position but the first, as
-DiffCSE's released code does (diffcse/models.py:184)."""
+"""Positions that get the generator's tokens: the masked ones, or all but the first.
+
+The paper says the masked ones; DiffCSE's released code takes all (diffcse/models.py:184).
+"""
 
 
 @dataclass(frozen=True)
 class CorruptionRule:
-    """What decides the corrupted text beside corpus and tokenizer."""
+    """Settings that decide the corrupted text, together with corpus and tokenizer."""
 
     generator: str
-    """A masked LM as `Generator` takes it; its content counts, not its name. Greedy, in eval mode."""
+    """Name of a masked LM as `Generator` takes it, greedy and in eval mode; its content counts, not its name."""
     ratio: float
     """Share of the tokens that is masked."""
     seed: int
@@ -47,14 +49,14 @@ class CorruptionRule:
 
 
 def name_corrupted(column: str) -> str:
-    """The name of a text column's corrupted form."""
+    """Returns the name of the column with the corrupted form of a text column."""
     return f"corrupted_{column}"
 
 
 def add_corrupted(
     store: TokenStore, columns: Sequence[str], rule: CorruptionRule, backbone: Backbone, cache: Path | None = None
 ) -> TokenStore:
-    """The store with the corrupted form of `columns`, made on first use; the same for every run and rank.
+    """Returns the store with the corrupted form of `columns`, made on first use and the same for every run and rank.
 
     Raises ConfigError for a generator that cannot be had or does not fit, or a cache that cannot be written.
     """
@@ -74,7 +76,7 @@ def add_corrupted(
 
 
 def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore | None:
-    """The joined store; None when the folder is absent or a file has not the size of its column."""
+    """Returns the store with the corrupted columns; None if the folder is absent or a file has the wrong size."""
     arrays = dict(store.arrays)
     for name in columns:
         column, file = store.column(name), folder / f"{name}.flat"
@@ -106,7 +108,7 @@ def _write(
 def _corrupt(
     column: TokenColumn, name: str, rule: CorruptionRule, generator: Generator, tokenizer: Any
 ) -> Iterator[np.ndarray]:
-    """The corrupted ids of each row; row i of a column has masks of its own, whatever the chunks."""
+    """Yields the corrupted ids of each row; each row of a column has its own masks, independent of the chunks."""
     vocabulary = Vocabulary.of(tokenizer)
     for first in range(0, len(column.starts), CORRUPTION_CHUNK):
         rows = range(first, min(first + CORRUPTION_CHUNK, len(column.starts)))
@@ -117,7 +119,10 @@ def _corrupt(
 
 
 def _fill(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: int) -> list[np.ndarray]:
-    """The sentences in the order given, with the generator's ids where they were masked, or after [CLS] everywhere."""
+    """Returns the sentences in the given order, with the generator's ids at the masked positions.
+
+    With `everywhere` the generator's ids go to all positions behind [CLS].
+    """
     packed = pack_lists([e.masked_L for e in edits], pad_id=pad_id)
     ids_T = pack_lists([e.source_L for e in edits], pad_id=pad_id).ids_T
     wanted_T = pack_lists([e.chosen_L | everywhere for e in edits]).ids_T.bool() & (packed.positions_T > 0)

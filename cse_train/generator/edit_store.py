@@ -1,10 +1,10 @@
-"""Edited sentences that are made once, for every run that would make the same ones (DiffCSE's generator never trains).
+"""Stores edited sentences, made once for every run that would make the same ones (DiffCSE's generator is frozen).
 
-They lie in blocks, each what `EDIT_BLOCK` successive examples of an epoch need, under a name that holds everything that
+They lie in blocks, each for `EDIT_BLOCK` successive examples of an epoch, under a name that holds everything that
 decides them: generator, its dropout and sampling, ratio, seed, epoch, tokenizer, corpus and rows. A block is a
-`cached_folder`: complete or absent, built by the first run that comes to it, memory-mapped by all. What is masked is
-what a run without the store masks; dropout and sampling of the generator have a stream of their own here, which a card
-draws in its own way: the name of a block made on one has the card's in it.
+`cached_folder`: complete or absent, built by the first run that comes to it, memory-mapped by all. The masks are those
+of a run without the store; dropout and sampling of the generator have a stream of their own here, which a GPU draws in
+its own way: the name of a block made on one has the GPU's in it.
 """
 
 import hashlib
@@ -31,22 +31,22 @@ from cse_train.text.edits import Edit
 from cse_train.text.tokens import TokenStore
 
 EDIT_FORMAT = 1
-"""Raised whenever stored edits change for the same rule."""
+"""Version of the stored edits; raised whenever they change for the same rule."""
 EDIT_BLOCK = 4096
-"""Examples of a block."""
+"""Number of examples in a block of stored edits."""
 EDIT_CHUNK = 128
-"""Sentences that the generator reads at once."""
+"""Number of sentences that the generator reads at once."""
 
 Block = list[tuple[np.ndarray, np.ndarray]]
-"""For each source and view, the filled ids and where each example's begin [examples + 1]."""
+"""Stored edits of a block: for each source and view, the filled ids and each example's begin [examples + 1]."""
 
 
 @dataclass(frozen=True)
 class EditRule:
-    """What decides the edits beside corpus, tokenizer, seed and rows."""
+    """Settings that decide the stored edits, together with corpus, tokenizer, seed and rows."""
 
     generator: str
-    """A masked LM as `Generator` takes it; its content counts, not its name."""
+    """Name of a masked LM as `Generator` takes it; its content counts, not its name."""
     dropout: bool
     sampling: str
     ratio: float
@@ -54,39 +54,39 @@ class EditRule:
 
 @dataclass
 class EditStore:
-    """The blocks of one rule and corpus."""
+    """Blocks of edited sentences for one rule and corpus."""
 
     rule: EditRule
     draw: Callable[[np.ndarray, Callable[[int], np.random.Generator]], Iterator[Edit]]
-    """Corpus rows and the generator of each -> their edits, not yet filled, in the order of `of`."""
+    """Function of corpus rows and a generator per row that yields their unfilled edits, in the order of `of`."""
     offsets: Sequence[int]
-    """From the row of an example to the rows that are edited for it."""
+    """Offsets from the row of an example to the rows that are edited for it."""
     views: int
     backbone: Backbone
     corpus: TokenStore
     cache: Path | None
     _open: dict[tuple[int, int], Block] = field(default_factory=dict)
-    """Blocks of the batch at hand, by epoch and number."""
+    """Blocks of the present batch, by epoch and block number."""
     _generator: Generator | None = None
 
     def of(self, rows: np.ndarray, place: Place) -> Iterator[Edit]:
-        """The filled edits of the examples at a place: source after source, view after view, row after row.
+        """Yields the filled edits of the examples at a place: source after source, view after view, row after row.
 
         Raises ConfigError for a generator that does not fit or a cache that cannot be written.
         """
-        at = place.first + np.arange(len(rows))
+        positions = place.first + np.arange(len(rows))
         if not self._open.keys() >= set(_keys(place, len(rows))):
             self.make_ready(place, len(rows))
         blocks = {number: block for (_, number), block in self._open.items()}
         for column, (offset, _) in enumerate(self._columns()):
-            for row, position in zip(rows + offset, at.tolist(), strict=True):
+            for row, position in zip(rows + offset, positions.tolist(), strict=True):
                 flat, begins = blocks[position // EDIT_BLOCK][column]
                 begin, end = begins[position % EDIT_BLOCK], begins[position % EDIT_BLOCK + 1]
                 source, unedited = self.corpus.column("text").row(row), np.zeros(end - begin, dtype=bool)
                 yield Edit(flat[begin:end], source, unedited, unedited)
 
     def make_ready(self, place: Place, examples: int) -> None:
-        """Open the blocks of so many examples from a place on, making those that are absent.
+        """Opens the blocks of `examples` examples from a place on, making those that are absent.
 
         A generator that draws takes numbers from torch's global generators, which are seeded here and put back: no
         other thread may draw meanwhile.
@@ -119,7 +119,7 @@ class EditStore:
         }
 
     def _load(self, rows: np.ndarray, folder: Path) -> Block | None:
-        """None when the folder is absent or a file has not the size of its sentences."""
+        """Reads a block; None if its folder is absent or a file has not the size of its sentences."""
         block = []
         for offset, view in self._columns():
             begins = np.append(0, np.cumsum(self.corpus.column("text").lengths[rows + offset], dtype=np.int64))
@@ -132,6 +132,7 @@ class EditStore:
     def _write(self, place: Place, rows: np.ndarray, identity: dict[str, object], aside: Path) -> None:
         edits = self.draw(rows, partial(random_streams.augmentation, place.seed, place.epoch))
         device = distributed.device()
+        # Training draws from the same generators: it must go on as if this block had been there already.
         with torch.random.fork_rng([device] if device.type == "cuda" else []), numerics.tf32(False):
             if self._generator is None:
                 sample = self.rule.sampling == "sample"
@@ -154,15 +155,15 @@ class EditStore:
 
 
 def _keys(place: Place, examples: int) -> list[tuple[int, int]]:
-    """Epoch and number of each block that holds some of these examples."""
+    """Returns epoch and number of each block that holds some of these examples."""
     last = place.first + examples - 1
     return [(place.epoch, number) for number in range(place.first // EDIT_BLOCK, last // EDIT_BLOCK + 1)]
 
 
 def _device_identity(device: torch.device) -> dict[str, str]:
-    """What the name of a block says of where it was made; nothing for a CPU, whose first blocks were named without it.
+    """Returns the device's part of a block's identity: empty for a CPU, whose first blocks were named without it.
 
-    Blocks that cards made before it was said were drawn while training drew from the same generators.
+    Blocks that GPUs made before the name had this part were drawn while training drew from the same generators.
     """
     if not numerics.is_card(device):
         return {}
@@ -171,15 +172,15 @@ def _device_identity(device: torch.device) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class StoreWithEdits(TokenStore):
-    """A token store whose sentences have edits beside them."""
+    """Token store with the edits of its sentences."""
 
     edits: EditStore
 
     def make_ready(self, place: Place, examples: int) -> None:
-        """Open the edits of so many examples from a place of the run on."""
+        """Opens the edits of `examples` examples from a place of the run on."""
         self.edits.make_ready(place, examples)
 
 
 def add_edits(store: TokenStore, edits: EditStore) -> StoreWithEdits:
-    """The store and its edits."""
+    """Returns a token store together with the edits of its sentences."""
     return StoreWithEdits(store.rows, store.columns, store.content_hash, store.folder, store.arrays, edits)

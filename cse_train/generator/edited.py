@@ -1,4 +1,4 @@
-"""Edited sentences as one pack, and what the generator makes of them (DiffCSE 3).
+"""Packs edited sentences, and fills them with the generator's tokens (DiffCSE 3).
 
 Shape suffixes: T packed slots.
 """
@@ -16,25 +16,25 @@ from cse_train.text.edits import Edit
 
 @dataclass(frozen=True)
 class Edited:
-    """A pack of edited sentences, and in its slots what a conditional task asks about them."""
+    """Pack of edited sentences, with the labels of its slots for DiffCSE's conditional tasks."""
 
     packed: Packed
     source_T: Tensor
-    """The original ids; [MASK] where a token was inserted."""
+    """Original ids; [MASK] where a token was inserted."""
     replaced_T: Tensor
-    """Bool: differs from the original, was inserted, or follows a deleted token."""
+    """Bool: True where a token differs from the original, was inserted, or follows a deleted token."""
     chosen_M: Tensor
-    """Int64: the slots that are chosen by masking."""
+    """Int64: slots that masking chose."""
 
     def replaced_fraction(self) -> Tensor:
-        """Share of the real tokens."""
+        """Returns the share of the real tokens that are replaced."""
         return self.replaced_T.sum() / self.packed.lengths_N.sum()
 
 
 def pack_edits(edits: Sequence[Edit], *, pad_id: int, width: int | None = None) -> tuple[Packed, dict[str, Tensor]]:
-    """What the generator reads, and in the same slots "source_T", "edited_T" and "chosen_T" (`Edit`).
+    """Packs the generator's inputs, and tensors "source_T", "edited_T" and "chosen_T" in the same slots (`Edit`).
 
-    "edited_M" and "chosen_M" are the slots where these are true, "inner_M" those of real tokens behind each first.
+    "edited_M" and "chosen_M" are the slots where these are true, "inner_M" the slots of real tokens except each first.
     """
     masked = pack_lists([edit.masked_L for edit in edits], pad_id=pad_id, width=width)
     edited_T = pack_lists([edit.edited_L for edit in edits], width=width).ids_T.bool()
@@ -50,10 +50,10 @@ def pack_edits(edits: Sequence[Edit], *, pad_id: int, width: int | None = None) 
 
 
 def fill(generator: Generator | None, masked: Packed, tensors: Mapping[str, Tensor], only_edited: bool) -> Edited:
-    """The edited sentences x''; `masked` and `tensors` as `pack_edits` gives them.
+    """Returns the edited sentences x''; `masked` and `tensors` come from `pack_edits`.
 
-    The generator's ids stand at every position, unmasked ones and the last special token included, as released
-    (diffcse/models.py:184); with `only_edited` at the inserted ones alone. Position 0 keeps its token and padding gets
+    The generator's ids go to every position, unmasked ones and the last special token included, as released
+    (diffcse/models.py:184); with `only_edited` to the inserted ones alone. Position 0 keeps its token and padding gets
     id 0, as released. Without a generator nothing is filled, and masked positions stay masked. A generator that draws
     does so at every slot, whether it is used or not: the draws of a run depend on it.
     """

@@ -1,4 +1,4 @@
-"""Packs of first and second views, whose blanks a frozen masked language model fills; all other ids stay.
+"""Packs of first and second views, in whose blanks a frozen masked language model predicts ids; all others stay.
 
 Shape suffixes: M blanks.
 """
@@ -21,17 +21,17 @@ Sentences = Sequence[np.ndarray]
 def pack_views(
     first: Sentences, others: Sentences, *, apart: bool, mask_id: int | None, pad_id: int | None
 ) -> tuple[Packs, dict[str, Tensor]]:
-    """All views in the pack "text", or the others `apart` in "second" for an encoder of their own.
+    """Packs all views as "text"; with `apart` the second views go to "second", for an encoder of their own.
 
-    Without others, both views are the first and packed once. `mask_id` None: no sentence has blanks. Else the others
-    are in "blanks" too, [MASK] at every blank, and the tensors "blank_at_M" and "blank_from_M" are the slots of the
-    same blanks in the views' pack and in "blanks".
+    Without `others`, both views are `first`, packed once. `mask_id` None: no sentence has blanks. Otherwise the second
+    views are in "blanks" too, with [MASK] at every blank, and the tensors "blank_at_M" and "blank_from_M" are the slots
+    of the same blanks in the views' pack and in "blanks".
     """
     if not others:
         return {"text": pack_lists(first, pad_id=pad_id)}, {}
-    name, whole = ("second", []) if apart else ("text", first)
+    name, prefix = ("second", []) if apart else ("text", first)
     masked = others if mask_id is None else [np.where(ids == BLANK, mask_id, ids) for ids in others]
-    packs = {name: pack_lists([*whole, *masked], pad_id=pad_id)}
+    packs = {name: pack_lists([*prefix, *masked], pad_id=pad_id)}
     if apart:
         packs["text"] = pack_lists(first, pad_id=pad_id)
     if mask_id is None:
@@ -39,14 +39,14 @@ def pack_views(
     packs["blanks"] = pack_lists(masked, pad_id=pad_id)
     firsts = np.cumsum([0, *(int((ids == BLANK).sum()) for ids in others)])
     numbers = [_number_blanks(ids, first) for ids, first in zip(others, firsts, strict=False)]
-    nothing = [np.full(len(ids), -1) for ids in whole]
+    nothing = [np.full(len(ids), -1) for ids in prefix]
     return packs, {"blank_at_M": _slot_of([*nothing, *numbers]), "blank_from_M": _slot_of(numbers)}
 
 
 def fill_views(
     generator: Generator | None, packs: Mapping[str, Packed], tensors: Mapping[str, Tensor]
 ) -> tuple[Packs, Tensor | None]:
-    """The packs with the generator's most probable ids in the blanks, and those ids [M] in sentence order."""
+    """Returns the packs with the generator's most probable ids in the blanks, and those ids [M] in sentence order."""
     if generator is None:
         return dict(packs), None
     name = "second" if "second" in packs else "text"
@@ -62,5 +62,5 @@ def _number_blanks(ids: np.ndarray, first: int) -> np.ndarray:
 
 def _slot_of(numbers: Sentences) -> Tensor:
     packed_T = pack_lists(numbers, pad_id=-1).ids_T
-    at = torch.nonzero(packed_T >= 0).squeeze(1)
-    return at[packed_T[at].argsort()]
+    slots = torch.nonzero(packed_T >= 0).squeeze(1)
+    return slots[packed_T[slots].argsort()]

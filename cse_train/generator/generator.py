@@ -1,7 +1,7 @@
-"""The frozen masked language model that fills masked sentences (DiffCSE's and ELECTRA's generator).
+"""Frozen masked language model that fills masked sentences (DiffCSE's and ELECTRA's generator).
 
-Released and paper differ: DiffCSE's code takes the most probable token at every position (diffcse/models.py:184), its
-abstract speaks of sampling. Shape suffixes: T packed slots, S slots of one piece, V vocabulary.
+Released code and paper differ: DiffCSE's code takes the most probable token at every position (diffcse/models.py:184),
+its abstract speaks of sampling. Shape suffixes: T packed slots, S slots of one piece, V vocabulary.
 """
 
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 PIECE = 1024
-"""Slots whose logits exist at one time: 1024 x 30,522 fp32 numbers are 125 MB."""
+"""Number of slots whose logits exist at one time: 1024 x 30,522 fp32 numbers are 125 MB."""
 GREEDY_PIECE = 512
-"""The same where only the largest logit is looked for."""
+"""Number of slots whose logits exist at one time where only the largest logit is wanted."""
 
 MEMORY_FILE = Path("/proc/meminfo")
 
 
 class Generator(nn.Module):
-    """A masked LM that never trains. `dropout`: on whenever the parent trains (T16: the released generator's is).
+    """Masked LM that never trains; with `dropout` its dropout acts whenever the parent module trains.
 
-    Raises ConfigError, one line, when `name` cannot be had, is larger than the memory, reads other token ids than the
-    encoder `like`, or has no masked-LM head.
+    The released generator's does (T16). Raises ConfigError, one line, when `name` cannot be had, is larger than the
+    memory, reads other token ids than the encoder `like`, or has no masked-LM head.
     """
 
     def __init__(self, name: str, like: Backbone, dropout: bool = True, sample: bool = False) -> None:
@@ -50,20 +50,20 @@ class Generator(nn.Module):
         self.sample = sample
         self.vocabulary = len(like.tokenizer)
         self.content_hash = backbone.content_hash
-        ours = isinstance(backbone.encoder, Encoder) and backbone.head is not None
-        self.network: nn.Module = PackedMaskedLM(backbone) if ours else PaddedMaskedLM(_load_masked_lm(name, folder))
+        packed = isinstance(backbone.encoder, Encoder) and backbone.head is not None
+        self.network: nn.Module = PackedMaskedLM(backbone) if packed else PaddedMaskedLM(_load_masked_lm(name, folder))
         self.requires_grad_(False).train()
 
     def train(self, mode: bool = True) -> "Generator":
-        """Training mode only where its dropout is wanted."""
+        """Sets training mode only if the generator's dropout is wanted."""
         return super().train(mode and self.dropout)
 
     @torch.no_grad()
     def predict(self, packed: Packed, at_M: Tensor | None = None) -> Tensor:
-        """Token ids [T], one for every slot in packed order, or [M], those of the slots `at_M` in their order.
+        """Returns token ids [T] for every slot in packed order, or [M] for the slots `at_M` in their order.
 
-        Greedy, or sampled from torch's global generator. Only ids of the encoder's vocabulary are given; what stands
-        at padding means nothing.
+        Greedy, or sampled from torch's global generator. All ids are in the encoder's vocabulary; ids at padding mean
+        nothing.
         """
         if at_M is not None and not isinstance(self.network, PackedMaskedLM):
             return self.predict(packed)[at_M]
@@ -77,14 +77,17 @@ class Generator(nn.Module):
 
 
 def _draw(probability_SV: Tensor) -> Tensor:
-    """One id [S] of each distribution, on a card as `torch.multinomial` draws it, whose checks the host waits for."""
+    """Draws one id [S] from each distribution.
+
+    On a GPU it computes what `torch.multinomial` does, without the checks for which the host would wait.
+    """
     if numerics.is_card(probability_SV.device):
         return (probability_SV / torch.empty_like(probability_SV).exponential_()).argmax(-1)
     return torch.multinomial(probability_SV, 1).squeeze(1)
 
 
 class PackedMaskedLM(nn.Module):
-    """BERT or RoBERTa with its head, in our `Encoder`; yields logits [S, V] piece by piece, at some slots or at all."""
+    """BERT or RoBERTa with its head, in `Encoder`; yields logits [S, V] piece by piece, at some slots or at all."""
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
@@ -97,7 +100,7 @@ class PackedMaskedLM(nn.Module):
             yield self.head(hidden_SH, self.encoder.word.weight)
 
     def most_probable(self, packed: Packed, at_M: Tensor | None, vocabulary: int) -> Tensor:
-        """The greedy ids, of the first `vocabulary` ones, at some slots [M] or at all [T]."""
+        """Returns the greedy ids, among the first `vocabulary` ones, at some slots [M] or at all [T]."""
         assert isinstance(self.encoder, Encoder) and self.head is not None
         read_MH = self.head.transformed(self._run_encoder(packed, at_M))
         weight_VH, bias_V = self.encoder.word.weight[:vocabulary], self.head.bias[:vocabulary]
@@ -110,7 +113,7 @@ class PackedMaskedLM(nn.Module):
 
 
 class PaddedMaskedLM(nn.Module):
-    """Any other architecture (DistilBERT) through transformers; yields logits [S, V] length group by length group."""
+    """Masked LM of any other architecture, through transformers; yields logits [S, V] length group by length group."""
 
     def __init__(self, model: "PreTrainedModel") -> None:
         super().__init__()
@@ -127,7 +130,7 @@ class PaddedMaskedLM(nn.Module):
 
 
 def require_memory(name: str, folder: Path) -> None:
-    """Raise ConfigError when the weight files are larger than the memory that is free (where Linux tells)."""
+    """Raises ConfigError if a generator's weight files are larger than the free memory, where Linux tells it."""
     needed = sum(path.stat().st_size for path in weight_files(folder))
     available = available_memory()
     if available is not None and needed > available:
@@ -136,7 +139,7 @@ def require_memory(name: str, folder: Path) -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that a new process could have without swapping; None where the system does not say."""
+    """Returns the bytes that a new process could have without swapping; None if the system does not say."""
     lines = MEMORY_FILE.read_text(encoding="utf8").splitlines() if MEMORY_FILE.exists() else []
     sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     return sizes[0] if sizes else None

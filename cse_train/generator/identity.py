@@ -1,4 +1,4 @@
-"""Where a generator's files lie and what they hash to, without torch."""
+"""Finds a generator's files and hashes them, without torch."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from cse_train.fields import ConfigError
 
 
 def generator_folder(name: str) -> Path:
-    """The folder of a generator's weights; ConfigError in the words of `method.generator`."""
+    """Returns the folder of a generator's weights; raises ConfigError that names `method.generator`."""
     try:
         return locate(name)
     except ConfigError as error:
@@ -16,7 +16,7 @@ def generator_folder(name: str) -> Path:
 
 
 def generator_hash(name: str) -> str:
-    """The content hash of what `Generator(name, ...)` would load: an input of the run like its corpus."""
+    """Returns the content hash of the model `Generator(name, ...)`: an input of the run like its corpus."""
     folder = generator_folder(name)
     require_numbers(folder, f"method.generator={name}")
     return content_hash(folder)

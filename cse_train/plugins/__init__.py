@@ -1,3 +1,3 @@
-"""A user's methods and suites from outside of the repository: where they are, what they import, how they travel."""
+"""Methods and suites of the user's own: finds them, follows their imports, and copies them to workers."""
 
 __all__ = ["apart", "config", "faults", "first_fields", "options", "registry", "snapshot", "source", "trainer"]

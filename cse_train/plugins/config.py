@@ -1,4 +1,4 @@
-"""The `Config` of a method, checked when it is first imported: a frozen dataclass of plain values."""
+"""Checks the `Config` of a method when it is first imported: it must be a frozen dataclass of plain values."""
 
 import dataclasses
 import functools
@@ -12,10 +12,11 @@ from cse_train.plugins.options import Options
 from cse_train.plugins.registry import Plugin
 
 SHAPE = "write @dataclass(frozen=True, kw_only=True) above it"
+"""Advice that ends messages about a `Config` that is no frozen dataclass."""
 
 
 def check_config(plugin: Plugin) -> type[Options]:
-    """The `Config` of a method; ConfigError with a line for each fault of it."""
+    """Returns the checked `Config` of a method; raises ConfigError with a line for each fault."""
     if declared := plugin.declare_options():
         return declared
     module = registry.load(plugin, plugin.options)
@@ -31,7 +32,7 @@ def check_config(plugin: Plugin) -> type[Options]:
 
 
 _classes: dict[tuple[ModuleType, type], type[Options]] = {}
-"""(module, its `Config`) -> what was checked."""
+"""(module, its `Config`) -> the checked class."""
 
 
 def _make(method: str, values: Json) -> Options:
@@ -39,7 +40,7 @@ def _make(method: str, values: Json) -> Options:
 
 
 def _problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
-    """Each fault of a method's `Config` and its VERSION."""
+    """Returns each fault of a method's `Config` and its VERSION."""
     shape: Any = getattr(module, "Config", None)
     if not earlier.is_earlier(module) and not (isinstance(shape, type) and issubclass(shape, Options)):
         return (f"no options: method={name} Config={_describe(shape)} in {where}; write class Config(Options)",)
@@ -58,7 +59,7 @@ def _problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
 
 
 def _value_problems(name: str, shape: type, where: str) -> list[str]:
-    """Of options whose type YAML has no value for, or whose default is not of it."""
+    """Returns a line for each option whose type YAML has no value for, or whose default has another type."""
     try:
         default = shape()
         annotations = fields.hints(shape)

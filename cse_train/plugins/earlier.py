@@ -1,4 +1,4 @@
-"""Methods in the form of 0.1: a module with `VERSION`, `Config`, `make_collate` and `build`, and hooks as functions.
+"""Methods in the form of version 0.1: a module with `VERSION`, `Config`, `make_collate`, `build` and hook functions.
 
 They run as they did. `cse_train.api` has the form of today.
 """
@@ -14,25 +14,25 @@ from cse_train.plugins.options import OPTION_HOOKS, Options
 
 
 def is_earlier(module: ModuleType) -> bool:
-    """Whether a module says its VERSION itself; today its `Config` does."""
+    """Returns True if a module states its VERSION itself, as in version 0.1; today its `Config` does."""
     shape = getattr(module, "Config", None)
     says = getattr(shape, "__module__", "") == module.__name__ and "VERSION" in vars(shape)
     return hasattr(module, "VERSION") and not says
 
 
-def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Options]:
-    """A module's `Config` with the module's hooks as its own; ConfigError where an option has the name of one.
+def options_of(module: ModuleType, rebuild: Callable[[Json], Options]) -> type[Options]:
+    """Returns a module's `Config` as a subclass of `Options`, with the module's hook functions as its methods.
 
-    `remade` makes one of its values again, in another process.
+    Raises ConfigError if an option has a hook's name. `rebuild` builds an instance from values, for unpickling.
     """
     shape: type = module.Config
     if taken := sorted(fields.hints(shape).keys() & {*OPTION_HOOKS}):
         raise ConfigError([f"name of a hook: method.{name} in {module.__name__}; rename the option" for name in taken])
-    given = {name: getattr(module, name) for name in OPTION_HOOKS if hasattr(module, name)}
-    body = {name: vars(Options)[name] for name in OPTION_HOOKS if name not in given}  # not what `shape` may inherit
-    body |= {name: _asking(hook) if callable(hook) else hook for name, hook in given.items()}
+    hooks = {name: getattr(module, name) for name in OPTION_HOOKS if hasattr(module, name)}
+    body = {name: vars(Options)[name] for name in OPTION_HOOKS if name not in hooks}  # not what `shape` may inherit
+    body |= {name: _asking(hook) if callable(hook) else hook for name, hook in hooks.items()}
     body |= {"__module__": shape.__module__, "__doc__": shape.__doc__}
-    body["__reduce__"] = lambda config: (remade, ({name: getattr(config, name) for name in fields.hints(shape)},))
+    body["__reduce__"] = lambda config: (rebuild, ({name: getattr(config, name) for name in fields.hints(shape)},))
     return dataclass(frozen=True, kw_only=True)(type(shape.__name__, (shape, Options), body))
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a user's code while it is imported or asked: one line with the place in the user's own file."""
+"""Turns errors of a user's code at import into one line with the place in the user's own file."""
 
 import contextlib
 import os
@@ -14,29 +14,29 @@ LIBRARY_PATHS = ("site-packages", "dist-packages", os.path.dirname(os.__file__),
 
 
 @contextlib.contextmanager
-def importing(what: str, plugin: object) -> Iterator[None]:
-    """Within it any error becomes ConfigError: what failed, where in the user's code, and why."""
+def importing(subject: str, plugin: object) -> Iterator[None]:
+    """Turns any error inside the block into ConfigError: what failed, where in the user's code, and why."""
     try:
         yield
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
-        ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OUR_PACKAGES
-        todo = "take it from cse_train.api, which is what stays" if ours else "correct it"
-        line = f"plug-in fails at import: {what} at {place(error) or plugin} ({reason}); {todo}"
+        is_own = isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OUR_PACKAGES
+        advice = "take it from cse_train.api, which is what stays" if is_own else "correct it"
+        line = f"plug-in fails at import: {subject} at {place(error) or plugin} ({reason}); {advice}"
         raise ConfigError([line]) from error
 
 
 def place(error: BaseException) -> str | None:
-    """`FILE:LINE` of the last frame in a file that is neither a library's nor ours; None where there is none."""
+    """Returns `FILE:LINE` of the last frame in the user's own code; None if the traceback has no such frame."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
-    ours = tuple(str(HOME / package) + os.sep for package in OUR_PACKAGES)
+    own_folders = tuple(str(HOME / package) + os.sep for package in OUR_PACKAGES)
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    users = [
+    user_frames = [
         f"{file}:{line}"
         for file, line in frames
-        if not file.startswith(ours) and not any(part in file for part in LIBRARY_PATHS)
+        if not file.startswith(own_folders) and not any(part in file for part in LIBRARY_PATHS)
     ]
-    return users[-1] if users else None
+    return user_frames[-1] if user_frames else None

@@ -1,6 +1,6 @@
-"""The fields that signatures have held from the first release on, and those that came later.
+"""Records the settings that signatures have held since a method's release, and finds those that were added later.
 
-A later field at what was done before it came leaves a signature as it was.
+A later setting at the value of before leaves a signature as it was.
 """
 
 import dataclasses
@@ -13,18 +13,23 @@ from typing import Any
 from cse_train.fields import Added
 
 FIRST_FIELDS = Path(__file__).with_name("first_fields.json")
-"""Those of `train`, and of each released method. Any other field of theirs came later; where no `ADDED` has it, runs of
-before did what its default says."""
+"""File of the first fields of `train` and of each released method.
+
+Any other field came later; unless `ADDED` lists it, earlier runs did what its default says.
+"""
 
 
 def find_later(part: str, config: type, added: Mapping[str, Added]) -> Mapping[str, Added]:
-    """The fields that came to `train` or to a method after its release: as `added` says, else at their defaults."""
+    """Returns the fields added to `train` or a method after its release, by `added` or else at their defaults."""
     return {**_find_unnamed(part, config), **added}
 
 
 @functools.cache
 def _find_unnamed(part: str, config: Any) -> Mapping[str, Added]:
-    """Later fields by what their declaration says; none of a method that is not released, such as a user's."""
+    """Returns the fields that were added after a release and that `ADDED` need not list, with their defaults.
+
+    The mapping is empty for a method without a release, such as a user's.
+    """
     first = read_first().get(part)
     if first is None:
         return {}
@@ -34,10 +39,10 @@ def _find_unnamed(part: str, config: Any) -> Mapping[str, Added]:
 
 @functools.cache
 def read_first() -> Mapping[str, list[str]]:
-    """`train` or a released method -> its fields at its release, those of `ADDED` left out."""
+    """Returns `train` or a released method -> its fields at its release, without those that `ADDED` lists."""
     return dict(json.loads(FIRST_FIELDS.read_text(encoding="utf8")))
 
 
 def note_first(fresh: Mapping[str, list[str]]) -> None:
-    """Write the fields of parts that are not noted yet."""
+    """Adds the fields of parts that first_fields.json does not list yet."""
     FIRST_FIELDS.write_text(json.dumps({**fresh, **read_first()}, indent=1) + "\n", encoding="utf8")

@@ -1,7 +1,7 @@
-"""Methods and suites of a user's own: from folders, files and modules that are named, and from installed packages.
+"""Registry of the user's methods and suites, from folders, files, modules and installed packages.
 
 An installed package offers them as entry points, `cse.methods` and `cse.suites`, of the form `NAME = "package.module"`.
-What is named (`use`) lies in files, and travels to the workers of a sweep (`cse_train.plugins.snapshot`). Nothing is
+Other sources (`use`) are files, and travel to the workers of a sweep (`cse_train.plugins.snapshot`). Nothing is
 imported before a run or a space names it, so that a plan of other spaces needs none of the user's libraries.
 """
 
@@ -23,49 +23,49 @@ from cse_train.plugins.options import Options
 from cse_train.plugins.scan import MODULE_NAMES, WANTED_CLASSES, Definitions, Kind, scan
 
 OPTIONS = "_options"
-"""A module of the method's name with this at its end holds its `Config` where that needs no torch."""
+"""Ending of the name of the module that holds a method's `Config` where that needs no torch."""
 ENTRY_POINTS: dict[Kind, str] = {"method": "cse.methods", "suite": "cse.suites"}
 SHIPPED: dict[Kind, Path] = {
     "method": Path(__file__).parents[1] / "methods",
     "suite": Path(__file__).parents[1] / "evaluate" / "suites",
 }
-BESIDE = ("__init__", "base", "loading", "registry")
-"""Modules of these folders that are no method and no suite."""
+OTHER_MODULES = ("__init__", "base", "loading", "registry")
+"""Modules in the folders of shipped methods and suites that are neither."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A method or a suite from outside."""
+    """Method or suite, shipped or the user's, and its source files."""
 
     kind: Kind
     name: str
-    """What a space calls it."""
+    """Name by which spaces refer to it."""
     module: str
-    """What is imported."""
+    """Name of the module that is imported."""
     options: str | None = None
-    """The module of a method's `Config` where that is another one."""
+    """Module of a method's `Config` if that is another one."""
     file: Path | None = None
-    """Its source; None for an entry point."""
+    """Source file of the module; None for an entry point."""
     folder: Path | None = None
-    """Where the top-level module lies; None for an entry point."""
+    """Folder of the top-level module; None for an entry point."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The modules that it is made of, without what they import."""
+        """Names of the modules that make up the plug-in, without the modules that they import."""
         return (self.module, self.options) if self.options else (self.module,)
 
     @property
     def is_ours(self) -> bool:
-        """Whether it lies in a package of ours."""
+        """True if the plug-in lies in a package of cse-search."""
         return self.module.partition(".")[0] in source.OUR_PACKAGES
 
     @property
-    def is_apart(self) -> bool:
-        """Whether its code runs in processes of its own, and so leaves nothing behind in ours."""
+    def is_isolated(self) -> bool:
+        """True if the plug-in's code runs in processes of its own, and so leaves nothing behind in a rank's."""
         return False
 
     def files(self) -> dict[str, Path]:
-        """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
+        """Returns module -> file, for the plug-in and all that it imports of the user's own, at any depth."""
         top = self.module.partition(".")[0]
 
         def is_users(module: str) -> bool:
@@ -75,36 +75,39 @@ class Plugin:
         return source.follow_imports(self.roots, is_users)
 
     def move(self, folder: Path, file: Path) -> "Plugin":
-        """The same with a copy of its files, which lie in a folder of their own."""
+        """Returns the plug-in with the paths of a copy of its files."""
         return dataclasses.replace(self, file=file, folder=folder)
 
     def declare_options(self) -> type[Options] | None:
-        """The settings of a method that says them without code; None where its module has a `Config`."""
+        """Returns the settings class of a method that declares it without code; None if its module has a `Config`."""
         return None
 
     def __str__(self) -> str:
         return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
 
 
-_given: dict[tuple[Kind, str], Plugin] = {}
-"""By kind and name, in the order in which they were named."""
+_registered: dict[tuple[Kind, str], Plugin] = {}
+"""(kind, name) -> plug-in, in the order in which they were registered."""
 _loaded: dict[str, str] = {}
-"""Plug-in's module -> the digest of its code when it was imported."""
+"""Module of a plug-in -> the digest of its code when it was imported."""
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """Every plug-in of a kind, sorted."""
-    return tuple(sorted({name for given, name in _given if given == kind} | set(_entry_points(kind))))
+    """Returns the names of all plug-ins of a kind, sorted; shipped ones are not among them."""
+    return tuple(sorted({name for given, name in _registered if given == kind} | set(_entry_points(kind))))
 
 
 def list_given() -> tuple[Plugin, ...]:
-    """The plug-ins that were named, but no entry points."""
-    return tuple(_given.values())
+    """Returns the plug-ins that `use` or `adopt` registered, without entry points."""
+    return tuple(_registered.values())
 
 
 def get(kind: Kind, name: str) -> Plugin | None:
-    """The plug-in of this name, or None. ConfigError where two packages, or one and ours, offer it."""
-    plugin = _given.get((kind, name))
+    """Returns the user's plug-in of this name, or None.
+
+    Raises ConfigError if two packages offer the name, or it is also the name of a shipped one.
+    """
+    plugin = _registered.get((kind, name))
     if plugin is not None:
         return plugin
     offered = _entry_points(kind).get(name, ())
@@ -116,12 +119,12 @@ def get(kind: Kind, name: str) -> Plugin | None:
     if len(offered) > 1:
         line = f"two plug-ins of one name: {kind}={name} is offered by {', '.join(offered)}"
         raise ConfigError([f"{line}; rename one of these entry points"])
-    module, beside = offered[0], f"{offered[0]}{OPTIONS}"
-    return Plugin(kind, name, module, beside if kind == "method" and source.file_of(beside) else None)
+    module, options = offered[0], f"{offered[0]}{OPTIONS}"
+    return Plugin(kind, name, module, options if kind == "method" and source.file_of(options) else None)
 
 
 def require(kind: Kind, name: str) -> Plugin:
-    """A shipped one, or the plug-in of this name: one and the same way to both. KeyError for a name of neither."""
+    """Returns the shipped or the user's plug-in of this name; raises KeyError for an unknown name."""
     plugin = get(kind, name) or list_shipped(kind).get(name)
     if plugin is None:
         raise KeyError(name)
@@ -129,16 +132,16 @@ def require(kind: Kind, name: str) -> Plugin:
 
 
 def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin, ...]:
-    """Let spaces and runs name the plug-ins of folders, files and modules; relative paths begin at `base`.
+    """Registers the plug-ins of folders, files and modules, so that spaces and runs can name them.
 
-    ConfigError with a line for each source that is none, name that is taken, and name of the contract that is missing.
-    What was imported and edited since is imported anew.
+    Relative paths begin at `base`. Raises ConfigError with a line for each source without a plug-in, each name that is
+    taken, and each missing name of the contract. A module that was edited since its import is imported anew.
     """
     plugins: list[Plugin] = []
     problems: list[str] = []
-    for given_source in sources:
+    for text in sources:
         try:
-            plugins += _plugins_of(str(given_source), base or Path.cwd())
+            plugins += _plugins_of(str(text), base or Path.cwd())
         except ConfigError as error:
             problems += error.problems
     for plugin in plugins:
@@ -150,24 +153,24 @@ def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin
 
 
 def find_unused(sources: Iterable[str | Path], base: Path) -> list[str]:
-    """Those of the sources whose plug-ins nobody has let spaces name; none of their code runs."""
+    """Returns the sources with plug-ins that are not registered; none of their code runs."""
     files = {plugin.file for plugin in list_given()}
-    return [str(each) for each in sources if not {p.file for p in _plugins_of(str(each), base)} <= files]
+    return [str(text) for text in sources if not {p.file for p in _plugins_of(str(text), base)} <= files]
 
 
 def adopt(plugins: Sequence[Plugin]) -> None:
-    """Let runs name these plug-ins, whose files were looked at before."""
+    """Registers plug-ins whose files were checked before."""
     folders = dict.fromkeys(str(plugin.folder) for plugin in plugins if plugin.folder is not None)
     added = [folder for folder in folders if folder not in sys.path]
-    before = dict(_given)
+    previous = dict(_registered)
     sys.path += added
-    _given.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
+    _registered.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
     _look_again()
     problems = [line for plugin in plugins for line in _module_problems(plugin)]
-    if problems:
+    if problems:  # all or none: a plug-in that cannot be used takes the others of this call back with it
         sys.path[:] = [folder for folder in sys.path if folder not in added]
-        _given.clear()
-        _given.update(before)
+        _registered.clear()
+        _registered.update(previous)
         raise ConfigError(list(dict.fromkeys(problems)))
     for plugin in plugins:
         if _loaded.get(plugin.module, digest(plugin)) != digest(plugin):
@@ -175,23 +178,23 @@ def adopt(plugins: Sequence[Plugin]) -> None:
 
 
 def _look_again() -> None:
-    """Folders have come or gone from Python's path: what was remembered of modules may be wrong."""
+    """Clears the caches of module lookups, after folders have come to or gone from Python's path."""
     importlib.invalidate_caches()
     source.is_installed.cache_clear()
 
 
 def forget() -> None:
-    """Take back every `use`: for a process that goes on with other plug-ins, such as a test's."""
+    """Takes back every `use`: for a process that goes on with other plug-ins, such as a test's."""
     for plugin in list_given():
         _unload(plugin)
         if str(plugin.folder) in sys.path:
             sys.path.remove(str(plugin.folder))
-    _given.clear()
+    _registered.clear()
     _look_again()
 
 
 def load(plugin: Plugin, module: str | None = None) -> ModuleType:
-    """The plug-in's module, or one of its `roots`; ConfigError with the place where importing it fails."""
+    """Imports the plug-in's module, or one of its `roots`; ConfigError names the place where importing fails."""
     name = module or plugin.module
     if name in sys.modules:
         return sys.modules[name]
@@ -203,25 +206,25 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
 
 
 def find_raiser(error: BaseException) -> str | None:
-    """`FILE:LINE` of the user's code where an error began that came through a plug-in; None where it did not."""
+    """Returns `FILE:LINE` of the user's code where an error began that came through a plug-in; else None."""
     tops = {module.partition(".")[0] for module in _loaded}
     names = (str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__))
     return place(error) if any(name.partition(".")[0] in tops for name in names) else None
 
 
 def digest(plugin: Plugin) -> str:
-    """16 hex digits over the code of the user's that a plug-in is made of."""
+    """Returns 16 hex digits over the user's code of a plug-in, imports included."""
     return source.digest(plugin.files())
 
 
 @functools.cache
 def list_shipped(kind: Kind) -> Mapping[str, Plugin]:
-    """Our own by name, from the files of their folder."""
+    """Returns name -> shipped method or suite, from the files of their folder."""
     folder = SHIPPED[kind]
     package = ".".join(folder.relative_to(source.HOME).parts)
-    stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in BESIDE)
-    apart = {file.stem for file in (folder / "options").glob("*.py")}
-    options = {name: f"{package}.options.{name}" for name in stems if name in apart}
+    stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in OTHER_MODULES)
+    separate = {file.stem for file in (folder / "options").glob("*.py")}
+    options = {name: f"{package}.options.{name}" for name in stems if name in separate}
     return {name: Plugin(kind, name, f"{package}.{name}", options.get(name)) for name in stems}
 
 
@@ -255,10 +258,10 @@ def _read_file(file: Path, definitions: Definitions) -> Plugin:
     root, parts = file.parent, [file.stem]
     while (root / "__init__.py").is_file():
         root, parts = root.parent, [root.name, *parts]
-    module, beside = ".".join(parts), file.with_name(f"{file.stem}{OPTIONS}.py")
-    options = f"{module}{OPTIONS}" if kind == "method" and beside.is_file() else None
+    module, options_file = ".".join(parts), file.with_name(f"{file.stem}{OPTIONS}.py")
+    options = f"{module}{OPTIONS}" if kind == "method" and options_file.is_file() else None
     missing = definitions.missing(kind)
-    missing = [name for name in missing if name not in scan(beside).names] if options else missing
+    missing = [name for name in missing if name not in scan(options_file).names] if options else missing
     name = file.stem if kind == "method" else definitions.name or file.stem
     if missing:
         line = f"missing name: {kind}={name} has no {', '.join(missing)} in {file}"
@@ -267,7 +270,7 @@ def _read_file(file: Path, definitions: Definitions) -> Plugin:
 
 
 def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
-    """What a file that was named should be; ConfigError for one that has nothing of a method or a suite."""
+    """Returns the kind that an incomplete file resembles most; ConfigError if it has nothing of a method or a suite."""
     counts = {kind: len(set(contract) & definitions.names) for kind, contract in MODULE_NAMES.items()}
     kind = max(counts, key=lambda kind: counts[kind])
     if not counts[kind]:
@@ -276,12 +279,12 @@ def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
     return kind
 
 
-def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
-    """Lines for a name that ours, or another plug-in, has."""
+def _name_problems(plugin: Plugin, candidates: Sequence[Plugin]) -> list[str]:
+    """Returns lines for a plug-in's name that a shipped one, or another plug-in, has."""
     if plugin.name in list_shipped(plugin.kind):
         return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
-    others = [other for other in (*list_given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
-    places = {str(other) for other in others}
+    key = (plugin.kind, plugin.name)
+    places = {str(other) for other in (*list_given(), *candidates) if (other.kind, other.name) == key}
     offered = _entry_points(plugin.kind).get(plugin.name, ())
     places |= {f"entry point {module}" for module in offered if module != plugin.module}
     if len(places) > 1:
@@ -291,17 +294,17 @@ def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
 
 
 def _module_problems(plugin: Plugin) -> list[str]:
-    """A line where Python has another module under the name of the plug-in's, or two folders have one that it takes."""
-    there = source.file_of(plugin.module)
-    if plugin.folder and plugin.file and (there is None or there.resolve() != plugin.file.resolve()):
+    """Returns a line if Python finds another module under the plug-in's name, or a module of it in two folders."""
+    located = source.file_of(plugin.module)
+    if plugin.folder and plugin.file and (located is None or located.resolve() != plugin.file.resolve()):
         line = (
-            f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {there}"
+            f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {located}"
         )
         return [f"{line}; rename the file"]
     folders = {other.folder for other in list_given() if other.folder is not None}
-    taken = {module.partition(".")[0] for module in plugin.files()}
-    twice = [top for top in sorted(taken) if sum(_holds(folder, top) for folder in folders) > 1]
-    return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in twice]
+    tops = {module.partition(".")[0] for module in plugin.files()}
+    duplicates = [top for top in sorted(tops) if sum(_holds(folder, top) for folder in folders) > 1]
+    return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in duplicates]
 
 
 def _holds(folder: Path, top: str) -> bool:
@@ -316,7 +319,7 @@ def _unload(plugin: Plugin) -> None:
 
 @functools.cache
 def _entry_points(kind: Kind) -> dict[str, tuple[str, ...]]:
-    """Name -> the modules that installed packages offer under it."""
+    """Returns name -> the modules that installed packages offer under it."""
     offered: dict[str, tuple[str, ...]] = {}
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS[kind]):
         offered[point.name] = tuple(dict.fromkeys((*offered.get(point.name, ()), point.module)))

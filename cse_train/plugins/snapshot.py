@@ -1,4 +1,4 @@
-"""Plug-ins as a sweep's workers get them: a copy of their files in the sweep's storage, which every node sees."""
+"""Copies plug-ins into the sweep's storage, which every node sees, for the sweep's workers."""
 
 import platform
 import shutil
@@ -17,25 +17,25 @@ Code = Mapping[tuple[Kind, str], str]
 
 
 def code_of(method: str, suites: Iterable[str]) -> dict[tuple[Kind, str], str]:
-    """The code of the plug-ins among a run's method and suites."""
-    named: list[tuple[Kind, str]] = [("method", method), *(("suite", suite) for suite in suites)]
-    plugins = {key: registry.get(*key) for key in named}
+    """Returns the digests of the code of a run's method and suites that are plug-ins."""
+    keys: list[tuple[Kind, str]] = [("method", method), *(("suite", suite) for suite in suites)]
+    plugins = {key: registry.get(*key) for key in keys}
     return {key: registry.digest(plugin) for key, plugin in plugins.items() if plugin is not None}
 
 
 def leaves_traces(code: Code) -> bool:
-    """Whether some of this code runs in a rank's own process, and not in one that ends with it."""
-    return not all((plugin := registry.get(*key)) and plugin.is_apart for key in code)
+    """Returns True if some plug-in's code runs in a rank's own process, and not in one that ends with the run."""
+    return not all((plugin := registry.get(*key)) and plugin.is_isolated for key in code)
 
 
 def snapshot(storage: Path) -> tuple[Plugin, ...]:
-    """The plug-ins that were named, copied under `storage` into folders of their content's digest; () for none.
+    """Copies the registered plug-ins under `storage`, into folders named by their content's digest; returns the copies.
 
-    What is edited later changes nothing in the sweep that has begun. Programs lie apart: two may import modules of one
+    Later edits change nothing in the sweep that has begun. Programs get a folder each: two may import modules of one
     name.
     """
-    given = registry.list_given()
-    groups = [[each for each in given if not each.is_apart], *([each] for each in given if each.is_apart)]
+    plugins = registry.list_given()
+    groups = [[each for each in plugins if not each.is_isolated], *([each] for each in plugins if each.is_isolated)]
     return tuple(plugin for group in groups if group for plugin in _copy(storage, group))
 
 
@@ -58,19 +58,18 @@ def _copy(storage: Path, plugins: Sequence[Plugin]) -> list[Plugin]:
 
 
 def code_problem(expected: Code) -> str | None:
-    """One line when this process would run other code of a plug-in than the driver; None when it is the same."""
+    """Returns a message if this process would run other code of a plug-in than the driver; else None."""
     for (kind, name), digest in expected.items():
         plugin = registry.get(kind, name)
-        here = registry.digest(plugin) if plugin else None
-        if here != digest:
-            what = (
-                f"digest={here} on {platform.node()}, the driver has {digest}" if here else f"none on {platform.node()}"
-            )
-            return f"different plug-in: {kind}={name} {what}; install its package in the same version on every node"
+        local = registry.digest(plugin) if plugin else None
+        if local != digest:
+            node = platform.node()
+            state = f"digest={local} on {node}, the driver has {digest}" if local else f"none on {node}"
+            return f"different plug-in: {kind}={name} {state}; install its package in the same version on every node"
     return None
 
 
 def path_of(module: str, file: Path) -> Path:
-    """Where a module lies below the folder of its top-level package."""
+    """Returns the path of a module's file relative to the folder of its top-level package."""
     parts = Path(*module.split("."))
     return parts / file.name if file.name == "__init__.py" else parts.with_suffix(".py")

@@ -1,4 +1,4 @@
-"""Modules as source files: where they lie, what they import, and a digest of their code. Nothing is imported here."""
+"""Modules as source files: finds them, follows their imports and hashes their code, without importing them."""
 
 import ast
 import functools
@@ -15,14 +15,18 @@ from pathlib import Path
 
 OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 HOME = Path(__file__).absolute().parents[2]
+"""Folder that contains the packages of cse-search."""
 LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
-"""Folders of installed packages, also of another environment that a .pth file, PYTHONPATH or a venv's option adds."""
+"""Names of folders of installed packages, also in other environments (.pth file, PYTHONPATH, a venv's option)."""
 
 
 def follow_imports(
     roots: Iterable[str], follow: Callable[[str], bool], find: Callable[[str], Path | None] | None = None
 ) -> dict[str, Path]:
-    """Module -> file, of the roots and of what they import as far as `follow` says; `find` is `file_of` by default."""
+    """Returns module -> file, for the roots and all that they import as far as `follow(module)` is True.
+
+    `find` returns a module's file, and is `file_of` by default.
+    """
     find = find or file_of
     files: dict[str, Path] = {}
     waiting = list(roots)
@@ -31,12 +35,12 @@ def follow_imports(
         file = None if name in files else find(name)
         if file is not None:
             files[name] = file
-            waiting += [other for other in _imports(name, file) if other not in files and follow(other)]
+            waiting += [imported for imported in _imports(name, file) if imported not in files and follow(imported)]
     return files
 
 
 def digest(files: Mapping[str, Path]) -> str:
-    """16 hex digits over the names and the code of modules; comments, docstrings and blank lines do not count."""
+    """Returns 16 hex digits over names and code of modules, without comments, docstrings and blank lines."""
     total = hashlib.sha256()
     for name, file in sorted(files.items()):
         total.update(f"{name}\0{_read(file)[0]}\0".encode())
@@ -44,7 +48,7 @@ def digest(files: Mapping[str, Path]) -> str:
 
 
 def state(file: Path) -> tuple[int, int]:
-    """What changes when a file is written: its time and its size; zeros for one that is gone."""
+    """Returns time of change and size of a file, by which a changed file is recognised; zeros for one that is gone."""
     try:
         about = os.stat(file)
     except FileNotFoundError:
@@ -53,7 +57,7 @@ def state(file: Path) -> tuple[int, int]:
 
 
 def file_of(module: str) -> Path | None:
-    """The source file of a module, without importing it; None where it is none."""
+    """Returns the source file of a module, without importing it; None if it has none."""
     top, *rest = module.split(".")
     bases = [place.joinpath(*rest) for place in _find_places(top)]
     files = (file for base in bases for file in (base / "__init__.py", base.with_suffix(".py")))
@@ -61,7 +65,10 @@ def file_of(module: str) -> Path | None:
 
 
 def _find_places(top: str) -> list[Path]:
-    """The folders of a top-level package, or a module's file without its ending; of a namespace the user's alone."""
+    """Returns the folders of a top-level package, or a module's file without its ending.
+
+    Of a namespace package only the user's folders are returned, unless all are installed.
+    """
     if top in OUR_PACKAGES:
         return [HOME / top]
     try:
@@ -77,7 +84,10 @@ def _find_places(top: str) -> list[Path]:
 
 @functools.cache
 def is_installed(top: str) -> bool:
-    """Whether a top-level module belongs to Python or to an installed package, whose versions the ledger has."""
+    """Returns True if a top-level module belongs to Python or to an installed package.
+
+    The ledger records the versions of installed packages, so that their code is not hashed.
+    """
     return top in sys.stdlib_module_names or all(map(_is_library, _find_places(top)))
 
 
@@ -90,16 +100,16 @@ def _is_library(place: Path) -> bool:
 
 
 def list_distributed(folder: Path) -> set[str]:
-    """Top-level modules that installed packages have put into a folder, as `pip install --target` does.
+    """Returns the top-level modules that installed packages have put into a folder, as `pip install --target` does.
 
-    Such a package lists its files in a .dist-info beside them; one that is installed as editable has none there.
+    Such a package lists its files in a .dist-info in the same folder; an editable one has none there.
     """
     records = (record.read_text(encoding="utf8").splitlines() for record in folder.glob("*.dist-info/RECORD"))
     return {re.split("[/.]", line)[0] for lines in records for line in lines}
 
 
 def _imports(name: str, file: Path) -> Iterator[str]:
-    """Modules that a file may import: of `from a import b` both a and a.b."""
+    """Yields the modules that a file may import: for `from a import b` both a and a.b."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for level, module, parts in _read(file)[1]:
         base = ".".join([*package.split(".")[: len(package.split(".")) - level + 1], *filter(None, [module])])
@@ -110,11 +120,11 @@ def _imports(name: str, file: Path) -> Iterator[str]:
 
 
 Imported = tuple[int, str, tuple[str, ...]]
-"""Dots before the module's name, the name, and what is taken from it."""
+"""One import: number of leading dots, the module's name, and the names taken from it."""
 
 
 def _read(file: Path) -> tuple[str, tuple[Imported, ...]]:
-    """The digest of a file's code, and what it imports; read again when the file has changed."""
+    """Returns the digest of a file's code, and its imports; cached until the file changes."""
     return _parse(file, *state(file))
 
 
@@ -136,7 +146,7 @@ def _parse(file: Path, changed: int, size: int) -> tuple[str, tuple[Imported, ..
 
 
 def code_alone(text: str, tree: ast.Module) -> str:
-    """The lines of a module without comments, docstrings and blank lines; the same under every version of Python."""
+    """Returns a module's lines without comments, docstrings and blank lines: equal under every version of Python."""
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

@@ -1,4 +1,4 @@
-"""A training script, or function, of the user's own as a method: what a space says of it, and the settings of its runs.
+"""Training script or function of the user's own as a method: its declaration in a space, and its runs' settings.
 
 Its code never runs here: each run has a process of its own (`cse_train.training.trainer`).
 """
@@ -21,54 +21,58 @@ from cse_train.plugins.options import Options, OwnLoop
 from cse_train.plugins.registry import Plugin
 
 PARTS = 1000
-"""A run's length where its trainer reports the share that is done: parts of the whole, in place of examples."""
+"""Length of a run whose trainer reports the fraction that is done: parts of the whole, in place of examples."""
 TEMPLATE = re.compile(r"\$\{([^}]*)\}")
+"""Pattern of `${NAME}` in a word of a command line."""
 OPTION_WORD = re.compile(r"--?[A-Za-z][^=$\s]*")
-"""A word that is an option and has no value in it; -1 is none."""
+"""Pattern of a word that is an option without a value; a negative number is none."""
 PAIR_WORD = re.compile(r"[^-=$\s][^=$\s]*=")
-"""How a word `name=value` begins."""
+"""Pattern of the begin of a word `name=value`."""
 NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
-"""What argparse takes for a number behind an option."""
+"""Pattern of what argparse takes for a negative number behind an option."""
 PROGRAM_LENGTH = 50
-"""Characters of a program in its name, which a ledger keeps."""
+"""Largest number of characters of the program in a trainer's name, which a ledger keeps."""
 GIVEN_NAMES = ("seed", "output_dir", "best_dir", "args")
-"""What a template may name beside parameters; `${args}` stands for one option for each of these."""
+"""Names that a template may use besides parameters.
+
+`${args}` stands for one option for each parameter, `--seed` and `--output_dir`.
+"""
 BASE_FACTS = ("file", "script", "data", "kind", "module", "options", "folder", "name", "root", "places")
-"""Of the declaration, what says where things lie: the same trainer elsewhere has the same name."""
+"""Fields of a trainer that say where things lie and are not in its name: it is the same trainer elsewhere."""
 LATER_FACTS = ("fits",)
-"""What came after runs were named: at its default it is not in a name, so that those keep theirs."""
+"""Fields of a trainer that were added later; at their default they are not in its name, so that names stay."""
 
 Direction = Literal["max", "min"]
 Parameters = tuple[tuple[str, tuple[str, ...]], ...]
-"""(name, types of its values) of what a space gives the script."""
+"""(name, names of its values' types) of each parameter that a space gives to a script."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerScore:
-    """What a run is judged by."""
+    """Score by which the runs of a trainer are judged."""
 
     name: str
-    """As the trainer reports it; an evaluation of transformers may have `eval_` before it."""
+    """Name of the score as the trainer reports it; an evaluation of transformers may put `eval_` before it."""
     direction: Direction = "max"
     scale: float = 1.0
-    """The reported value times this stands in tables."""
+    """Factor of the reported value in tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArgOption:
-    """An option of a command line that stands there where it has a value, or where parameters have some values."""
+    """Option of a command line that appears if it has a value, or if parameters have certain values."""
 
     option: str
-    """Such as --warmup-steps or -w."""
+    """Name of the option, such as --warmup-steps or -w."""
     words: tuple[str, ...] = ()
-    """Its values; a single `${NAME}` of a bool is the option alone for true, and nothing for false."""
+    """Values of the option; a single `${NAME}` of a bool is the option alone for true, and nothing for false."""
     split: bool = False
-    """Whether a value is several words."""
+    """True if the option's value is split at blanks into several words of the command line."""
     when: tuple[tuple[str, Scalar], ...] = ()
-    """The option stands alone where these parameters have these values."""
+    """(parameter, value): the option appears, without words, if all these parameters have these values."""
 
     def write(self, settings: Mapping[str, Scalar], values: Mapping[str, str]) -> list[str]:
-        """The words of a run; none where every value is null."""
+        """Returns the words of the option for a run; none if a value is null."""
         if self.when:
             equal = (settings.get(name) == value for name, value in self.when)
             return [self.option] if all(equal) else []
@@ -80,46 +84,49 @@ class ArgOption:
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str | None:
-    """A word with its parameters' values; None where one of them is null."""
-    named = TEMPLATE.findall(text)
-    return TEMPLATE.sub(lambda match: values[match[1]], text) if values.keys() >= {*named} else None
+    """Returns a word with its parameters' values filled in; None if one of them is null."""
+    names = TEMPLATE.findall(text)
+    return TEMPLATE.sub(lambda match: values[match[1]], text) if values.keys() >= {*names} else None
 
 
 def _write_option(option: str, words: list[str]) -> list[str]:
-    """An option before its values; argparse takes -1e-05 for another option unless it is joined by =."""
-    joined = len(words) == 1 and words[0].startswith("-") and not NEGATIVE.fullmatch(words[0])
-    return [f"{option}={words[0]}"] if joined and option.startswith("--") else [option, *words] if words else []
+    """Returns an option and its values as words; a single negative number such as -1e-05 is joined to it by =.
+
+    argparse would take such a number for another option.
+    """
+    is_joined = len(words) == 1 and words[0].startswith("-") and not NEGATIVE.fullmatch(words[0])
+    return [f"{option}={words[0]}"] if is_joined and option.startswith("--") else [option, *words] if words else []
 
 
 @dataclass(frozen=True)
 class Trainer(Plugin):
-    """A plug-in of kind `method` whose code is a program, declared in the `trainer:` of a space."""
+    """Plug-in of kind `method` whose code is a program, declared in the `trainer:` of a space."""
 
     script: Path = Path()
-    """The user's file; `file` is the sweep's copy of it."""
+    """Path of the user's file; `file` is the sweep's copy of it."""
     root: Path = Path()
-    """The folder in which the modules lie that it imports: the script's, or the copy's."""
+    """Folder with the modules that the script imports: its own folder, or the sweep's copy of them."""
     places: tuple[tuple[str, str], ...] = ()
-    """Of the copy: each top-level module with the folder from which it was copied."""
+    """Copied modules: (top-level module, folder from which it was copied); empty for a script in its own folder."""
     function: str = ""
-    """What is called; empty for a script, which is run."""
+    """Name of the function that is called; empty for a script, which is run."""
     parameters: Parameters = ()
     args: tuple[str | ArgOption, ...] | None = None
-    """The command line; None for an option for each parameter, `--seed` and `--output_dir`."""
+    """Words of the command line; None for an option per parameter, `--seed` and `--output_dir`."""
     score: TrainerScore = TrainerScore(name="")
     data: tuple[Path, ...] = ()
-    """Files and folders whose content belongs to a run."""
+    """Files and folders whose content belongs to a run's identity."""
     steps: int | None = None
-    """The length of a run where its reports say a step alone."""
+    """Length of a run in steps, for reports without a fraction; None if they give the fraction."""
     fits: str = ""
-    """What counts of a program that trains several times: the `mean` of folds, or the `last`; empty: one training."""
+    """Rule for a program that trains several times: score the `mean` of folds, or the `last` fit; empty for one fit."""
 
     @property
-    def is_apart(self) -> bool:
+    def is_isolated(self) -> bool:
         return True
 
     def files(self) -> dict[str, Path]:
-        """The script, and what it imports from its folder or from elsewhere but installed packages, at any depth."""
+        """Returns module -> file of the script and its imports, at any depth, except installed packages."""
         distributed = source.list_distributed(self.root)
 
         def find(module: str) -> Path | None:
@@ -127,9 +134,9 @@ class Trainer(Plugin):
                 return self.file
             top = module.partition(".")[0]
             base = self.root.joinpath(*module.split("."))
-            beside = next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
-            if beside is not None and top not in distributed:
-                return beside
+            file = next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
+            if file is not None and top not in distributed:
+                return file
             installed = top in source.OUR_PACKAGES or source.is_installed(top)
             return None if installed else source.file_of(module)
 
@@ -145,37 +152,37 @@ class Trainer(Plugin):
     def declare_options(self) -> type[Options]:
         return _make_options(self.name, self.parameters, self.score, self.data, self.steps, self.fits)
 
-    def arguments(self, settings: dict[str, Scalar], **given: str) -> list[str]:
-        """The command line of a run; null leaves a parameter's default to the script.
+    def arguments(self, settings: dict[str, Scalar], **variables: str) -> list[str]:
+        """Returns the command line of a run; a null parameter is left out, so that the script's default applies.
 
         A word with a null in it is left out, and with it the option whose value it is.
         """
-        values = {name: str(value) for name, value in settings.items() if value is not None} | given
+        values = {name: str(value) for name, value in settings.items() if value is not None} | variables
         default = {name: value for name, value in values.items() if name != "best_dir"}
         plain = [word for name, value in default.items() for word in _write_option(f"--{name}", [value])]
         if self.args is None:
             return plain
         words: list[str] = []
-        for at, text in enumerate(self.args):
+        for index, text in enumerate(self.args):
             if isinstance(text, ArgOption):
                 words += text.write(settings, values)
             elif text == "${args}":
                 words += plain
             elif (word := _fill(text, values)) is not None:
                 words.append(word)
-            elif self._is_value(at):
+            elif self._is_value(index):
                 words.pop()
         return words
 
-    def _is_value(self, at: int) -> bool:
-        """Whether word `at` of `args` is the value of an option, which is the word before it.
+    def _is_value(self, index: int) -> bool:
+        """Returns True if word `index` of `args` is the value of an option, which is the word before it.
 
         Hydra's `lr=${lr}` behind `--multirun` is none: such words stand one behind the other there. Where each has an
         option before it, as in `--set lr=${lr} --set wd=${wd}`, it is that option's.
         """
         words = self.args or ()
-        text, before = words[at], words[at - 1] if at else ""
-        if not (isinstance(text, str) and _is_option(before)) or text.startswith("-"):
+        text, previous = words[index], words[index - 1] if index else ""
+        if not (isinstance(text, str) and _is_option(previous)) or text.startswith("-"):
             return False
         pairs = [number for number, word in enumerate(words) if isinstance(word, str) and PAIR_WORD.match(word)]
         return not PAIR_WORD.match(text) or all(number and _is_option(words[number - 1]) for number in pairs)
@@ -186,16 +193,16 @@ def _is_option(word: str | ArgOption) -> bool:
 
 
 def name_of(trainer: Trainer) -> str:
-    """What a space calls it: the script, and a digest of what is said of it, so that two of one script differ."""
-    said = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
-    said = {key: value for key, value in said.items() if key not in LATER_FACTS or value}
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:6]
+    """Returns a trainer's name in spaces: its script, and a digest that differs between declarations of one script."""
+    declaration = {key: value for key, value in dataclasses.asdict(trainer).items() if key not in BASE_FACTS}
+    declaration = {key: value for key, value in declaration.items() if key not in LATER_FACTS or value}
+    digest = hashlib.sha256(json.dumps(declaration, sort_keys=True).encode()).hexdigest()[:6]
     program = "+".join(filter(None, [trainer.script.name, trainer.function]))
     return f"{re.sub('[^0-9A-Za-z_.+-]', '_', program)[:PROGRAM_LENGTH]}@{digest}"
 
 
 def is_program(method: str) -> bool:
-    """Whether a run's method is a program, by the name that `name_of` gave it."""
+    """Returns True if a run's method is a program, by the form of the names that `name_of` gives."""
     return re.search("@[0-9a-f]{6}$", method) is not None
 
 
@@ -203,7 +210,7 @@ def is_program(method: str) -> bool:
 def _make_options(
     name: str, parameters: Parameters, score: TrainerScore, data: tuple[Path, ...], steps: int | None, fits: str
 ) -> type[Options]:
-    """The class of a trainer's settings: a field for each parameter, null where a run does not give it."""
+    """Builds the class of a trainer's settings: a field for each parameter, null where a run does not give it."""
     body: dict[str, object] = {
         "__module__": __name__,
         "__doc__": f"The parameters of {name}.",
@@ -216,8 +223,8 @@ def _make_options(
         "TURNED": score.direction == "min",
         **{key: None for key, _ in parameters},
     }
-    made = new_class("Parameters", (TrainerOptions,), exec_body=lambda names: names.update(body))
-    return dataclass(frozen=True, kw_only=True)(made)
+    parameters_class = new_class("Parameters", (TrainerOptions,), exec_body=lambda names: names.update(body))
+    return dataclass(frozen=True, kw_only=True)(parameters_class)
 
 
 def _note(name: str, score: TrainerScore, data: tuple[Path, ...], fits: str) -> str:
@@ -240,7 +247,7 @@ def _union(kinds: tuple[str, ...]) -> Any:
 
 
 class TrainerOptions(Options):
-    """What the rest asks of a trainer's settings; `_make_options` makes the class of each."""
+    """Base class of the settings of programs; `_make_options` builds the class of each trainer."""
 
     PREFIX: ClassVar[str] = ""
     LOOP: ClassVar[OwnLoop | None] = OwnLoop(
@@ -255,7 +262,7 @@ class TrainerOptions(Options):
         return True
 
     def inputs(self) -> dict[str, str]:
-        """Name of a declared file or folder -> hash of its content; ConfigError where it is gone."""
+        """Returns name of a declared file or folder -> hash of its content; raises ConfigError if one is gone."""
         absent = [path for path in self._data if not path.exists()]
         if absent:
             raise ConfigError([f"no such input: trainer.data={path}; correct the path" for path in absent])
@@ -271,22 +278,22 @@ def _remake(declared: tuple[Any, ...], values: dict[str, Scalar]) -> Options:
 
 
 def name_data(paths: tuple[Path, ...]) -> list[str]:
-    """A name for each path that says nothing of where it lies."""
+    """Returns a distinct name for each path, made of its last part alone."""
     names = [path.name for path in paths]
     return [name if names.index(name) == at else f"{name}.{at + 1}" for at, name in enumerate(names)]
 
 
 def hash_content(path: Path) -> str:
-    """16 hex digits of a file's bytes, or of the names and bytes of a folder's files; hidden ones do not count."""
+    """Returns 16 hex digits over a file's bytes, or over names and bytes of a folder's files without hidden ones."""
     if not path.is_dir():
         return _hash_file(path, *source.state(path))[:16]
-    names = {each.relative_to(path).as_posix(): each for each in path.rglob("*") if each.is_file()}
-    seen = [
-        f"{name}\0{_hash_file(each, *source.state(each))}\0"
-        for name, each in sorted(names.items())
+    names = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
+    lines = [
+        f"{name}\0{_hash_file(file, *source.state(file))}\0"
+        for name, file in sorted(names.items())
         if not any(part.startswith(".") for part in name.split("/"))
     ]
-    return hashlib.sha256("".join(seen).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=4096)

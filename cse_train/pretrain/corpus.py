@@ -1,4 +1,4 @@
-"""Sentences in, masked batches out."""
+"""Tokenises the text of a pretraining run, and makes masked batches of it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from cse_train.text.corpora.lines import open_text
 from cse_train.text.masking import mask_tokens
 
 SENTENCES_AT_ONCE = 20_000
-"""Sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""
+"""Number of sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""
 
 
 @dataclass
@@ -34,39 +34,42 @@ class Corpus:
     vocab_size: int
 
     def sentences(self, rows: np.ndarray, longest: int) -> "Rows":
-        """Single sentences of at most `longest` tokens, special tokens included."""
+        """Returns single sentences of at most `longest` tokens, special tokens included."""
         return self._lay_out(self.starts[rows], np.minimum(self.lengths[rows], longest - 2))
 
     def pairs(self, firsts: np.ndarray, seconds: np.ndarray, longest: int) -> "Rows":
-        """Rows of at most `longest` tokens of two sentences, each of at most half; second -1: the first one alone."""
-        two = seconds >= 0
-        room = np.where(two, (longest - 3) // 2, longest - 2)
-        parts = np.stack([firsts, np.where(two, seconds, 0)], 1)
-        kept, begins = np.stack([np.ones_like(two), two], 1), np.array([True, False])
+        """Returns rows of two sentences: `longest` tokens at most, special tokens included, half of them a sentence.
+
+        A second sentence of -1 leaves the first one alone in its row.
+        """
+        has_second = seconds >= 0
+        room = np.where(has_second, (longest - 3) // 2, longest - 2)
+        parts = np.stack([firsts, np.where(has_second, seconds, 0)], 1)
+        mask, begins = np.stack([np.ones_like(has_second), has_second], 1), np.array([True, False])
         counts = np.minimum(self.lengths[parts], room[:, None])
-        return self._lay_out(self.starts[parts][kept], counts[kept], np.broadcast_to(begins, kept.shape)[kept])
+        return self._lay_out(self.starts[parts][mask], counts[mask], np.broadcast_to(begins, mask.shape)[mask])
 
     def runs(self, first_tokens: np.ndarray, width: int) -> "Rows":
-        """Consecutive text from each of these tokens on: `width` tokens, special tokens included."""
+        """Returns consecutive text from each of these tokens on: `width` tokens, special tokens included."""
         return self._lay_out(first_tokens, np.minimum(width - 2, len(self.flat) - first_tokens))
 
     def _lay_out(self, starts: np.ndarray, counts: np.ndarray, begins: np.ndarray | None = None) -> "Rows":
-        """[CLS] in front of every part that begins a row, `counts` tokens from `starts` on, [SEP] behind each part."""
+        """Lays parts end to end: `counts` tokens from `starts` on, [SEP] behind each, [CLS] where a row begins."""
         begins = np.ones(len(starts), dtype=bool) if begins is None else begins
         sizes = counts + 1 + begins
         firsts = np.cumsum(sizes) - sizes
         ids_T = np.empty(sizes.sum(), dtype=np.int64)
         text_T = np.ones(len(ids_T), dtype=bool)
-        for at, special in ((firsts[begins], self.cls_id), (firsts + sizes - 1, self.sep_id)):
-            ids_T[at], text_T[at] = special, False
-        before = np.cumsum(counts) - counts
-        ids_T[text_T] = self.flat[np.arange(counts.sum()) + np.repeat(starts - before, counts)]
+        for places, special in ((firsts[begins], self.cls_id), (firsts + sizes - 1, self.sep_id)):
+            ids_T[places], text_T[places] = special, False
+        offsets = np.cumsum(counts) - counts
+        ids_T[text_T] = self.flat[np.arange(counts.sum()) + np.repeat(starts - offsets, counts)]
         return Rows(ids_T, np.add.reduceat(sizes, np.flatnonzero(begins)))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Token rows, end to end: ids int64 [T], lengths [N]."""
+    """Rows of token ids, end to end: ids int64 [T], lengths [N]."""
 
     ids_T: np.ndarray
     lengths_N: np.ndarray
@@ -79,13 +82,13 @@ class Rows:
 
     @property
     def starts_N(self) -> np.ndarray:
-        """Where each row begins."""
+        """Index at which each row begins."""
         firsts: np.ndarray = np.cumsum(self.lengths_N) - self.lengths_N
         return firsts
 
 
 def tokenise(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
-    """A corpus of the given sentences, in their order."""
+    """Tokenises sentences into a corpus, in their order."""
     flats, counts = [], list[int]()
     for at in range(0, len(sentences), SENTENCES_AT_ONCE):
         rows = tokenizer(
@@ -103,7 +106,7 @@ def tokenise(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The non-empty lines of a plain or gzipped file, stripped."""
+    """Yields the non-empty lines of a plain or gzipped file, stripped; ConfigError if the file does not exist."""
     if not path.is_file():
         raise ConfigError([f"missing data: text={path} does not exist; give a file with one sentence a line"])
     with open_text(path) as lines:
@@ -111,7 +114,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def text_hash(path: Path) -> str:
-    """SHA-256 of the sentences, whether the file is compressed or not."""
+    """Returns the SHA-256 of a file's non-empty lines, the same for a compressed and a plain file."""
     total = hashlib.sha256()
     for line in read_lines(path):
         total.update(line.encode() + b"\n")
@@ -120,29 +123,29 @@ def text_hash(path: Path) -> str:
 
 @dataclass(frozen=True)
 class PairLabels:
-    """Shape suffix: P rows of a step that are pairs."""
+    """Labels of a step's rows that are pairs of sentences. Shape suffix: P pairs."""
 
     at_P: Tensor
-    """These rows."""
+    """Indices of the rows that are pairs."""
     follows_P: Tensor
     """Float: 1 where a pair's second text follows its first, else 0."""
 
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Rows of one step. Shape suffixes: M masked positions, N rows."""
+    """Masked rows of one pretraining step. Shape suffixes: M masked positions, N rows."""
 
     packed: Packed
     at_M: Tensor
-    """Slots that are masked."""
+    """Indices of the packed slots that are masked."""
     target_M: Tensor
-    """Their true ids."""
+    """True ids of the masked slots."""
     tokens: int
-    """Tokens of all rows, special ones included."""
+    """Number of tokens in all rows, special ones included."""
     pairs: PairLabels | None = None
 
     def to(self, device: torch.device) -> "MaskedBatch":
-        """The same batch on `device`; a card is not waited for."""
+        """Returns the batch on `device`; nothing waits for a GPU."""
         at_M, target_M = copy_to(self.at_M, device), copy_to(self.target_M, device)
         pairs = self.pairs and PairLabels(copy_to(self.pairs.at_P, device), copy_to(self.pairs.follows_P, device))
         return MaskedBatch(self.packed.to(device), at_M, target_M, self.tokens, pairs)
@@ -150,7 +153,7 @@ class MaskedBatch:
 
 @dataclass
 class PretrainingBatches:
-    """The endless stream of training batches: one generator for the data order, one for the masks."""
+    """Endless stream of training batches; one generator draws data order, kinds of step and masks."""
 
     corpus: Corpus
     config: PretrainConfig
@@ -170,18 +173,18 @@ class PretrainingBatches:
             return self.corpus.runs(firsts, self.config.max_positions), None
         if len(self.queue) < self.config.batch_sentences:
             self.queue = self.rng.permutation(trained)
-        taken, self.queue = np.split(self.queue, [self.config.batch_sentences])
+        rows, self.queue = np.split(self.queue, [self.config.batch_sentences])
         if self.config.cls_task == "none":
-            return self.corpus.sentences(taken, self.config.max_sentence), None
-        return self._make_pairs(taken, trained)
+            return self.corpus.sentences(rows, self.config.max_sentence), None
+        return self._make_pairs(rows, trained)
 
-    def _make_pairs(self, taken: np.ndarray, trained: int) -> tuple[Rows, PairLabels | None]:
-        """Rows of which a share are pairs: a sentence and the next one, that one or another, in order or not."""
-        firsts, seconds = taken.copy(), np.full(len(taken), -1)
-        at = np.flatnonzero(self.rng.random(len(taken)) < self.config.pair_share)
+    def _make_pairs(self, rows_taken: np.ndarray, trained: int) -> tuple[Rows, PairLabels | None]:
+        """Makes a share of the rows pairs: of a sentence and the next one, or another one, or in reverse order."""
+        firsts, seconds = rows_taken.copy(), np.full(len(rows_taken), -1)
+        pair_rows = np.flatnonzero(self.rng.random(len(rows_taken)) < self.config.pair_share)
         follows = []
-        for row in at:
-            first, second = taken[row], min(taken[row] + 1, trained - 1)
+        for row in pair_rows:
+            first, second = rows_taken[row], min(rows_taken[row] + 1, trained - 1)
             follows.append(float(self.rng.random() < 0.5))
             if not follows[-1]:
                 if self.config.cls_task == "next_sentence":
@@ -189,14 +192,14 @@ class PretrainingBatches:
                 else:
                     first, second = second, first
             firsts[row], seconds[row] = first, second
-        labels = PairLabels(torch.from_numpy(at), torch.tensor(follows)) if follows else None
+        labels = PairLabels(torch.from_numpy(pair_rows), torch.tensor(follows)) if follows else None
         return self.corpus.pairs(firsts, seconds, self.config.max_sentence), labels
 
 
 def mask_rows(
     rows: Rows, corpus: Corpus, ratio: float, rng: np.random.Generator, pairs: PairLabels | None = None
 ) -> MaskedBatch:
-    """Mask and pack rows."""
+    """Masks and packs rows; special tokens are never masked."""
     special = (rows.ids_T == corpus.cls_id) | (rows.ids_T == corpus.sep_id)
     ids_T, chosen_T = mask_tokens(
         rows.ids_T, ~special, ratio=ratio, mask_id=corpus.mask_id, vocab_size=corpus.vocab_size, rng=rng

@@ -1,4 +1,4 @@
-"""What a pretrained encoder can do: held-out masked-LM loss by position, and STS-B dev without any training.
+"""Evaluates a pretrained encoder: held-out masked-LM loss by position, and STS-B dev without any training.
 
 Shape suffixes: M masked positions, H width.
 """
@@ -22,14 +22,14 @@ from cse_train.pretrain.corpus import Corpus, Rows, mask_rows
 from cse_train.pretrain.run import MaskedLM, require_learning, require_masked
 
 BANDS = (0, 64, 128, 256, 512)
-"""Position bands whose held-out loss the card reports."""
+"""Borders of the position bands whose held-out loss the card reports."""
 DEV_POOLERS = ("cls_no_mlp", "mean", "first_last")
 EVALUATION_ROWS = {"documents": 4, "sentences": 64}
-"""Rows in one evaluation batch."""
+"""Number of rows in one evaluation batch, for runs of text and for single sentences."""
 
 
 def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, object]:
-    """Loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
+    """Returns loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
 
     The masks come from a generator of their own, so that every model of a vocabulary is asked the same questions.
     """
@@ -38,20 +38,20 @@ def report_held_out(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     begin, width = int(corpus.starts[first]), config.max_positions
     starts = range(begin, max(len(corpus.flat) - width + 3, 1), width - 2) or [begin]
     at_once = EVALUATION_ROWS["documents"]
-    runs = [corpus.runs(np.array(starts[at : at + at_once]), width) for at in range(0, len(starts), at_once)]
+    runs = [corpus.runs(np.array(starts[row : row + at_once]), width) for row in range(0, len(starts), at_once)]
     losses, right, positions = _predict(model, runs, corpus, config)
     require_learning(float(losses.mean()), corpus.vocab_size, "on the held-out text")
     bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
-    alone, at_once = np.arange(first, len(corpus.starts)), EVALUATION_ROWS["sentences"]
-    single = [corpus.sentences(alone[at : at + at_once], config.max_sentence) for at in range(0, len(alone), at_once)]
+    rows, at_once = np.arange(first, len(corpus.starts)), EVALUATION_ROWS["sentences"]
+    single = [corpus.sentences(rows[row : row + at_once], config.max_sentence) for row in range(0, len(rows), at_once)]
     losses, right, _ = _predict(model, single, corpus, config)
     by_itself = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
     return dict(_round(report | {"single_sentences": by_itself}))
 
 
 def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float | None]:
-    """Spearman x 100 of the untrained poolers on a graded set, None where all cosines are equal.
+    """Returns Spearman x 100 of the untrained poolers on a graded set, None where all cosines are equal.
 
     Leaves mode and random state as they were. Raises NotFinite.
     """
@@ -66,17 +66,17 @@ def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, floa
 def _predict(
     model: MaskedLM, parts: Sequence[Rows], corpus: Corpus, config: PretrainConfig
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per masked token: loss, whether the first guess is right, position."""
+    """Returns for each masked token: loss, True if the first guess is right, position."""
     rng, device = np.random.default_rng(config.seed + 1), model.head.bias.device
     answers = []
     with evaluating(model):
         for rows in parts:
             batch = mask_rows(rows, corpus, config.mask_ratio, rng)
             if len(batch.at_M):
-                here = batch.to(device)
-                _, logits = model(here)
-                losses = F.cross_entropy(logits, here.target_M, reduction="none")
-                right = logits.argmax(1) == here.target_M
+                masked = batch.to(device)
+                _, logits = model(masked)
+                losses = F.cross_entropy(logits, masked.target_M, reduction="none")
+                right = logits.argmax(1) == masked.target_M
                 answers.append((losses.cpu(), right.cpu(), batch.packed.positions_T[batch.at_M]))
     require_masked(answers, config)
     all_losses, all_right, all_positions = (torch.cat(kind).numpy() for kind in zip(*answers, strict=True))

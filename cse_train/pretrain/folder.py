@@ -1,4 +1,4 @@
-"""What a finished pretraining leaves: a folder in transformers' layout with a card."""
+"""Writes the result of a pretraining run: a folder in transformers' layout, with a card."""
 
 import json
 from collections.abc import Sequence
@@ -20,26 +20,28 @@ CLS_TASKS = {
     "next_sentence": " and by telling next sentences from others by [CLS]",
     "sentence_order": " and by telling the order of two sentences by [CLS]",
 }
+"""Value of `cls_task` -> clause about it in the model page."""
 VOCABULARIES = {
     "pieces": "lower-casing WordPiece vocabulary of the shared tokenizer",
     "words": "lower-casing vocabulary of whole words",
     "words_and_pieces": "lower-casing WordPiece vocabulary of whole words and the shared tokenizer's pieces",
 }
+"""Value of `vocabulary` -> phrase for it in the model page."""
 
 
 def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrainedTokenizerBase) -> Path:
-    """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
+    """Writes config.json, model.safetensors, card.json, README.md and the tokenizer; returns `folder`.
 
-    Beside them lies the tokenizer, which shipped folders share. `AutoModel` and `AutoModelForMaskedLM` load the folder,
-    in fp32. Raises Diverged, before anything is written, for a weight that fp16 does not hold.
+    The weights are fp16 under `BertForMaskedLM` names. `AutoModel` and `AutoModelForMaskedLM` load the folder, in fp32.
+    Raises Diverged, before anything is written, for a weight that fp16 does not hold.
     """
     tensors = export_masked_lm(model.encoder, model.head)
-    written = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
-    if large := [name for name, tensor in written.items() if not tensor.isfinite().all()]:
+    halves = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
+    if large := [name for name, tensor in halves.items() if not tensor.isfinite().all()]:
         raise Diverged(f"weights too large: {large[0]} has numbers that fp16 does not hold; lower learning_rate")
-    (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
-    described = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
-    _write_json(folder / "config.json", {k: v for k, v in described.items() if k != "_name_or_path"})
+    (folder / "model.safetensors").write_bytes(save(halves, metadata={"format": "pt"}))
+    config = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
+    _write_json(folder / "config.json", {k: v for k, v in config.items() if k != "_name_or_path"})
     tokenizer.save_pretrained(folder)
     _write_json(folder / "card.json", card)
     (folder / "README.md").write_text(readme(folder.name, card), encoding="utf8")
@@ -47,7 +49,7 @@ def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrain
 
 
 def make_card(run: Run, held_out: Json, *, text: str, text_hash: str, tokenizer_hash: str) -> Json:
-    """How the weights came to be and how good they are; `text` is the name of the text's file."""
+    """Returns the card: how the weights came to be and how good they are; `text` is the name of the text's file."""
     # The parts of the run in order; points of earlier versions name no precision, and were trained in BF16.
     precisions = dict.fromkeys(point.get("precision", BF16) for point in run.log)
     return {
@@ -68,23 +70,23 @@ def make_card(run: Run, held_out: Json, *, text: str, text_hash: str, tokenizer_
 
 
 def readme(name: str, card: Json) -> str:
-    """The card in words, as a model page."""
-    recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
+    """Returns the model page: the card in words."""
+    recipe, held_out, single = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     layers = f"{recipe['layers']} layer{'s' if recipe['layers'] > 1 else ''}"
     size = f"{layers}, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
-    spent = f"{card['tokens'] / 1e6:.0f} M tokens of {card['text']}, {card['seconds']} s"
+    cost = f"{card['tokens'] / 1e6:.0f} M tokens of {card['text']}, {card['seconds']} s"
     vectors = recipe.get("embeddings")
     start = f"; its word embeddings start from {Path(vectors).name}" if vectors else ""
     if recipe.get("frozen"):
         moved = ", while the map to the hidden size was trained" if recipe.get("factorised") else ""
         start += f", which were held for {recipe['frozen']:.0%} of the tokens{moved}"
     terms = "Vectors: GloVe 6B, PDDL 1.0.\n\n" if vectors == PACKAGED else ""
-    seen = [band for band in held_out["bands"] if band["predictions"]]
-    bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
+    scored = [band for band in held_out["bands"] if band["predictions"]]
+    bands = "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in scored)
     return f"""# {name}
 
 A miniature BERT: {size}, {VOCABULARIES[recipe.get("vocabulary", "pieces")]}.
-Pretrained by masked LM{CLS_TASKS[recipe.get("cls_task", "none")]} ({spent}){start}.
+Pretrained by masked LM{CLS_TASKS[recipe.get("cls_task", "none")]} ({cost}){start}.
 It exists so that everything runs without a model hub; it is no substitute for BERT-base.
 
 Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]} tokens, and sentence by sentence.
@@ -93,7 +95,7 @@ Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]
 |---|---|---|
 {bands}
 | all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
-| single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
+| single sentences | {single["loss"]:.3f} | {single["accuracy"]:.3f} |
 {_dev_table(card["sts_dev_against_tokens"])}
 {terms}`card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
 """

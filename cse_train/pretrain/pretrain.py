@@ -1,8 +1,8 @@
 """Masked-LM pretraining of the miniature encoders that ship in `weights/`.
 
-Two kinds of step: whole sentences as they will be met in training, and runs of consecutive sentences 512 tokens
-long so that every position embedding is trained. The learning rate is constant after warm-up and falls to zero over
-the last part. A run that is stopped goes on from its state file, bit for bit.
+Two kinds of step: whole sentences as they will be met in training, and runs of consecutive sentences 512 tokens long so
+that every position embedding is trained. The learning rate is constant after warm-up and falls to zero over the last
+part. A run that is stopped resumes from its state file, bit for bit.
 """
 
 from collections.abc import Callable
@@ -37,14 +37,15 @@ def pretrain(
     progress: Progress = lambda point: None,
     every: int = 2_000_000,
 ) -> Path:
-    """Pretrain, and leave a folder that `load_backbone` reads.
+    """Pretrains an encoder, and writes a folder that `load_backbone` reads; returns the folder.
 
-    `out` holds state.pt, written every `every` tokens, from which the same call goes on. With `dev`, the untrained
-    poolers are scored there too, without touching the run's random state. Returns the folder. Raises ConfigError when
-    the state belongs to another recipe or cannot be read, and Diverged before a model is written.
+    `out` holds state.pt, written every `every` tokens, from which the same call resumes. With `dev`, the untrained
+    poolers are scored there too, without touching the run's random state. Raises ConfigError when the state belongs to
+    another recipe or cannot be read, and Diverged before a model is written.
     """
     require_vectors(config)
     state_file = out / "state.pt"
+    # Before anything is written: a folder of another recipe stays as it is.
     state = _read_state(state_file, config) if state_file.exists() else None
     lines = list(read_lines(text))
     vectors = read_word_vectors(config.embeddings) if config.embeddings else {}
@@ -70,15 +71,15 @@ def pretrain(
 
 
 def _read_state(path: Path, config: PretrainConfig) -> Json:
-    """A run may go on with another total; nothing else may change."""
+    """Reads the state from which a run resumes; ConfigError if any setting but the total of tokens has changed."""
     with reading("unreadable state", path, "delete it to begin again"):
         check_archive(path)
         state = dict(torch.load(path, map_location="cpu", weights_only=True))
-    wanted = asdict(config)
-    before = asdict(PretrainConfig()) | state["config"]
-    changed = [name for name in wanted if name != "tokens" and before[name] != wanted[name]]
+    settings = asdict(config)
+    stored = asdict(PretrainConfig()) | state["config"]
+    changed = [name for name in settings if name != "tokens" and stored[name] != settings[name]]
     if changed:
-        pairs = ", ".join(f"{name}={wanted[name]} (was {before[name]})" for name in changed)
+        pairs = ", ".join(f"{name}={settings[name]} (was {stored[name]})" for name in changed)
         raise ConfigError([f"another recipe: {pairs}; {path} was begun differently, choose another folder"])
     return state
 

@@ -1,4 +1,4 @@
-"""The training loop of a pretraining run, with everything needed to go on."""
+"""Training loop of a pretraining run, with the state that it needs to resume."""
 
 import math
 import time
@@ -22,12 +22,13 @@ from cse_train.pretrain.corpus import Corpus, MaskedBatch, PretrainingBatches
 from cse_train.pretrain.words import FactorisedEmbedding, WordStart
 
 BF16 = "bf16 autocast, fp32 weights"
-WORST = 1.5
-"""Largest loss, in that of guessing each token with one probability: a model begins near 1."""
+"""Name in cards of the arithmetic of training: bf16 autocast over fp32 weights."""
+LOSS_LIMIT = 1.5
+"""Largest loss that is no divergence, in multiples of the loss of uniform guessing; a model begins near 1."""
 
 
 class MaskedLM(nn.Module):
-    """Encoder and tied head; `forward` gives the mean loss over masked positions and the logits [M, vocab].
+    """Encoder and tied head; `forward` returns the mean loss over masked positions and the logits [M, vocab].
 
     With `pairs` it has a classifier of [CLS] too, whose loss over the pairs of a batch is added.
     """
@@ -55,7 +56,7 @@ class MaskedLM(nn.Module):
         return loss, logits
 
     def start_words(self, start: WordStart, config: PretrainConfig) -> None:
-        """Let word embeddings begin at word vectors, mapped to the encoder's width or as a product with the map."""
+        """Sets word embeddings to word vectors, mapped to the encoder's width or kept as a product with the map."""
         table, map_DH = self.encoder.word, start.projection_DH(config.width, config.seed)
         with torch.no_grad():
             if config.factorised:
@@ -67,7 +68,7 @@ class MaskedLM(nn.Module):
                 table.weight[start.ids_K] = start.vectors_KD @ map_DH
 
     def multiply_words(self) -> None:
-        """Put the table [V, H] in the place of a product."""
+        """Replaces factorised word embeddings by their product, a table [V, H]."""
         if isinstance(self.encoder.word, FactorisedEmbedding):
             table = self.encoder.word.weight.detach()
             self.encoder.word = nn.Embedding.from_pretrained(table, padding_idx=self.encoder.config.pad_token_id)
@@ -75,7 +76,7 @@ class MaskedLM(nn.Module):
 
 @dataclass
 class Run:
-    """Everything a pretraining run needs to go on: model, optimiser, generators and position."""
+    """Pretraining run: model, optimiser, generators and position, everything that it needs to resume."""
 
     config: PretrainConfig
     model: MaskedLM
@@ -89,7 +90,7 @@ class Run:
 
     @classmethod
     def start(cls, config: PretrainConfig, corpus: Corpus, words: WordStart | None = None) -> "Run":
-        """A run at token 0. Seeds torch's global generator, which dropout draws from."""
+        """Creates a run at token 0. Seeds torch's global generator, which dropout draws from."""
         torch.manual_seed(config.seed)
         generator = torch.Generator().manual_seed(config.seed)
         model = MaskedLM(bert_config(config, corpus.vocab_size), generator, pairs=config.cls_task != "none")
@@ -105,7 +106,7 @@ class Run:
         return cls(config, model, optimiser, batches, device, words=words and words.to(device))
 
     def state(self) -> Json:
-        """Everything `load` needs; readable by `torch.load(weights_only=True)`."""
+        """Returns everything that `load` needs; readable by `torch.load(weights_only=True)`."""
         return {
             "config": asdict(self.config),
             "model": self.model.state_dict(),
@@ -119,7 +120,7 @@ class Run:
         }
 
     def load(self, state: Json) -> None:
-        """Go on where `state` was taken."""
+        """Restores the run from a `state`."""
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.batches.rng.bit_generator.state = state["rng"]
@@ -128,11 +129,11 @@ class Run:
         self.tokens, self.seconds, self.log = state["tokens"], state["seconds"], state["log"]
 
     def _get_rng_state(self) -> Tensor:
-        """Of the generator that dropout draws from."""
+        """Returns the state of the random generator that dropout draws from."""
         return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
 
     def _set_rng_state(self, state: Tensor) -> None:
-        """Raises ConfigError for that of another kind of device, whose dropout is another."""
+        """Sets the state of dropout's generator; ConfigError for one of another kind of device, whose draws differ."""
         if len(state) != len(self._get_rng_state()):
             line = f"another device: device={self.device.type}, and the state was begun on another kind"
             raise ConfigError([f"{line}; go on there, or choose another folder"])
@@ -142,12 +143,12 @@ class Run:
             torch.set_rng_state(state)
 
     def train_until(self, tokens: int) -> None:
-        """Train to `tokens` tokens, in bf16 autocast where the device multiplies in bf16, and note the mean loss.
+        """Trains to `tokens` tokens, in bf16 autocast where the device multiplies in bf16, and logs the mean loss.
 
         The mean is over the steps with a masked token. Raises Diverged, and ConfigError where no step has one.
         """
         self.model.train()
-        begun, losses = time.perf_counter(), []
+        start, losses = time.perf_counter(), []
         for batch in self.batches:
             loss_of_step = self._step(batch)
             losses += [loss_of_step] if len(batch.at_M) else []
@@ -157,7 +158,7 @@ class Run:
         require_masked(losses, self.config)
         loss = float(np.mean([float(value) for value in losses]))  # waits for a card, which no step does
         require_learning(loss, self.batches.corpus.vocab_size, f"after {self.tokens} tokens")
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - start
         self.log.append(
             {
                 "tokens": self.tokens,
@@ -177,30 +178,30 @@ class Run:
         rows = self._word_rows()
         if frozen is not None and rows.grad is not None:
             rows.grad[frozen.ids_K] = 0.0
-            kept = rows.detach()[frozen.ids_K]
+            frozen_rows = rows.detach()[frozen.ids_K]
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
         if frozen is not None:  # weight decay reaches rows without a gradient too
             with torch.no_grad():
-                rows[frozen.ids_K] = kept
+                rows[frozen.ids_K] = frozen_rows
         self.optimiser.zero_grad()
         detached: Tensor = loss.detach()
         return detached
 
     def _word_rows(self) -> Tensor:
-        """The parameter [V, D] or [V, H] whose rows are the tokens'."""
+        """Returns the parameter with a row per token: [V, H], or [V, D] of factorised embeddings."""
         word = self.model.encoder.word
         return word.factor_VD if isinstance(word, FactorisedEmbedding) else word.weight
 
 
 def require_masked(losses: Sequence[object], config: PretrainConfig) -> None:
-    """Raise ConfigError where no token was masked, so that there is no loss."""
+    """Raises ConfigError if no token was masked, so that there is no loss."""
     if not losses:
         raise ConfigError([f"nothing masked: mask_ratio={config.mask_ratio}; raise it, or give longer sentences"])
 
 
 def require_learning(loss: float, vocabulary: int, where: str) -> None:
-    """Raise Diverged for a loss (nats) that is no number, or far above that of guessing."""
+    """Raises Diverged for a loss (nats) that is no number, or far above that of uniform guessing."""
     guessing = math.log(vocabulary)
-    if not loss <= WORST * guessing:
+    if not loss <= LOSS_LIMIT * guessing:
         raise Diverged(f"loss is {loss:.4g} {where}, guessing has {guessing:.3g}; lower learning_rate")

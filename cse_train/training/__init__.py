@@ -1,3 +1,3 @@
-"""The training loop, its batches and its optimiser."""
+"""The training loop, its batches, its optimiser and its checkpoints."""
 
 __all__ = ["contract", "finished", "fit", "loop", "saver", "trainer"]

@@ -1,4 +1,4 @@
-"""The corpus of a run as tokens, and which rows meet in which batch: a pure function of seed and step."""
+"""Tokenises the corpus of a run, and assigns its rows to batches: a pure function of seed and step."""
 
 import logging
 from dataclasses import dataclass, field, replace
@@ -21,12 +21,12 @@ from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 log = logging.getLogger(__name__)
 
 PERMUTATION_CHUNK = 1 << 20
-"""Tokens looked at together."""
+"""Number of tokens that `Batches.ids_in_use` marks at a time."""
 
 
 @dataclass
 class Batches:
-    """This rank's share of each global batch."""
+    """Batches of a run: for each step, this rank's share of the global batch."""
 
     run: RunConfig
     store: TokenStore
@@ -38,10 +38,10 @@ class Batches:
 
     @classmethod
     def open(cls, run: RunConfig, paths: DataPaths, backbone: Backbone) -> "Batches":
-        """Tokenise the corpus on first use and let the method look at it. Raises ConfigError for what does not fit."""
-        method, kept = load_method(run.method), run.train.max_seq_length
+        """Tokenises the corpus on first use and lets the method prepare it; ConfigError for data that does not fit."""
+        method, max_length = load_method(run.method), run.train.max_seq_length
         require_fitting(f"train.encoder={run.train.encoder}", len(backbone.tokenizer), backbone.config)
-        tokens_kept = method.tokens_kept(run.options, kept)
+        tokens_kept = method.tokens_kept(run.options, max_length)
         source = columns_checked(run, open_source(run.train.corpus, paths))
         if method.lower_case(run.options):
             source = lower_cased(source)
@@ -53,7 +53,7 @@ class Batches:
         rows = method.usable_rows(run.options, store)
         if len(rows) < store.rows and distributed.rank() == 0:
             log.warning("%s: %d of %d rows left out", run.train.corpus, store.rows - len(rows), store.rows)
-        return cls(run, store, method.make_collate(run.options, backbone.tokenizer, kept), rows)
+        return cls(run, store, method.make_collate(run.options, backbone.tokenizer, max_length), rows)
 
     def __post_init__(self) -> None:
         config = self.run.train
@@ -68,11 +68,11 @@ class Batches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Full batches in one pass; what is left over in a bucket is not trained on in that pass."""
+        """Number of full batches in one pass over the corpus; the remainder of each bucket is left out of that pass."""
         return sum(len(rows) // self.run.train.batch_size for rows in self.buckets)
 
     def ids_in_use(self, tokenizer: Any) -> np.ndarray:
-        """Every id of the corpus, whichever rows the run draws, and the tokenizer's special ones, sorted."""
+        """Returns every token id in the corpus, also in rows that are never drawn, and the special ids, sorted."""
         used = np.zeros(len(tokenizer), dtype=bool)
         used[tokenizer.all_special_ids] = True
         for column in self.store.arrays.values():
@@ -82,65 +82,71 @@ class Batches:
 
     def __getitem__(self, step: int) -> Batch:
         size = self.run.train.batch_size
-        whole = self._place(step)
-        together = whole.order[whole.first : whole.first + size]
+        batch_place = self._place(step)
+        batch_rows = batch_place.order[batch_place.first : batch_place.first + size]
         share = size // distributed.size()
-        before = distributed.rank() * share
-        rng_of = partial(random_streams.augmentation, whole.seed, whole.epoch)
-        place = replace(whole, first=whole.first + before)
-        return self.collate(Share(self.store, together[before : before + share], together, rng_of, place))
+        offset = distributed.rank() * share
+        rng_of = partial(random_streams.augmentation, batch_place.seed, batch_place.epoch)
+        place = replace(batch_place, first=batch_place.first + offset)
+        return self.collate(Share(self.store, batch_rows[offset : offset + share], batch_rows, rng_of, place))
 
     def make_ready(self, step: int) -> None:
-        """Let the store make what the batch of a step reads, for all ranks: none waits in a collective for another."""
+        """Lets the store prepare what the batch of a step reads, for all ranks.
+
+        The store may take long, and it must not do so while another rank waits in a collective.
+        """
         self.store.make_ready(self._place(step), self.run.train.batch_size)
 
     def _place(self, step: int) -> random_streams.Place:
-        """Where the global batch of a step begins."""
+        """Returns the position of a step's global batch in the data order."""
         epoch, index = divmod(step, self.steps_per_epoch)
         if epoch != self.epoch:
             self.epoch, self.order = epoch, self._order(epoch)
         return random_streams.Place(self.run.train.seed, epoch, self.order, index * self.run.train.batch_size)
 
     def _order(self, epoch: int) -> np.ndarray:
-        """Rows of an epoch, batch after batch."""
+        """Returns the corpus rows of an epoch, batch after batch."""
         seed, size = self.run.train.seed, self.run.train.batch_size
         if len(self.buckets) == 1:
             rows: np.ndarray = self.buckets[0][random_streams.data_order(seed, epoch, len(self.buckets[0]))]
             return rows
         shuffled = [rows[random_streams.bucket_order(seed, epoch, i, len(rows))] for i, rows in enumerate(self.buckets)]
-        batches = np.concatenate([each[: len(each) // size * size].reshape(-1, size) for each in shuffled])
+        batches = np.concatenate([bucket[: len(bucket) // size * size].reshape(-1, size) for bucket in shuffled])
         order: np.ndarray = batches[random_streams.data_order(seed, epoch, len(batches))]
         return order.ravel()
 
     def _buckets(self) -> list[np.ndarray]:
-        """Rows by their number of words, where `train.length_buckets` asks for it (ESimCSE 4.4)."""
+        """Returns rows grouped by number of words, with `train.length_buckets` (ESimCSE 4.4), else all in one group."""
         if self.run.train.length_buckets is None:
             return [self.rows]
         edges = bucket_edges(self.run.train.length_buckets)
         words = words_of(next(iter(self.store.arrays.values())))[self.rows]
-        which = np.searchsorted(edges, words)
-        return [self.rows[which == i] for i in range(len(edges) + 1)]
+        buckets = np.searchsorted(edges, words)
+        return [self.rows[buckets == i] for i in range(len(edges) + 1)]
 
 
 ROOM = 4
-"""Tokens of a text's own that a prompt leaves at least."""
+"""Smallest number of tokens that a prompt must leave for the text itself."""
 
 
-def require_room(run: RunConfig, backbone: Backbone, kept: int | None) -> None:
-    """Raise ConfigError where texts of `kept` tokens, None for whole documents, would be little but their prompt."""
+def require_room(run: RunConfig, backbone: Backbone, limit: int | None) -> None:
+    """Raises ConfigError if a prompt leaves fewer than ROOM of the `limit` tokens of a text, or meets whole documents.
+
+    `limit` is None for a method that cuts spans from whole documents.
+    """
     if not backbone.prompt:
         return
     line = f"train.prompt={run.train.prompt or backbone.prompts.default} of train.encoder={backbone.name}"
-    if kept is None:
+    if limit is None:
         raise ConfigError([f"prompt of a document: {line}, method={run.method} cuts spans; set train.prompt=none"])
     tokens = len(backbone.tokenizer(backbone.prompt)["input_ids"])
-    if tokens + ROOM > kept:
-        what = f"train.max_seq_length={run.train.max_seq_length}, {line} has {tokens} tokens"
-        raise ConfigError([f"prompt fills the text: {what}; raise it to {tokens + ROOM} at least"])
+    if tokens + ROOM > limit:
+        setting = f"train.max_seq_length={run.train.max_seq_length}, {line} has {tokens} tokens"
+        raise ConfigError([f"prompt fills the text: {setting}; raise it to {tokens + ROOM} at least"])
 
 
 def require_positions(run: RunConfig, backbone: Backbone, store: TokenStore) -> None:
-    """Raise ConfigError where a text, as far as it is kept, has more tokens than the encoder has positions."""
+    """Raises ConfigError if a text, cut to the tokens that are kept, is longer than the encoder's positions."""
     room: int | None = getattr(backbone.encoder, "positions", None)
     longest = max(int(column.lengths.max()) for column in store.arrays.values())
     if room is not None and min(longest, run.train.max_seq_length) > room:
@@ -149,15 +155,15 @@ def require_positions(run: RunConfig, backbone: Backbone, store: TokenStore) -> 
 
 
 def words_of(column: TokenColumn) -> np.ndarray:
-    """int64 [rows]: whitespace words of each text, as far as it is kept."""
-    begun = np.append(0, np.cumsum(column.word_starts, dtype=np.int64))
-    words: np.ndarray = begun[column.starts + column.lengths] - begun[column.starts] - 2
+    """Returns int64 [rows]: the number of whitespace words of each text, cut to the tokens that are kept."""
+    counts = np.append(0, np.cumsum(column.word_starts, dtype=np.int64))
+    words: np.ndarray = counts[column.starts + column.lengths] - counts[column.starts] - 2
     return words
 
 
 def columns_checked(run: RunConfig, source: Any) -> Any:
-    """The source, when it has the columns that the method reads; raises ConfigError else."""
-    wanted = load_method(run.method).columns(run.options)
-    if line := wrong_columns(run.train.corpus, source.columns, run.method, wanted):
+    """Returns the source unchanged if it has the columns that the method reads; raises ConfigError if not."""
+    columns = load_method(run.method).columns(run.options)
+    if line := wrong_columns(run.train.corpus, source.columns, run.method, columns):
         raise ConfigError([line])
     return source

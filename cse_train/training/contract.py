@@ -1,6 +1,6 @@
-"""What every method must hold to, ours and a user's: checks on a few steps of a tiny run, which need no data.
+"""Checks that a method, shipped or a user's, keeps its contract: a few steps of a tiny run, which need no data.
 
-`cse check-method` prints them, and `tests/cse_train/methods/test_contract.py` runs them on every shipped method.
+`cse check-method` prints the checks, and `tests/cse_train/methods/test_contract.py` runs them on every shipped method.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ CONTRACT_SETTINGS: Mapping[str, Scalar] = {
     "train.max_seq_length": 16,
     "train.learning_rate": 1e-3,
 }
-"""Of the run on which a method is checked; 20 steps."""
+"""Settings of the run of 20 steps on which a method is checked."""
 CONTRACT_WORDS = (
     "river stone bridge old market town winter letter music garden road light glass field summer house".split()
 )
@@ -50,25 +50,25 @@ LINES = 40
 
 
 class Broken(AssertionError):
-    """A part of the contract that a method does not keep; the message says what to look at."""
+    """A method breaks a part of its contract; the message says what to look at."""
 
 
 @dataclass(frozen=True)
 class FirstStep:
-    """A method at its first step."""
+    """A method before its first step, with its backbone and a batch."""
 
     run: RunConfig
     backbone: Backbone
     model: Method[Any]
     batch: Batch
     again: Callable[[], Batch]
-    """Collates the same batch once more."""
+    """Collates `batch` once more."""
 
     def trainable(self) -> dict[str, nn.Parameter]:
         return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
 
     def step(self, index: int, batch: Batch | None = None) -> float:
-        """The loss of a step, whose gradients are added to those at hand."""
+        """Returns the loss of a step; its gradients are added to the parameters' present ones."""
         random_streams.seed_dropout(self.run.train.seed, index, 0)
         loss = self.model(self.batch if batch is None else batch).loss
         if loss.requires_grad != bool(self.trainable()):
@@ -79,7 +79,7 @@ class FirstStep:
 
 
 def parts(run: RunConfig, paths: DataPaths) -> FirstStep:
-    """The method of a run, in training mode, and a batch of 8."""
+    """Builds the method of a run in training mode, and a batch of 8 rows."""
     backbone = load_backbone(run.train.encoder)
     batches = Batches.open(run, paths, backbone)
     rows = batches.rows[:8]
@@ -102,20 +102,20 @@ def gradients(make: Make, folder: Path) -> None:
     first = make()
     model, optimiser = first.model, optimiser_of(first.model, first.run.train)
     frozen = {n: p.clone() for n, p in model.named_parameters() if not p.requires_grad and "momentum" not in n}
-    begun = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    initial = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for index in range(10):
         if not np.isfinite(first.step(index)):
             raise Broken(f"the loss of step {index + 1} is no number")
-        idle = [name for name, parameter in first.trainable().items() if parameter.grad is None]
-        if index == 0 and idle:
-            raise Broken(f"no gradient reaches {idle[0]}; use it in forward, or set requires_grad to False")
+        without_gradient = [name for name, parameter in first.trainable().items() if parameter.grad is None]
+        if index == 0 and without_gradient:
+            raise Broken(f"no gradient reaches {without_gradient[0]}; use it in forward, or set requires_grad to False")
         optimiser.step()
         optimiser.zero_grad()
-    now = dict(model.named_parameters())
-    moved = [name for name, value in frozen.items() if not torch.equal(now[name], value)]
-    if moved:
-        raise Broken(f"{moved[0]} changed, though it requires no gradient")
-    if all(torch.equal(tensor, begun[name]) for name, tensor in model.state_dict().items()):
+    parameters = dict(model.named_parameters())
+    changed = [name for name, value in frozen.items() if not torch.equal(parameters[name], value)]
+    if changed:
+        raise Broken(f"{changed[0]} changed, though it requires no gradient")
+    if all(torch.equal(tensor, initial[name]) for name, tensor in model.state_dict().items()):
         raise Broken("nothing has changed after 10 steps")
 
 
@@ -149,40 +149,40 @@ def saved(make: Make, folder: Path) -> None:
 
 def padding(make: Make, folder: Path) -> None:
     """encode gives one vector for each sentence, whatever its neighbours"""
-    given = make()
-    model, rows = given.model.eval(), _ids(given.backbone)
+    first = make()
+    model, rows = first.model.eval(), _ids(first.backbone)
     with torch.no_grad():
-        together = model.encode(pack_lists(rows, groups=1))
-        alone = torch.cat([model.encode(pack_lists([row])) for row in rows])
-    width = model.width or given.backbone.width
-    if tuple(together.shape) != (len(rows), width):
-        raise Broken(f"shape {tuple(together.shape)} for {len(rows)} sentences; give {(len(rows), width)}")
-    if not torch.allclose(together, alone, atol=1e-5, rtol=1e-5):
+        batched = model.encode(pack_lists(rows, groups=1))
+        single = torch.cat([model.encode(pack_lists([row])) for row in rows])
+    width = model.width or first.backbone.width
+    if tuple(batched.shape) != (len(rows), width):
+        raise Broken(f"shape {tuple(batched.shape)} for {len(rows)} sentences; give {(len(rows), width)}")
+    if not torch.allclose(batched, single, atol=1e-5, rtol=1e-5):
         raise Broken("a sentence's vector depends on the sentences beside it")
 
 
 CONTRACT_CHECKS: Mapping[str, Callable[[Make, Path], None]] = {
     check.__name__: check for check in (exports, gradients, same_seed, saved, padding)
 }
-"""Name -> a check; its docstring is what it says, and it raises `Broken` where that is not so."""
+"""Name -> check of the contract; its docstring is printed as its name, and it raises `Broken` where a method fails."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a check went."""
+    """Outcome of one check of a method's contract."""
 
     text: str
     problem: str = ""
-    """Why it failed, with the place in the user's code; empty where it did not."""
+    """Reason why the check failed, with the place in the user's code; empty if it passed."""
 
 
 def check_method(
     method: str, settings: Mapping[str, Scalar], folder: Path, paths: DataPaths | None = None
 ) -> Iterator[Result]:
-    """Every check on a method, and a training of 20 steps, one after the other; files go into `folder`.
+    """Runs every check on a method and a training of 20 steps, one after the other; writes files into `folder`.
 
-    `settings` are dotted keys over `CONTRACT_SETTINGS`, `paths` the training text where it is not to be made up.
-    ConfigError where the run cannot be.
+    `settings` are dotted keys over `CONTRACT_SETTINGS`; without `paths` a training text is made up. Raises ConfigError
+    if the run's settings are wrong.
     """
     run = parse_run({**CONTRACT_SETTINGS, **settings, "method": method})
     paths = paths or DataPaths(train_file=make_up_text(load_method(method).columns(run.options), folder))
@@ -197,27 +197,30 @@ def _result(text: str, action: Callable[[], object]) -> Result:
     try:
         action()
     except Exception as error:
-        said = (
+        reason = (
             first_line(error)
             if isinstance(error, Broken | ConfigError)
             else f"{type(error).__name__}: {first_line(error)}"
         )
         innermost = traceback.extract_tb(error.__traceback__)[-1]
         where = None if isinstance(error, Broken) else place(error) or f"{innermost.filename}:{innermost.lineno}"
-        return Result(text, f"{said} ({where})" if where else said)
+        return Result(text, f"{reason} ({where})" if where else reason)
     return Result(text)
 
 
 def make_up_text(columns: Sequence[str], folder: Path) -> Path:
-    """A file with lines of those columns, of a few words: text, or a sentence pair, a triplet or a labelled pair."""
+    """Writes a file with LINES rows of these columns, made of a few words, and returns its path.
+
+    The columns are text, or those of a sentence pair, a triplet or a labelled pair.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lines = [" ".join(CONTRACT_WORDS[(i * 7 + j * j) % 16] for j in range(3 + i % 9)) + f" {i}" for i in range(LINES)]
     if tuple(columns) in (("text",), ()):
         path, rows = folder / "text.txt", lines
     else:
-        path, last = folder / "rows.csv", tuple(columns) == LABELLED_COLUMNS
+        path, is_labelled = folder / "rows.csv", tuple(columns) == LABELLED_COLUMNS
         parts_of_rows = [[lines[(i + j) % LINES] for j in range(len(columns))] for i in range(LINES)]
-        if last:
+        if is_labelled:
             parts_of_rows = [[*row[:-1], NLI_LABELS[i * i % 7 % 3]] for i, row in enumerate(parts_of_rows)]
         rows = [",".join(columns), *(",".join(f'"{part}"' for part in row) for row in parts_of_rows)]
     path.write_text("\n".join(rows), encoding="utf8")

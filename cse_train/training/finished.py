@@ -1,4 +1,4 @@
-"""Whether a folder has a run that was trained to its end; for a process that trains nothing."""
+"""Reads the points of a run that was trained to its end, for a process that trains nothing."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from cse_train.soundness import reading
 
 
 def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
-    """The points of the run of this signature and so many examples; none where its checkpoints are not all intact.
+    """Returns the points of the run of this signature if it has trained `examples` examples, else none.
 
-    A damaged one is told in the log.
+    Damaged checkpoints count as none and are logged.
     """
     newest = checkpoint.load_newest([folder], signature=signature, fits=_require_points)
     if newest is None or newest[0].get("signature") != signature:
@@ -21,6 +21,6 @@ def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
 
 
 def _require_points(path: Path, state: Json) -> None:
-    """Raise CorruptCheckpoint where the points are none."""
+    """Raises CorruptCheckpoint if the points of a state cannot be read."""
     with reading(path):
         [Point(**point) for point in state["points"]]

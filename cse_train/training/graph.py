@@ -1,4 +1,4 @@
-"""What `train.graph` comes to on a run's device."""
+"""Applies `train.graph` on a run's device: compiles the layers, or logs why it cannot."""
 
 import functools
 import logging
@@ -13,21 +13,21 @@ from cse_train.encoder.layer import compile_layers
 log = logging.getLogger(__name__)
 
 
-def settle_graph(model: nn.Module, device: torch.device, asked: str) -> None:
-    """Compile the layers of `model` where it trains on a card that kernels can be made for, and `auto` is asked for.
+def settle_graph(model: nn.Module, device: torch.device, setting: str) -> None:
+    """Compiles the layers of `model` if `train.graph` is auto and it trains on a CUDA GPU with a working compiler.
 
-    Where they cannot be made it is told once in the log, and the layers are computed as they are.
+    Without a compiler this is logged once, and the layers are computed eagerly.
     """
-    if asked != "auto" or device.type != "cuda":
+    if setting != "auto" or device.type != "cuda":
         return
-    if lacking := find_lacking():
+    if missing := find_lacking():
         if distributed.rank() == 0:
-            _say_eager(lacking)
+            _say_eager(missing)
         return
     compile_layers(model)
 
 
 @functools.cache
-def _say_eager(lacking: str) -> None:
-    """Once in a process, whatever it trains."""
-    log.warning("nothing compiled: train.graph=auto needs %s; steps are computed without it", lacking)
+def _say_eager(missing: str) -> None:
+    """Logs once per process that nothing is compiled, however many runs it trains."""
+    log.warning("nothing compiled: train.graph=auto needs %s; steps are computed without it", missing)

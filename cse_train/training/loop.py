@@ -1,4 +1,4 @@
-"""One training run, pure torch: steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
+"""Trains one run in pure torch, without Ray: steps, dev evaluations, checkpoints, exact resume."""
 
 import hashlib
 import json
@@ -27,8 +27,8 @@ from cse_train.numerics import Diverged, autocast, fast_fp32, keep_freed_memory,
 from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
+from cse_train.training.async_checkpoints import Checkpoints
 from cse_train.training.batches import Batches
-from cse_train.training.behind import Checkpoints
 from cse_train.training.fit import check_fit
 from cse_train.training.graph import settle_graph
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 Report = Callable[[Point], bool]
-"""Called on every rank after each evaluation; True stops the run."""
+"""Function that every rank calls after each evaluation; returning True stops the run."""
 
 
 def train(
@@ -52,12 +52,12 @@ def train(
     signature: str | None = None,
     save_minutes: float = SAVE_MINUTES,
 ) -> Outcome:
-    """Train `run` in `folder`, going on from its last checkpoint there, or else from the one in `resume_from`.
+    """Trains `run` in `folder`, resuming from its last checkpoint there, or else from the one in `resume_from`.
 
     Checkpoints carry the `signature` that the run has in a ledger, whose folders are that run's alone: one of another
-    run is passed over there, as a damaged one is. Without it they carry a digest of configuration and inputs, and a
-    folder with a checkpoint of another run is refused. They are written behind the steps, every `save_minutes` at most,
-    and when the run ends, also by an error or an interrupt; with 0 at every evaluation, for which the run waits.
+    run is skipped there, as a damaged one is. Without it they carry a digest of configuration and inputs, and a folder
+    with a checkpoint of another run is refused. They are written behind the steps, every `save_minutes` at most, and
+    when the run ends, also by an error or an interrupt; with 0 at every evaluation, for which the run waits.
 
     Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
     Diverged for a loss that is not finite, OSError for a full disk.
@@ -75,14 +75,14 @@ def train(
 
 
 def digest(run: RunConfig, *inputs: str) -> str:
-    """24 hexadecimal digits of a run's configuration, of how its method computes, and of its inputs' content hashes."""
-    named = {"version": run.options.version(), **effective(run.flat()), "inputs": inputs}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:24]
+    """Returns 24 hexadecimal digits of a run's configuration, its method's version and its inputs' content hashes."""
+    identity = {"version": run.options.version(), **effective(run.flat()), "inputs": inputs}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
 
 
 @dataclass
 class Window:
-    """Sums of the step metrics since the last evaluation; stays on the device."""
+    """Sums of the step metrics since the last evaluation; they stay on the device."""
 
     steps: int = 0
     sums: dict[str, Tensor] = field(default_factory=dict)
@@ -97,16 +97,16 @@ class Window:
             self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
 
     def means(self) -> dict[str, float]:
-        """Means over steps and ranks; empties the window."""
+        """Returns the means over steps and ranks, and empties the window."""
         names = sorted(self.sums)
-        joined = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
+        means = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
         self.steps, self.sums = 0, {}
-        return dict(zip(names, joined, strict=True))
+        return dict(zip(names, means, strict=True))
 
 
 @dataclass
 class Session:
-    """The parts of a run and its position."""
+    """All parts of a training run (model, optimiser, batches, evaluator, checkpoints) and its position."""
 
     run: RunConfig
     folder: Path
@@ -121,8 +121,8 @@ class Session:
     checkpoints: Checkpoints
     step: int = 0
     seconds: float = 0.0
-    counted: float = 0.0
-    """The clock at the last point: `seconds` has been counted up to there."""
+    clock: float = 0.0
+    """Clock at the last evaluation, up to which `seconds` has been counted."""
     points: list[Point] = field(default_factory=list)
 
     @classmethod
@@ -134,7 +134,7 @@ class Session:
         signature: str | None = None,
         saver: Saver | None = None,
     ) -> "Session":
-        """Load data and weights; nothing is trained yet. Without `saver` each checkpoint is waited for."""
+        """Loads data and weights; nothing is trained yet. Without `saver` the session waits for each checkpoint."""
         device = distributed.device()
         run = settle_precision(run, device)
         method = load_method(run.method)
@@ -143,8 +143,8 @@ class Session:
         unused = backbone.prompts.unused(backbone.prompt, "train.prompt", f"train.encoder={backbone.name}")
         if unused and run.train.prompt is None and distributed.rank() == 0:
             log.warning(unused)
-        kept = min(run.train.dev_max_length, getattr(backbone.encoder, "positions", None) or run.train.dev_max_length)
-        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, kept, backbone.prompt)
+        limit = min(run.train.dev_max_length, getattr(backbone.encoder, "positions", None) or run.train.dev_max_length)
+        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, limit, backbone.prompt)
         batches = Batches.open(run, paths, backbone)
         inputs = (backbone.content_hash, batches.store.content_hash, evaluator.content_hash)
         signature = signature or digest(run, *inputs)
@@ -162,19 +162,19 @@ class Session:
 
     @property
     def precision(self) -> str:
-        """The arithmetic that its device computes."""
+        """Precision in which the device computes, such as bf16."""
         return precision_of(self.device, self.run.train.precision)
 
     def require_own_folder(self) -> None:
-        """Raise ConfigError where the folder has a checkpoint of another run: going on would overwrite it."""
+        """Raises ConfigError if the folder has a checkpoint of another run, which training would overwrite."""
         if checkpoint.is_of_another(self.folder, self.signature):
             line = f"another run: folder={self.folder} has checkpoints of another configuration or of other data"
             raise ConfigError([f"{line}; give another folder, or delete it"])
 
     def resume(self, resume_from: Path | None) -> None:
-        """Load the newest state that can be read and fits; where there is none the run is at its start.
+        """Loads the newest state that can be read and fits; without one the run is at its start.
 
-        What loading raises is no damage: it is an error of this code or of a method's, and goes on to the caller.
+        An error while loading is no damage: it is a bug of this code or of a method's, and reaches the caller.
         """
         folders = dict.fromkeys([self.folder, *([resume_from] if resume_from else [])])
         split = bool(dict(self._read_rank_state()))
@@ -196,26 +196,26 @@ class Session:
             checkpoint.adopt_best(source, self.folder)
 
     def _require_fit(self, path: Path, state: Json) -> None:
-        """Raise CorruptCheckpoint where a state is not one of such a run."""
+        """Raises CorruptCheckpoint if a state does not fit this run's model, optimiser and precision."""
         with reading(path):
             sizes = [len(group["params"]) for group in state["optimiser"]["param_groups"]]
             points = [Point(**point) for point in state["points"]]
             tensors, _ = dict(state["model"]), (int(state["step"]), float(state["seconds"]))
             _ = dict(state["scaler"]) if self.scaler.is_enabled() else {}
-        before = points[-1].precision if points else ""
-        if before not in ("", self.precision):
-            raise CorruptCheckpoint(path, f"it was trained in {before}, and this device computes {self.precision}")
+        previous = points[-1].precision if points else ""
+        if previous not in ("", self.precision):
+            raise CorruptCheckpoint(path, f"it was trained in {previous}, and this device computes {self.precision}")
         if sizes != [len(group["params"]) for group in self.optimiser.param_groups]:
             raise CorruptCheckpoint(path, "its optimiser has other parameters")
         require_fit(path, self.model, tensors)
 
     def go(self, report: Report) -> Outcome:
-        """Report the points of earlier attempts again, then train to the end or until `report` says stop."""
+        """Reports the points of earlier attempts again, then trains to the end or until `report` returns True."""
         for point in self.points:
             if report(replace(point, replayed=True)):
                 return self._outcome(stopped=True)
         due = set(evaluation_steps(self.run.train))
-        window, self.counted = Window(), time.perf_counter()
+        window, self.clock = Window(), time.perf_counter()
         self.model.train()
         while self.step < steps_in(self.run.train):
             with tf32(self.run.train.precision == "tf32"):
@@ -228,7 +228,7 @@ class Session:
         return self._outcome(stopped=False)
 
     def update(self) -> dict[str, Tensor]:
-        """One optimiser step on the batch of the session's position; gives the step metrics, still on the device."""
+        """Runs one optimiser step on the batch of the session's position; returns step metrics, still on the device."""
         config = self.run.train
         batch = self.batches[self.step]
         random_streams.seed_dropout(config.seed, self.step, distributed.rank())
@@ -257,15 +257,16 @@ class Session:
             raise Diverged(f"loss is {means['loss']} after {examples} examples; lower train.learning_rate")
         score = self._dev_score()
         best = self.points[-1].best if self.points else -math.inf
-        at = self.points[-1].best_examples if self.points else 0
+        best_examples = self.points[-1].best_examples if self.points else 0
         improved = score > best
         if improved:
-            best, at = score, examples
+            best, best_examples = score, examples
+        # Of the step just trained: `plateau` must not see this evaluation's score yet.
         rate = learning_rate(self.run.train, self.step - 1, self._dev_scores())
         metrics = {self.run.train.dev: score, "learning_rate": rate, **means}
-        before, self.counted = self.counted, time.perf_counter()
-        self.seconds += self.counted - before
-        point = Point(examples, self.step, self.seconds, metrics, best, at, precision=self.precision)
+        previous, self.clock = self.clock, time.perf_counter()
+        self.seconds += self.clock - previous
+        point = Point(examples, self.step, self.seconds, metrics, best, best_examples, precision=self.precision)
         self.points.append(point)
         state = self._state() if distributed.rank() == 0 else {}
         self.checkpoints.take(self.step, state, dict(self._read_rank_state()), self.model, point if improved else None)
@@ -274,20 +275,24 @@ class Session:
         return [point.metrics[self.run.train.dev] for point in self.points]
 
     def _dev_score(self) -> float:
-        """NaN where the encoder has come to give all texts one vector: the best checkpoint stays what it is."""
+        """Returns the dev score of the present model; NaN if the encoder has come to give all texts one vector.
+
+        With NaN the best checkpoint stays what it is. Raises Diverged for embeddings that are not finite, and for a
+        first evaluation without a score.
+        """
         try:
             with evaluating(self.model):
-                scored = [self.evaluator(encode, self.device) for encode in self.model.dev_encodes()]
+                scores = [self.evaluator(encode, self.device) for encode in self.model.dev_encodes()]
         except NotFinite as error:
             raise Diverged(str(error)) from error
-        best = max(range(len(scored)), key=lambda at: -math.inf if scored[at].unscored else scored[at].value)
-        if scored[best].unscored and not self.points:
-            after = f"{self.step * self.run.train.batch_size} examples"
-            line = f"no score: train.dev={self.run.train.dev} after {after}, {scored[best].unscored}"
+        best = max(range(len(scores)), key=lambda index: -math.inf if scores[index].unscored else scores[index].value)
+        if scores[best].unscored and not self.points:
+            length = f"{self.step * self.run.train.batch_size} examples"
+            line = f"no score: train.dev={self.run.train.dev} after {length}, {scores[best].unscored}"
             raise Diverged(f"{line}; lower train.learning_rate, or give other dev data")
-        if len(scored) > 1:
+        if len(scores) > 1:
             self.model.keep(best)
-        return scored[best].value
+        return scores[best].value
 
     def _state(self) -> checkpoint.State:
         return {
@@ -301,12 +306,12 @@ class Session:
         }
 
     def _read_rank_state(self) -> Iterator[tuple[str, Any]]:
-        """State that is not the same on every rank, where the method has such."""
+        """Yields (name, value) of state that differs between ranks; none for a single rank, or a method without it."""
         if distributed.size() > 1 and self.run.options.rank_dependent():
             prefixes = self.model.TRAINING_ONLY
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
 
     def _outcome(self, stopped: bool) -> Outcome:
-        best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
+        best, best_examples = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
         examples, points = self.step * self.run.train.batch_size, tuple(self.points)
-        return Outcome(stopped, examples, best, at, self.seconds, points, self.precision)
+        return Outcome(stopped, examples, best, best_examples, self.seconds, points, self.precision)

@@ -1,6 +1,6 @@
-"""Writes what a run hands over behind its steps: in a thread, one thing at a time, of what waits the newest alone.
+"""Writes checkpoints in a thread while the run trains: one write at a time, and of those that wait the newest alone.
 
-Knows nothing of torch: what is written, and that it no longer changes, is the caller's.
+It knows nothing of torch: the caller decides what is written, and keeps it unchanged meanwhile.
 """
 
 import contextlib
@@ -14,37 +14,40 @@ from types import TracebackType
 from cse_train.reading import first_line
 
 SAVE_MINUTES = 5.0
-"""From one write to the next at least, and so what a kill can lose at most."""
+"""Smallest number of minutes between the starts of two writes, and so the longest training that a kill can lose."""
 log = logging.getLogger(__name__)
 _open: set["Saver"] = set()
-"""Those of the runs that train in this process."""
+"""Savers of the runs that train in this process."""
 
 
 class Saver(contextlib.AbstractContextManager["Saver"]):
-    """Of one run, while it trains. An error of a write is raised at the run's next call.
+    """Writes the checkpoints of one run in a thread; an error of a write is raised at the run's next call.
 
-    Leaving it by an error, an interrupt for one, writes what waits.
+    Leaving the context by an error, such as an interrupt, writes what waits.
     """
 
     def __init__(self, minutes: float = SAVE_MINUTES) -> None:
-        """`minutes`: 0 for a write at every call, for which the caller waits."""
-        self._every_s, self._begun = 60 * minutes, float("-inf")
-        self._newest: deque[Callable[[], object]] = deque(maxlen=1)
-        self._turn, self._thread = threading.Lock(), threading.Thread()
+        """Creates a saver; with `minutes=0` every call writes at once and returns when the write is done."""
+        self._interval_seconds, self._last_start = 60 * minutes, float("-inf")
+        self._newest: deque[Callable[[], object]] = deque(maxlen=1)  # a newer write drops the one that waits
+        self._lock, self._thread = threading.Lock(), threading.Thread()
         self._error: BaseException | None = None
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the caller waits for each write, so that it may hand over what changes afterwards."""
-        return self._every_s == 0
+        """True if the caller waits for each write, so that it may hand over state that changes afterwards."""
+        return self._interval_seconds == 0
 
     @property
     def is_due(self) -> bool:
-        """Whether what is handed over next is written at once. The first is: a bad disk is told early."""
-        return not self._is_busy and time.monotonic() - self._begun >= self._every_s
+        """True if the next write that is handed over begins at once.
+
+        The first one always does, so that a bad disk is reported early.
+        """
+        return not self._is_busy and time.monotonic() - self._last_start >= self._interval_seconds
 
     def hand_over(self, write: Callable[[], object], now: bool) -> None:
-        """Take what is to be written, in place of what waits. It is begun `now`, or waits for a later call."""
+        """Takes a write in place of one that waits; it begins `now`, or at a later call."""
         self._raise_error()
         self._newest.append(write)
         if self.is_waited_for:
@@ -53,7 +56,7 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
             self._begin()
 
     def wait(self, seconds: float) -> bool:
-        """Begin what waits; whether all is written within so many seconds."""
+        """Begins the write that waits; returns True if all writes are done within `seconds`."""
         self._raise_error()
         if self._newest and not self._is_busy:
             self._begin()
@@ -63,13 +66,13 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
         return not self._newest and not self._is_busy
 
     def flush(self) -> None:
-        """Write what waits, in the calling thread, when what is being written is done. From any thread."""
-        with self._turn:
+        """Runs the write that waits in the calling thread, after a running write has ended; any thread may call it."""
+        with self._lock:  # the thread and callers of `flush` take turns; whoever is second may find nothing left
             if self._newest:
                 self._newest.pop()()
 
     def flush_or_tell(self) -> None:
-        """The same; what cannot be written is told in the log."""
+        """Runs the write that waits; an error is logged, not raised."""
         try:
             self.flush()
         except Exception as error:
@@ -88,10 +91,10 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
     @property
     def _is_busy(self) -> bool:
-        return self._thread.is_alive() or self._turn.locked()
+        return self._thread.is_alive() or self._lock.locked()
 
     def _begin(self) -> None:
-        self._begun = time.monotonic()
+        self._last_start = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._thread.start()
 
@@ -107,6 +110,6 @@ class Saver(contextlib.AbstractContextManager["Saver"]):
 
 
 def save_open() -> None:
-    """Write what waits of every run that trains in this process."""
+    """Writes the waiting checkpoint of every run that trains in this process."""
     for saver in list(_open):
         saver.flush_or_tell()

@@ -1,7 +1,7 @@
-"""A method's own code, by digest: what edited code computes must not be taken for what was computed before the edit.
+"""Digests of methods' code, so that results of edited code are not taken for results from before the edit.
 
-A released method follows its VERSION, and `released_methods.json` has the digest of its code as released. A method
-that is not in the file, or whose code is another one, has its digest among its runs' inputs: an edit gives its runs new
+A released method follows its VERSION, and `released_methods.json` has the digest of its code as released. A method that
+is not in the file, or whose code is another one, has its digest among its runs' inputs: an edit gives its runs new
 signatures. Comments, docstrings and blank lines do not count. `python -m search_spaces.identity.method_code` writes the
 file.
 """
@@ -20,21 +20,21 @@ RELEASED = Path(__file__).with_name("released_methods.json")
 AS_RELEASED = "released"
 METHODS = "cse_train.methods"
 CONTRACT_MODULES = (METHODS, f"{METHODS}.base", f"{METHODS}.loading", f"{METHODS}.options")
-"""Of all methods alike."""
+"""Modules that all methods share, and that no method's digest includes."""
 
 
 @dataclass(frozen=True)
 class ChangedCode:
-    """Finished runs of one method that today's code would train again."""
+    """Number of finished runs of one method that today's code would train again, with the digests of both codes."""
 
     method: str
     runs: int
     before: tuple[str, ...]
-    """Their digests, or `read_released`."""
+    """Digests of the code that made the runs; `released` for the code as released."""
     now: str
 
     def line(self) -> str:
-        """For a person: what changed, and the choice."""
+        """Returns what changed and the choice between --rerun and --keep, as one line for the user."""
         runs = "1 finished run was" if self.runs == 1 else f"{self.runs} finished runs were"
         before = ", ".join(text if text == AS_RELEASED else text[:8] for text in self.before)
         now = self.now if self.now == AS_RELEASED else self.now[:8]
@@ -45,13 +45,13 @@ class ChangedCode:
 
 
 def own_digest(method: str) -> str | None:
-    """The digest of a method that is not as released; None for one that is."""
+    """Returns the digest of a method whose code differs from its release; None for a method as released."""
     digest = digest_of(method)
     return None if read_released().get(method) == digest else digest
 
 
 def facts(run: RunConfig) -> dict[str, object]:
-    """What the ledger notes of the code of a run's method, and with a loop of its own which score is the better one."""
+    """Returns what the ledger records of a run's method: version, digest, and the better direction of an own score."""
     about: dict[str, object] = {"method_version": run.options.version()}
     if run.options.LOOP:
         about["better"] = "lower" if run.options.TURNED else "higher"
@@ -59,10 +59,11 @@ def facts(run: RunConfig) -> dict[str, object]:
 
 
 def digest_of(method: str, of_release: bool | None = None) -> str:
-    """16 hex digits over the method's module, its options and what they import of the user's, at any depth.
+    """Returns 16 hex digits over a method's module, its options and the user's own code that it imports, at any depth.
 
-    Of the user's are modules of no installed package, and those of cse_train that no released method reaches; of a
-    plug-in all but ours. `of_release`: whether the method is a released one, by default as `read_released` says.
+    Own code is every module of no installed package, and every module of cse_train that no released method reaches; for
+    a plug-in, all modules outside this project. `of_release`: whether the method counts as released, by default as
+    `read_released` says.
     """
     plugin = registry.get("method", method)
     if plugin is not None:
@@ -77,12 +78,12 @@ def digest_of(method: str, of_release: bool | None = None) -> str:
 
 
 _digests: dict[tuple[str, bool], tuple[str, dict[Path, tuple[int, int]]]] = {}
-"""(method, whether it is released) -> its digest, and the states of the files that it was computed from."""
+"""(method, whether it counts as released) -> (digest, states of the files from which it was computed)."""
 
 
 @functools.cache
 def read_released() -> dict[str, str]:
-    """Method -> its digest as released."""
+    """Returns method -> digest of its code as released."""
     return dict(json.loads(RELEASED.read_text(encoding="utf8"))) if RELEASED.is_file() else {}
 
 
@@ -91,7 +92,7 @@ def _modules_of(method: str) -> list[str]:
 
 
 def _is_own(of_release: bool, module: str) -> bool:
-    """Whether a module that a method imports is its own or the user's, and not shared code or a library."""
+    """Tells whether an imported module is the method's own or the user's, and not shared code or a library."""
     top = module.partition(".")[0]
     if top not in OUR_PACKAGES:
         return not is_installed(top)
@@ -102,7 +103,7 @@ def _is_own(of_release: bool, module: str) -> bool:
 
 @functools.cache
 def _list_released_modules() -> frozenset[str]:
-    """Modules of ours that some released method reaches."""
+    """Returns the modules of this project that some released method imports."""
     roots = [module for method in read_released() for module in _modules_of(method)]
     return frozenset(
         follow_imports([*roots, *CONTRACT_MODULES], lambda module: module.partition(".")[0] in OUR_PACKAGES)
@@ -110,7 +111,7 @@ def _list_released_modules() -> frozenset[str]:
 
 
 def write() -> None:
-    """Note every method's code as released, and the fields of a new one."""
+    """Writes every method's code as released, and the fields of a new method."""
     digests = {name: digest_of(name, of_release=True) for name in methods.list_methods()}
     RELEASED.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf8")
     note_first_fields()

@@ -1,4 +1,4 @@
-"""Cells that cannot be trained here: what they lack, where it is to be had, and the option that takes it."""
+"""Finds inputs that cells lack: what is missing, where to get it, and the option that gives its path."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,23 +19,26 @@ from search_spaces.paper import Evaluated
 
 NO_ENCODER = "missing encoder: "
 SINGLE_TEXTS = ("text",)
-"""What a released method reads whose settings say nothing (`Method.columns`)."""
-STANDARD = ("wiki", "documents", "nli", "target:")
-"""Beginnings of the corpora that any `--data` folder is expected to hold."""
+"""Columns that a released method reads where its settings name none (`Method.columns`)."""
+STANDARD_CORPORA = ("wiki", "documents", "nli", "target:")
+"""Beginnings of the names of corpora that any `--data` folder is expected to hold."""
 
 
 @dataclass(frozen=True)
-class Missing:
-    """One input that a run lacks."""
+class MissingInput:
+    """One input that a run lacks, with the line that reports it."""
 
     part: str
-    """encoder, method (its generator, WordNet), corpus or dev."""
+    """Kind of the input: encoder, method (its generator or WordNet), corpus or dev."""
     line: str
 
 
-def reasons(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()) -> tuple[str, ...]:
-    """Why a cell cannot be trained, a line for each input; `axes` are the settings that tell the table's rows apart."""
-    return tuple(dict.fromkeys(f"{absent.line}{_where(absent, run, axes)}" for absent in missing))
+def reasons(missing: Sequence[MissingInput], run: RunConfig, axes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Returns why a cell cannot be trained, a line for each input.
+
+    `axes` are the settings that distinguish the rows.
+    """
+    return tuple(dict.fromkeys(f"{absent.line}{_describe_source(absent, run, axes)}" for absent in missing))
 
 
 @dataclass(frozen=True)
@@ -43,82 +46,83 @@ class IncompleteCell:
     """A cell of a table that lacks an input."""
 
     cell: Mapping[str, Scalar]
-    """Axis -> value."""
+    """Axis -> value of the cell."""
     label: str
-    """The cell in a person's words."""
+    """Name of the cell for a person."""
     reasons: tuple[str, ...]
-    """What is absent, where to get it and which option gives its path, one line each."""
+    """Lines with what is absent, where to get it and which option gives its path."""
     signatures: tuple[str, ...] = ()
-    """Its runs that the ledger does not have, by their settings."""
+    """Signatures, by settings, of the cell's runs that the ledger does not have."""
 
     @property
     def reason(self) -> str:
-        """All reasons in one line."""
+        """Reasons why the cell cannot be trained, joined in one line."""
         return "; ".join(self.reasons)
 
 
 @dataclass
 class Inputs:
-    """Hashes of runs' inputs for one plan."""
+    """Hashes of runs' inputs for one plan, and what is missing or assumed."""
 
     paths: DataPaths
     workers: int = 1
     expected: bool = False
-    """Where no folder of data is given at all, assume what any such folder holds: what is counted then is what `--data`
-    will give."""
+    """True if the contents of any data folder count as present where no data are given, as `--data` would give them."""
     assumed: list[str] = field(default_factory=list)
-    """What was assumed to be there, one line each."""
+    """Lines that name the inputs assumed to be present."""
 
-    def of(self, run: RunConfig) -> tuple[Identity, list[Missing], bool]:
-        """The run's identity, with placeholders for what is absent; what it lacks; whether the identity is complete."""
+    def of(self, run: RunConfig) -> tuple[Identity, list[MissingInput], bool]:
+        """Returns the run's identity with placeholders, the inputs that it lacks, and whether it is complete."""
         absent: dict[str, str] = {}
         hashes = identity(run, self.paths, self.workers, absent)
-        missing = [Missing(part, line) for part, line in absent.items()]
-        assumed: list[Missing] = []
+        missing = [MissingInput(part, line) for part, line in absent.items()]
+        assumed: list[MissingInput] = []
         if self._assumes_data():
-            standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD) else ("dev",)
+            standard = ("dev", "corpus") if run.train.corpus.startswith(STANDARD_CORPORA) else ("dev",)
             assumed = [lack for lack in missing if lack.part in standard and lack.line.startswith("missing data")]
         self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
         if "corpus" not in absent and (line := self._wrong_columns(run)):
-            missing.append(Missing("corpus", line))
+            missing.append(MissingInput("corpus", line))
         return hashes, [lack for lack in missing if lack not in assumed], not absent
 
     def _wrong_columns(self, run: RunConfig) -> str:
-        """Why a corpus that is there cannot be trained on with the run's options; empty where it can, and where only
-        the method's own class knows."""
-        said = run.options.text_columns()
-        if run.options.SHARED is not None or (said is None and own_digest(run.method)):
+        """Returns why a present corpus lacks the columns that the run's options read; empty where it can be trained on.
+
+        Empty also where only the method's own class knows its columns.
+        """
+        declared = run.options.text_columns()
+        if run.options.SHARED is not None or (declared is None and own_digest(run.method)):
             return ""
-        wanted = SINGLE_TEXTS if said is None else said
-        return wrong_columns(run.train.corpus, corpus_columns(run, self.paths), run.method, wanted)
+        columns = SINGLE_TEXTS if declared is None else declared
+        return wrong_columns(run.train.corpus, corpus_columns(run, self.paths), run.method, columns)
 
     def assumed_of(self, run: RunConfig) -> Identity:
-        """The run's identity with placeholders for what is absent, which is not noted."""
+        """Returns the run's identity with placeholders for absent inputs, without noting them as missing."""
         return identity(run, self.paths, self.workers, {})
 
     def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
-        """The suites whose data are not at hand, with the reason: runs go without their columns."""
+        """Returns suite -> reason why its data are not at hand; runs go without its columns."""
         if self._assumes_data():
             suites = [name for name in suites if self.paths.data_set(name)]
         reasons = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
         return {name: lines[0] for name, lines in reasons.items() if lines}
 
     def unevaluated(self, resolved: ResolvedSpace) -> dict[str, str]:
-        """Label of a row of the paper whose model lacks an input, and the reason."""
+        """Returns label of a row of the paper -> reason why its model lacks an input."""
         assumed = self._assumes_data()
         rows = {label: model for label, model in resolved.evaluated().items() if model}
         reasons = {label: lack_of(model, self.paths) for label, model in rows.items()}
         return {label: why for label, why in reasons.items() if why and not (assumed and rows[label].vectors)}
 
     def _assumes_data(self) -> bool:
-        """Whether what any folder of data holds counts as there (`expected`)."""
+        """Tells whether the contents of any data folder are assumed to be present (`expected`, and no data given)."""
         paths = self.paths
-        given = any((paths.wiki, paths.documents, paths.nli, paths.pairs, paths.senteval))
-        return self.expected and not given
+        has_data = any((paths.wiki, paths.documents, paths.nli, paths.pairs, paths.senteval))
+        return self.expected and not has_data
 
 
 def lack_of(model: Evaluated, paths: DataPaths) -> str:
-    """Why a model of the paper cannot be scored as it is, one line; empty for one that can."""
+    """Returns why a model of the paper cannot be scored without training, in one line; empty for one that can."""
     try:
         _ = word_vectors_file(model.vectors, paths) if model.vectors else locate(model.encoder)
     except ConfigError as error:
@@ -127,7 +131,7 @@ def lack_of(model: Evaluated, paths: DataPaths) -> str:
 
 
 def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
-    """Where an encoder or word vectors are to be had, and how they are given; empty for a line on anything else."""
+    """Returns where to get an encoder or word vectors and how to give them; empty for a line on anything else."""
     if not line.startswith(NO_ENCODER):
         return ""
     key, _, name = line.removeprefix(NO_ENCODER).partition(";")[0].partition("=")
@@ -141,7 +145,7 @@ def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
     return f"; get it {get}, or give its {kind} by {give}"
 
 
-def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
+def _describe_source(lack: MissingInput, run: RunConfig, axes: Sequence[str]) -> str:
     if lack.line.startswith(NO_ENCODER):
         return _encoder_source(lack.line, axes, run.method)
     if lack.part == "corpus":
@@ -151,14 +155,14 @@ def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
 
 
 def group_by_reason(incomplete: Sequence[IncompleteCell], most: int | None = None) -> list[str]:
-    """One line for each input with the cells that lack it, `most` of them by name."""
+    """Returns one line per missing input with the cells that lack it, at most `most` of them by name."""
     cells: dict[str, list[str]] = {}
     for cell in incomplete:
         for why in cell.reasons:
             cells.setdefault(why, []).append(cell.label)
     lines = []
     for why, labels in cells.items():
-        shown = labels[: most or len(labels)]
-        more = f" and {len(labels) - len(shown)} more" if len(labels) > len(shown) else ""
-        lines.append(f"missing input: {', '.join(shown)}{more}: {why}")
+        names = labels[: most or len(labels)]
+        more = f" and {len(labels) - len(names)} more" if len(labels) > len(names) else ""
+        lines.append(f"missing input: {', '.join(names)}{more}: {why}")
     return lines

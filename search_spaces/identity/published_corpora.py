@@ -1,4 +1,4 @@
-"""Training text that papers name: where it is published, and how many rows they print of it."""
+"""Training corpora that papers name: where they are published, and how many rows the papers report."""
 
 DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
 SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
@@ -11,7 +11,7 @@ CORPUS_SOURCES = {
     "pairs:nli": SNLI_MNLI,
     "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
 }
-"""Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
+"""Beginning of a corpus's name -> where its text is published; the longest match counts."""
 PUBLISHED_ROWS = {
     "nli": 275_601,
     "pairs:qqp": 134_000,
@@ -23,18 +23,18 @@ PUBLISHED_ROWS = {
     "pairs:nli_all": 942_000,
     "pairs:nli_anli": 275_601 + 52_000,
 }
-"""Corpus -> its rows as SimCSE prints them in thousands (Table 4); nli: the rows of nli_for_simcse.csv."""
+"""Corpus -> number of rows as SimCSE prints them in thousands (Table 4); nli: the rows of nli_for_simcse.csv."""
 SAMPLE = "_sample"
 SAMPLE_ROWS = 134_000
-"""Pairs of each set in the column "sample" (the caption of the same table)."""
+"""Number of pairs of each set in the column "sample" of SimCSE's Table 4 (its caption)."""
 
 
 def source_of(corpus: str) -> str | None:
-    """Where the text is published; None where no paper names it."""
+    """Returns where a corpus is published; None where no paper names it."""
     names = [start for start in CORPUS_SOURCES if corpus.startswith(start)]
     return CORPUS_SOURCES[max(names, key=len)] if names else None
 
 
 def count_printed_rows(corpus: str) -> int | None:
-    """Rows that the papers print of a corpus, for counting what is not at hand; None where they print none."""
+    """Returns the number of rows that papers print of a corpus, to count a corpus not at hand; None without one."""
     return SAMPLE_ROWS if corpus.startswith("pairs:") and corpus.endswith(SAMPLE) else PUBLISHED_ROWS.get(corpus)

@@ -30,42 +30,42 @@ from search_spaces.identity.method_code import own_digest
 from search_spaces.identity.published_corpora import count_printed_rows
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
-"""Fields whose content is hashed instead of their name."""
+"""Settings whose content is hashed instead of their name."""
 LENGTH = "examples"
-"""What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
+"""Key of the number of examples among a run's inputs, for runs whose length is given in epochs."""
 GENERATOR = "generator"
-"""The input of a method that fills masked tokens of the encoder's own vocabulary."""
+"""Key of the masked-LM generator among the inputs of a method that fills masked tokens."""
 PROMPT = "prompt"
-"""What stands in front of every text, among a run's inputs where something does."""
+"""Key of the text in front of every sentence among a run's inputs; absent for runs without one."""
 DATA = "data."
-"""Begins the name of a file or folder that a trainer declares, among a run's inputs."""
+"""Prefix of the keys of a run's inputs that are files or folders declared by a user's trainer."""
 CODE = "code"
-"""The digest of a method's own code, among its inputs where the method is not as released (`method_code`)."""
+"""Key of the digest of a method's own code among a run's inputs; absent for methods as released (`method_code`)."""
 SIGNATURE_DIGITS = 24
-"""Hexadecimal digits of a signature."""
-PLACE = "\0seed"
-"""Stands for a seed in a text into which many are put."""
+"""Number of hexadecimal digits of a signature."""
+SEED_PLACEHOLDER = "\0seed"
+"""Placeholder for the seed in a text in which many seeds are filled."""
 TRAINING = 1
-"""Raised whenever the loop's numbers change for every method."""
+"""Version of the training loop, raised whenever the loop's numbers change for every method."""
 SIGNED_RULES = {
     "training": TRAINING,
     "best": "first strict maximum of dev Spearman",
     "evaluations": "evenly spaced in examples",
     "batches": "ragged last batch of an epoch dropped",
 }
-"""What no field says."""
+"""Rules of training that no setting expresses."""
 PROTOCOL = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
-"""How dev scores are taken."""
+"""Rules by which dev scores are computed."""
 
 Identity = dict[str, str | int]
 
 
 def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[str, str] | None = None) -> Identity:
-    """Content hashes of a run's inputs; `workers` only where the method's result depends on it.
+    """Returns content hashes of a run's inputs; `workers` only where the method's result depends on it.
 
     A missing input raises ConfigError. Given the mapping `absent`, it gets a placeholder instead and its problem is
-    noted there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are
-    remembered as long as the files stay as they are.
+    noted there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are cached as
+    long as the files stay as they are.
     """
     hashes = _shared_inputs(run, paths, absent) if run.options.SHARED is None else {}
     hashes |= _further(run, absent)
@@ -77,7 +77,7 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
 
 
 def _shared_inputs(run: RunConfig, paths: DataPaths, absent: dict[str, str] | None) -> Identity:
-    """What the shared settings name."""
+    """Returns content hashes of encoder, tokenizer, corpus and dev set, which the shared settings name."""
     encoder = _or_placeholder("encoder", _backbone, absent, run.train.encoder)
     hashes: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
     files = _stamps(paths)
@@ -87,22 +87,22 @@ def _shared_inputs(run: RunConfig, paths: DataPaths, absent: dict[str, str] | No
 
 
 def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
-    """As `identity`, without what is absent, the number of ranks and the method's code. Nothing is fetched."""
+    """Returns `identity` without absent inputs, the number of ranks and the method's code; downloads nothing."""
     with hub_left_alone():
         hashes = identity(run, paths, absent={})
-    beside = ("workers", CODE)
-    return {k: v for k, v in hashes.items() if k not in beside and not str(v).startswith("absent")}
+    excluded = ("workers", CODE)
+    return {k: v for k, v in hashes.items() if k not in excluded and not str(v).startswith("absent")}
 
 
 def encoder_hash(name: str) -> str | None:
-    """The content hash of an encoder that is at hand; None for one that is not. Nothing is fetched."""
+    """Returns the content hash of an encoder that is at hand, else None; downloads nothing."""
     with hub_left_alone(), contextlib.suppress(ConfigError):
         return _backbone(name)[0]
     return None
 
 
 def holds_encoder(name: str, identity: Mapping[str, str | int]) -> bool:
-    """Whether the encoder of this name is at hand and the one with which a run of this identity began."""
+    """Tells whether the encoder of this name is at hand and equals the one with which a run of `identity` began."""
     with hub_left_alone(), contextlib.suppress(ConfigError):
         hashes, began = _backbone(name), identity.get("encoder")
         return identity.get("tokenizer") == hashes[-1] and (began == hashes[0] or began == earlier_hash(locate(name)))
@@ -110,28 +110,28 @@ def holds_encoder(name: str, identity: Mapping[str, str | int]) -> bool:
 
 
 def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | int]) -> dict[str, str]:
-    """Setting -> a line on its input, which is absent here or is not what was planned; empty where all is well."""
+    """Returns setting -> a line on its input that is absent or differs from the plan; empty where all inputs agree."""
     absent: dict[str, str] = {}
     now = identity(run, paths, absent=absent)
     lines = {f"train.{part}": f"{MISSING}{line}" for part, line in absent.items()}
     wrong: dict[str, str] = {}
     for part, value in planned.items():
         if (name := find_setting(part)) is not None and now.get(part) != value:
-            held = f"{CHANGED}{name}={run.flat().get(name, '')} held {part} {str(value)[:8]} when the run was planned"
-            what = f"{held}, and holds {str(now.get(part))[:8]}; give the same command again"
-            wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or what)
+            change = f"{CHANGED}{name}={run.flat().get(name, '')} held {part} {str(value)[:8]} when the run was planned"
+            advice = f"{change}, and holds {str(now.get(part))[:8]}; give the same command again"
+            wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or advice)
     return wrong
 
 
 @functools.cache
 def find_setting(part: str) -> str | None:
-    """The setting that names an input; None for an input that is no file, such as the number of ranks."""
-    named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
-    return part if part.startswith(("method.", DATA)) else named.get(part)
+    """Returns the setting that names an input; None for an input that is no file, such as the number of ranks."""
+    settings = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
+    return part if part.startswith(("method.", DATA)) else settings.get(part)
 
 
 def _prompt(run: RunConfig, absent: dict[str, str] | None) -> Identity:
-    """What stands in front of every text; a run without it has no such input."""
+    """Returns the text in front of every sentence as an input; empty where there is none."""
     try:
         text = prompt_identity(run.train.encoder, run.train.prompt)
     except ConfigError as error:
@@ -143,7 +143,7 @@ def _prompt(run: RunConfig, absent: dict[str, str] | None) -> Identity:
 
 
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
-    """What the method reads beside encoder and corpus, under the name of its option."""
+    """Returns content hashes of what the method reads besides encoder and corpus, under the names of its options."""
     try:
         inputs = run.options.inputs()
     except ConfigError as error:
@@ -160,7 +160,7 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
 
 
 def _suggest_own_head(run: RunConfig, line: str) -> str:
-    """Behind a line on a generator that cannot be had: that the encoder may serve, where it has a head."""
+    """Returns advice to use the encoder as generator, where it has a masked-LM head; else an empty text."""
     encoder, key = run.train.encoder, f"method.{GENERATOR}"
     with contextlib.suppress(ConfigError):
         if f"{key}=" in line and str(run.flat()[key]) != encoder and has_masked_lm_head(encoder):
@@ -169,7 +169,10 @@ def _suggest_own_head(run: RunConfig, line: str) -> str:
 
 
 def _other_vocabulary(run: RunConfig) -> str | None:
-    """A line on a generator that reads other token ids than the encoder; None where one of them is not at hand."""
+    """Returns a line on a generator with other token IDs than the encoder.
+
+    None where they agree or one is not at hand.
+    """
     encoder, key = run.train.encoder, f"method.{GENERATOR}"
     generator = str(run.flat()[key])
     try:
@@ -183,7 +186,7 @@ def _other_vocabulary(run: RunConfig) -> str | None:
 
 
 def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) -> Identity:
-    """The examples that a run's epochs come to on its corpus: of one that is absent, by the rows that papers print."""
+    """Returns the examples of a run whose length is in epochs; for an absent corpus by the rows that papers print."""
     epochs = epochs_in(run.train.examples)
     if epochs is None:
         return {}
@@ -193,42 +196,43 @@ def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) 
 
 
 def examples_in(run: RunConfig, identity: Mapping[str, str | int]) -> int | None:
-    """Training examples of the whole run; None where they depend on a corpus of unknown size."""
-    given = run.train.examples
-    counted = identity.get(LENGTH) if isinstance(given, str) else given
+    """Returns the training examples of the whole run; None where they depend on a corpus of unknown size."""
+    length = run.train.examples
+    counted = identity.get(LENGTH) if isinstance(length, str) else length
     return counted if isinstance(counted, int) else None
 
 
 def _or_placeholder(
-    part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *given: Any
+    part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *arguments: Any
 ) -> tuple[str, ...]:
     try:
-        return hashes(*given)
+        return hashes(*arguments)
     except ConfigError as error:
         if absent is None:
             raise
         absent[part] = "; ".join(error.problems)
-        return (f"absent:{given[0]}",)
+        return (f"absent:{arguments[0]}",)
 
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
-    """24 hexadecimal digits, the same on every machine."""
-    return _digest(_text(describe_signature(run, identity)))
+    """Returns a run's signature, 24 hexadecimal digits, the same on every machine."""
+    text = _text(describe_signature(run, identity))
+    return hashlib.sha256(text.encode()).hexdigest()[:SIGNATURE_DIGITS]
 
 
 def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
-    """What gives the signature of the run with a seed; many seeds cost little more than one."""
+    """Returns a function from seed to signature; many seeds cost little more than one."""
     return _of_seed(describe_signature(run, identity))
 
 
 def list_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[int, Callable[[int], str]]:
-    """What gives the run's signature with a seed, for each VERSION up to today's, the newest first."""
+    """Returns VERSION -> function from seed to signature, for each VERSION up to today's, newest first."""
     payload, today = describe_signature(run, identity), run.options.version()
     return {version: _of_seed(payload | {"version": version}) for version in range(today, 0, -1)}
 
 
 def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[tuple[int, int, int], str]:
-    """(VERSION, rules of training, of evaluation) -> the run's signature under them, for all up to today's."""
+    """Returns (VERSION, rules of training, rules of evaluation) -> the run's signature, for all up to today's."""
     payload, today = describe_signature(run, identity), run.options.version()
     return {
         (version, training, code): _of_seed(
@@ -243,13 +247,16 @@ def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> di
 
 
 def _of_seed(payload: Json) -> Callable[[int], str]:
-    before, after = _text({**payload, "train": payload["train"] | {"seed": PLACE}}).split(json.dumps(PLACE))
-    begun = hashlib.sha256(before.encode())
+    # The text around the seed is hashed once, and the hash copied for each seed.
+    before, after = _text({**payload, "train": payload["train"] | {"seed": SEED_PLACEHOLDER}}).split(
+        json.dumps(SEED_PLACEHOLDER)
+    )
+    prefix = hashlib.sha256(before.encode())
 
     def signed(seed: int) -> str:
-        whole = begun.copy()
-        whole.update(f"{seed:d}{after}".encode())
-        return whole.hexdigest()[:SIGNATURE_DIGITS]
+        digest = prefix.copy()
+        digest.update(f"{seed:d}{after}".encode())
+        return digest.hexdigest()[:SIGNATURE_DIGITS]
 
     return signed
 
@@ -258,12 +265,8 @@ def _text(payload: Mapping[str, object]) -> str:
     return json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:SIGNATURE_DIGITS]
-
-
 def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
-    """What the signature hashes, readable: compare two of these to see why two runs differ."""
+    """Returns what the signature hashes, readable: compare two of these to see why two runs differ."""
     flat = effective(run.flat())
     train, options = _plain(run.train, "train.", flat), _plain(run.options, run.options.PREFIX, flat)
     return {
@@ -278,13 +281,13 @@ def describe_signature(run: RunConfig, identity: Mapping[str, str | int]) -> dic
 
 
 def _plain(config: object, prefix: str, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The fields that are in `flat`, as JSON values; a float field holds a float even where an int was given."""
+    """Returns the fields that are in `flat` as JSON values; a float field holds a float even where an int was given."""
     kind: Any = type(config)
     return fields.all_normal(kind, {name: flat[prefix + name] for name in fields.hints(kind) if prefix + name in flat})
 
 
 def _backbone(name: str) -> tuple[str, str]:
-    """Of a path as it is now; a name means one thing."""
+    """Returns encoder and tokenizer hashes; a path is hashed as it is now, a name only once per process."""
     return backbone_identity(name) if Path(name).is_absolute() else _named_backbone(name)
 
 
@@ -297,13 +300,13 @@ def _stamps(paths: DataPaths) -> Stamps:
 
 
 def corpus_columns(run: RunConfig, paths: DataPaths) -> tuple[str, ...]:
-    """The columns of a run's corpus. ConfigError for one that is not at hand."""
+    """Returns the columns of a run's corpus; raises ConfigError where the corpus is not at hand."""
     return _corpus(run.train.corpus, paths, _stamps(paths))[1:]
 
 
 @functools.cache
 def _corpus(name: str, paths: DataPaths, _files: Stamps) -> tuple[str, ...]:
-    """The content hash of a corpus, and its columns behind it."""
+    """Returns the content hash of a corpus, followed by its columns."""
     source = open_source(name, paths)
     return (source.content_hash, *source.columns)
 

@@ -1,4 +1,4 @@
-"""The user's own corpora and sets beside the other inputs: read once before anything is trained."""
+"""Checks the user's own corpora and sets, which are read once before anything is trained."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,31 +22,31 @@ from search_spaces.user_data.in_space import two_of_one_name
 
 
 def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
-    """The inputs with these files. Those that are not there are left for the plan, which names them as missing.
+    """Returns the inputs with these files added; absent files are left for the plan, which reports them as missing.
 
-    ConfigError with a line for each other problem: two of one name, a file that cannot be read as what it is for, a dev
-    set that is a test set, of the user's or of ours.
+    Raises ConfigError with a line for each other problem: two of one name, a file that cannot be read for its role, and
+    a dev set that is a test set, shipped or the user's.
     """
     listed = list(dict.fromkeys([*paths.files, *files]))
     problems = two_of_one_name(listed)
     if problems:
         raise ConfigError(problems)
     paths = replace(paths, files=tuple(listed))
-    there = [file for file in listed if _is_there(file)]
-    for file in there:
+    present = [file for file in listed if _is_there(file)]
+    for file in present:
         try:
             _ = open_source(file.name, paths) if file.role == "corpus" else set_hash(file.name, paths)
         except ConfigError as error:
             problems += error.problems
     if not problems:
-        problems = _tests_as_dev([file for file in there if file.role != "corpus"])
+        problems = _tests_as_dev([file for file in present if file.role != "corpus"])
     if problems:
         raise ConfigError(problems)
     return paths
 
 
 def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
-    """A line for each dev set whose texts are those of a test set."""
+    """Returns a line for each dev set whose texts are those of a test set."""
     prints = {file: fingerprint_of(file) for file in files}
     tests = SHIPPED_TESTS | {text: file.name for file, text in prints.items() if file.role == "test"}
     return [
@@ -57,7 +57,10 @@ def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
 
 
 def require_corpora(paths: DataPaths) -> None:
-    """Read the user's own training text to its end. ConfigError with a line for each that cannot be trained on."""
+    """Reads the user's own training text to its end.
+
+    Raises ConfigError with a line for each that cannot be trained on.
+    """
     problems = []
     for file in map_files(paths.files).values():
         try:
@@ -70,35 +73,35 @@ def require_corpora(paths: DataPaths) -> None:
 
 
 def describe_files(paths: DataPaths) -> list[str]:
-    """A line for each file that is there: what it is, how much it has, and which column was taken for what.
+    """Returns a line for each present file: its kind, its counts, and which column was taken for what.
 
-    ConfigError as `require_corpora`.
+    Raises ConfigError as `require_corpora` does.
     """
     require_corpora(paths)
-    there = [file for file in map_files(paths.files).values() if _is_there(file)]
-    each = {replace(file, name="") if file.role == "corpus" else file: file for file in reversed(there)}
+    present = [file for file in map_files(paths.files).values() if _is_there(file)]
+    each = {replace(file, name="") if file.role == "corpus" else file: file for file in reversed(present)}
     return [*(_describe(file, paths) for file in reversed(each.values())), *_describe_train_file(paths)]
 
 
 def _describe_train_file(paths: DataPaths) -> list[str]:
-    """The counts of a file of `--train-file` that is read by the places of its columns."""
+    """Returns a line with the counts of a `--train-file` that is read by the positions of its columns; else none."""
     if paths.train_file is None or paths.corpus("file") is not None:
         return []
     source = file_source("file", paths.train_file)
-    what = f"{', '.join(source.columns)} of {paths.train_file} by their places"
-    return [f"corpus file: {what}; {_tell(survey_source(source), None)}"]
+    columns = f"{', '.join(source.columns)} of {paths.train_file} by their places"
+    return [f"corpus file: {columns}; {_tell(survey_source(source), None)}"]
 
 
 def _tell(counted: Survey, file: UserFile | None) -> str:
-    """A corpus's counts in words, and what becomes of rows that are empty or stand twice."""
+    """Returns a corpus's counts in words, and what becomes of empty and repeated rows."""
     parts = ["1 row" if counted.rows == 1 else f"{counted.rows:,} rows"]
     if counted.empty:
         blank = file is None or (file.on_empty is None and keeps_blanks(file))
-        what = "trained on as blanks (`on_empty: skip` leaves them out)" if blank else "left out"
-        parts.append(f"{counted.empty:,} empty, {what}")
+        fate = "trained on as blanks (`on_empty: skip` leaves them out)" if blank else "left out"
+        parts.append(f"{counted.empty:,} empty, {fate}")
     if counted.duplicates:
-        what = "left out" if file and file.deduplicate else "trained on (`deduplicate: true` leaves them out)"
-        parts.append(f"{counted.duplicates:,} equal to an earlier one, {what}")
+        fate = "left out" if file and file.deduplicate else "trained on (`deduplicate: true` leaves them out)"
+        parts.append(f"{counted.duplicates:,} equal to an earlier one, {fate}")
     half, most, longest = counted.words
     return "; ".join([*parts, f"words: median {half:,}, 99% up to {most:,}, longest {longest:,}"])
 
@@ -112,7 +115,7 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
     if file.role == "corpus":
         table = open_table(file) if is_table(file) else None
         columns = corpus_columns(file, table) if table else {}
-        what = ", ".join(columns) if columns else "a sentence a line"
+        content = ", ".join(columns) if columns else "a sentence a line"
         counted = f"; {_tell(survey_file(file), file)}"
     else:
         open_file = open_user_file(file)
@@ -126,10 +129,10 @@ def _describe(file: UserFile, paths: DataPaths) -> str:
                 f"{len(load_judgements(file).documents)} documents, {file.metric}"
             ),
         }
-        what = counts[open_file.kind]()
+        content = counts[open_file.kind]()
         notes = load_judgements(file).notes() if open_file.kind == "retrieval" else []
         counted = "".join(f"; {note}" for note in notes)
-    taken = ", ".join(f"{wanted}={name}" for wanted, name in columns.items())
+    column_names = ", ".join(f"{role}={name}" for role, name in columns.items())
     unread = ", ".join(list_unread(file, table, columns.values()) if table else [])
-    parts = (f" ({taken})" if taken else "", f"; not read: {unread}" if unread else "", counted)
-    return f"{file.role} {file.name}: {what} of {file.file}" + "".join(parts)
+    parts = (f" ({column_names})" if column_names else "", f"; not read: {unread}" if unread else "", counted)
+    return f"{file.role} {file.name}: {content} of {file.file}" + "".join(parts)

@@ -1,3 +1,3 @@
-"""Files of a user's own where settings and spaces name them: each becomes a name, and where it lies stands apart."""
+"""Files of a user's own in settings and spaces: each gets a name, and its path is kept separately."""
 
 __all__ = ["in_space", "places", "references", "trainer", "written"]

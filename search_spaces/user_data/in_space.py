@@ -1,4 +1,4 @@
-"""The files that a space's YAML names: under `dev:`, `corpus:` and `evaluate:`, and wherever a setting may stand."""
+"""Collects the files that a space's YAML names, under `dev:`, `corpus:`, `evaluate:` and wherever a setting may be."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,121 +11,128 @@ from search_spaces.file_shape import brief
 from search_spaces.strict_yaml import Written
 from search_spaces.user_data.references import ROLES, is_reference, read_reference, user_file
 
-SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
-"""Key of the file -> the setting that it gives."""
+SHORT_KEYS = {"dev": "train.dev", "corpus": "train.corpus"}
+"""Short key of a space file -> setting that it gives."""
 
 
 @dataclass
-class Collected:
-    """A space's YAML with names in place of files."""
+class CollectedFiles:
+    """A space's YAML with names in place of files, the files, and problems."""
 
     raw: Written
     files: list[UserFile] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def name(self, key: str, value: Any, folder: Path, where: str) -> Any:
-        """The value of a setting with a name in place of a file, which is noted."""
-        value, files, problems = read_reference(key, value, folder, where)
+    def name(self, key: str, value: Any, folder: Path, place: str) -> Any:
+        """Returns a setting's value with a name in place of a file; records the file and its problems."""
+        value, files, problems = read_reference(key, value, folder, place)
         self.files += files
         self.problems += problems
         return value
 
 
-def collect(raw: Json, folder: Path) -> Collected:
-    """The YAML without `dev:` and `corpus:`, whose settings stand in `set:`; every file; and every problem."""
-    made = Collected(dict(raw))
-    _short(made, folder)
-    _settings(made, folder)
-    _axes(made, folder)
-    _cells(made, folder)
-    _evaluate(made, folder)
-    made.problems += _clashes(made)
-    return made
+def collect(raw: Json, folder: Path) -> CollectedFiles:
+    """Collects a space's files; returns its YAML with names in their place, the files, and every problem.
+
+    `dev:` and `corpus:` become settings in `set:`.
+    """
+    collected = CollectedFiles(dict(raw))
+    _short(collected, folder)
+    _settings(collected, folder)
+    _axes(collected, folder)
+    _cells(collected, folder)
+    _evaluate(collected, folder)
+    collected.problems += _clashes(collected)
+    return collected
 
 
-def _short(made: Collected, folder: Path) -> None:
-    for short, key in SHORT.items():
-        if short not in made.raw:
+def _short(collected: CollectedFiles, folder: Path) -> None:
+    for short, key in SHORT_KEYS.items():
+        if short not in collected.raw:
             continue
-        value = made.raw.pop(short)
-        if any(key in (made.raw.get(block) or {}) for block in ("set", "space") if _is_block(made.raw, block)):
-            made.problems.append(
+        value = collected.raw.pop(short)
+        if any(
+            key in (collected.raw.get(block) or {}) for block in ("set", "space") if _is_block(collected.raw, block)
+        ):
+            collected.problems.append(
                 f"key set twice: {short}={brief(value)} gives {key}, which the file sets too; keep one"
             )
         elif not isinstance(value, str | dict):
-            made.problems.append(f"wrong type: {short}={brief(value)}; give a name, a path or {{file: PATH}}")
-        elif _is_block(made.raw, "set") or not made.raw.get("set"):
-            named = made.name(key, value, folder, short)
-            made.raw["set"] = {**(made.raw.get("set") or {}), key: named}
+            collected.problems.append(f"wrong type: {short}={brief(value)}; give a name, a path or {{file: PATH}}")
+        elif _is_block(collected.raw, "set") or not collected.raw.get("set"):
+            reference = collected.name(key, value, folder, short)
+            collected.raw["set"] = {**(collected.raw.get("set") or {}), key: reference}
 
 
-def _settings(made: Collected, folder: Path) -> None:
-    if _is_block(made.raw, "set"):
-        named = {key: made.name(key, value, folder, f"set.{key}") for key, value in made.raw["set"].items()}
-        made.raw["set"] = named
+def _settings(collected: CollectedFiles, folder: Path) -> None:
+    if _is_block(collected.raw, "set"):
+        settings = {
+            key: collected.name(key, value, folder, f"set.{key}") for key, value in collected.raw["set"].items()
+        }
+        collected.raw["set"] = settings
 
 
-def _axes(made: Collected, folder: Path) -> None:
-    if not _is_block(made.raw, "space"):
+def _axes(collected: CollectedFiles, folder: Path) -> None:
+    if not _is_block(collected.raw, "space"):
         return
-    made.raw["space"] = axes = dict(made.raw["space"])
+    collected.raw["space"] = axes = dict(collected.raw["space"])
     for key in ROLES:
         if not isinstance(axes.get(key), dict):
             continue
         axes[key] = {
-            word: [made.name(key, value, folder, f"space.{key}") for value in values]
+            word: [collected.name(key, value, folder, f"space.{key}") for value in values]
             if word in ("grid", "choice") and isinstance(values, list)
             else values
             for word, values in axes[key].items()
         }
 
 
-def _cells(made: Collected, folder: Path) -> None:
-    cells = made.raw.get("cells")
+def _cells(collected: CollectedFiles, folder: Path) -> None:
+    cells = collected.raw.get("cells")
     if not isinstance(cells, list):
         return
-    made.raw["cells"] = [
-        {**cell, "set": {key: made.name(key, value, folder, f"cells.{key}") for key, value in cell["set"].items()}}
+    collected.raw["cells"] = [
+        {**cell, "set": {key: collected.name(key, value, folder, f"cells.{key}") for key, value in cell["set"].items()}}
         if isinstance(cell, dict) and isinstance(cell.get("set"), dict)
         else cell
         for cell in cells
     ]
 
 
-def _evaluate(made: Collected, folder: Path) -> None:
-    suites = made.raw.get("evaluate")
+def _evaluate(collected: CollectedFiles, folder: Path) -> None:
+    suites = collected.raw.get("evaluate")
     if not isinstance(suites, list):
         return
     names = []
     for suite in suites:
         file, problems = user_file(suite, "test", folder, "evaluate") if is_reference(suite) else (None, [])
-        made.problems += problems
-        made.files += [file] if file else []
+        collected.problems += problems
+        collected.files += [file] if file else []
         if not (is_reference(suite) and file is None):
             names.append(file.name if file else suite)
-    made.raw["evaluate"] = names
+    collected.raw["evaluate"] = names
 
 
-def _clashes(made: Collected) -> list[str]:
-    """Two sets of one name, one file as dev and as test, and a test set that picks checkpoints."""
-    problems = two_of_one_name(made.files)
-    tests = {file.file: file.name for file in made.files if file.role == "test"}
+def _clashes(collected: CollectedFiles) -> list[str]:
+    """Returns problems: two sets of one name, a file as dev and test set, a test set that picks checkpoints."""
+    problems = two_of_one_name(collected.files)
+    tests = {file.file: file.name for file in collected.files if file.role == "test"}
     problems += [
         f"dev set as test set: {file.file} is {file.name} and {tests[file.file]}; hold other data out for the test"
-        for file in made.files
+        for file in collected.files
         if file.role == "dev" and file.file in tests
     ]
-    names = set(tests.values()) - {file.name for file in made.files if file.role == "dev"}
+    names = set(tests.values()) - {file.name for file in collected.files if file.role == "dev"}
     problems += [
         f"test set as dev: train.dev={value}, which `evaluate:` takes as a test set; give another file as `dev:`"
-        for value in _dev_names(made.raw)
+        for value in _dev_names(collected.raw)
         if isinstance(value, str) and value in names
     ]
     return list(dict.fromkeys(problems))
 
 
 def two_of_one_name(files: list[UserFile]) -> list[str]:
-    """A line for each name that two files have; one file as dev and as test set is another mistake."""
+    """Returns a line for each name that two files have, unless they are one file as dev and as test set."""
     last = map_files(files)
     pairs = [(file, last[file.role == "corpus", file.name]) for file in files]
     return [
@@ -136,7 +143,7 @@ def two_of_one_name(files: list[UserFile]) -> list[str]:
 
 
 def _dev_names(raw: Json) -> Iterator[Any]:
-    key = SHORT["dev"]
+    key = SHORT_KEYS["dev"]
     if _is_block(raw, "set"):
         yield raw["set"].get(key)
     axis = raw["space"].get(key) if _is_block(raw, "space") else None

@@ -1,4 +1,4 @@
-"""Settings that may name a file or folder of models or words: paths become absolute where they are written."""
+"""Settings that may name a file or folder of models or words, and their absolute paths."""
 
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,13 @@ from cse_train.user_files import absolute_place
 
 ENCODER = "train.encoder"
 ANY_TEXT = "\0"
-"""Fits an option that takes any text, and none that takes one of several words."""
+"""Text that fits an option which takes any text, and no option which takes one of several words."""
 
 
 def absolute(key: str, value: Any, folder: Path) -> Any:
-    """A setting's value with an absolute path in place of one that counts from `folder`; names stay.
+    """Returns a setting's value with a path relative to `folder` made absolute; names and other settings are unchanged.
 
-    Settings that may name a file or folder are `train.encoder`, and the options of which a method hashes what they name
-    (its `inputs`).
+    Settings that may name a file or folder are `train.encoder`, and options whose files a method hashes (its `inputs`).
     """
     if not isinstance(value, str) or not value or "\0" in value:
         return value
@@ -26,14 +25,14 @@ def absolute(key: str, value: Any, folder: Path) -> Any:
 
 
 def is_place(key: str) -> bool:
-    """Whether a setting may name a file or folder of an encoder, of words or the like."""
+    """Tells whether a setting may name a file or folder of an encoder, of words or the like."""
     if key == ENCODER:
         return True
     return key.startswith("method.") and any(_reads(name, key.removeprefix("method.")) for name in methods.names())
 
 
 def relative_path(key: str, value: Any) -> str | None:
-    """The path that a setting of the command line gives from the shell's folder; None for any other value."""
+    """Returns the relative path that a command-line setting gives from the shell's folder; None for any other value."""
     if not isinstance(value, str) or absolute(key, value, Path.cwd()) == value:
         return None
     return value

@@ -1,4 +1,4 @@
-"""The `trainer:` of a space: a program of the user's own, whose parameters the space's bare names are."""
+"""The `trainer:` block of a space: a user's own training program, whose parameters are the space's bare names."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,38 +18,38 @@ from cse_train.plugins.trainer import GIVEN_NAMES, TEMPLATE, ArgOption, Paramete
 from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
 
 BLOCK = "trainer"
-"""The key of a space that names a program of the user's own."""
-OF_OUR_METHODS = ("method", "components", "set_for", "dev", "corpus", "profile")
-"""Keys of a space that say something of a method of ours."""
+"""Key of a space file that names a training program of the user's own."""
+METHOD_KEYS = ("method", "components", "set_for", "dev", "corpus", "profile")
+"""Keys of a space file that describe a shipped or plug-in method, and exclude `trainer:`."""
 SCORE_ADVICE = Give("give {name: dev_spearman_cosine, direction: max, scale: 100}")
 DRAWN_KINDS = {"uniform": "float", "loguniform": "float", "randint": "int"}
-"""Word of a domain that has no list of values -> the type of what it draws."""
+"""Word of a domain without a list of values -> type of the values that it draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreBlock:
-    """`trainer.score`: what the trainer reports that a run is judged by."""
+    """`trainer.score`: the reported value by which a run is judged."""
 
     __pydantic_config__ = CLOSED
     name: Text
     direction: Literal["max", "min"] | None = None
-    """Whether more or less is better: max, but for a loss, which must say it."""
+    """Better direction of the score, max or min; max by default, except for a loss, which must say."""
     scale: Number = 1.0
-    """What a reported value is multiplied with, as 100 for points."""
+    """Factor for reported values, such as 100 for points."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthBlock:
-    """`trainer.length`."""
+    """`trainer.length`: the length of a run in steps."""
 
     __pydantic_config__ = CLOSED
     steps: Annotated[Count, Field(ge=1)]
-    """Of a whole run, where reports say a step and no share of the run."""
+    """Steps of a whole run, for programs that report steps and not a fraction of the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhenBlock:
-    """An option that stands alone where parameters have these values."""
+    """Command-line option that is given, without a value, where parameters have these values."""
 
     __pydantic_config__ = CLOSED
     when: dict[Text, Scalar]
@@ -57,38 +57,41 @@ class WhenBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class WordsBlock:
-    """An option whose value is several words."""
+    """Command-line option whose value is several words."""
 
     __pydantic_config__ = CLOSED
     words: Text
 
 
 ArgBlock = Text | dict[Text, Text | tuple[Text, ...] | WhenBlock | WordsBlock]
-"""A word of a command line, or `--option: value`, which is left out where the value is null or false."""
+"""One word of a command line, or `--option: value`, which is left out where the value is null or false."""
 ARGS_ADVICE = Give("give words such as [--lr, '${learning_rate}', {--fp16: '${fp16}'}]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerBlock:
-    """`trainer:`; paths count from the space's file."""
+    """The `trainer:` block of a space file; relative paths count from that file."""
 
     __pydantic_config__ = CLOSED
     script: Text | None = None
-    """A .py file that is run as it is, in its own folder."""
+    """Path of a .py file that is run as it is, in its own folder."""
     function: Text | None = None
-    """`FILE.py:NAME`, called with the trial."""
+    """Reference `FILE.py:NAME` to a function that is called with the trial."""
     args: Annotated[tuple[ArgBlock, ...] | None, ARGS_ADVICE] = None
     """The script's command line; by default an option for each parameter, --seed and --output_dir."""
     score: Annotated[ScoreBlock, SCORE_ADVICE]
     data: Annotated[tuple[Text, ...], Give("give a list of files and folders such as [pairs.json]")] = ()
-    """Files and folders that it reads, whose content belongs to a run."""
+    """Files and folders that the program reads; their content hashes belong to a run's signature."""
     fits: Literal["last", "mean"] | None = None
-    """What counts of a program that trains several times: the mean of folds, or the last fit alone."""
+    """Fit that counts for a program that trains several times: the mean of folds, or the last fit alone."""
     length: Annotated[LengthBlock | None, Give("give {steps: 1000}")] = None
 
 
 def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
-    """The trainer of a space, and every problem; None where it has no `trainer:`, or one that cannot be used."""
+    """Reads the trainer of a space.
+
+    Returns None where it has no `trainer:` or one that cannot be used, and every problem.
+    """
     block = raw.get(BLOCK)
     if BLOCK not in raw:
         return None, []
@@ -96,23 +99,23 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
         return None, [f"wrong type: trainer={brief(block)}; give {{script: train.py, score: {{name: ...}}}}"]
     problems = [
         f"not with a trainer: {key}={brief(raw[key])} is of a method of ours; remove it, or `trainer:`"
-        for key in OF_OUR_METHODS
+        for key in METHOD_KEYS
         if key in raw
     ]
     problems += [
         f"not with a trainer: {key}={brief(value)} is a setting of our own training; name a parameter of the script"
-        for key, value in _given(raw)
+        for key, value in _list_settings(raw)
         if key == "method" or key.startswith(("train.", "method."))
     ]
     file, lines = read(TrainerBlock, block, "trainer.")
     problems += lines or _check_block(file)
     if problems:
         return None, problems
-    given = str(file.script or file.function)
-    place, _, function = given.partition(":") if file.function else (given, "", "")
+    program = str(file.script or file.function)
+    place, _, function = program.partition(":") if file.function else (program, "", "")
     script = (folder / Path(place).expanduser()).resolve()
     parameters = _read_parameters(raw)
-    problems = _check_script(script, given, "function" if function else "script") + _check_names(parameters)
+    problems = _check_script(script, program, "function" if function else "script") + _check_names(parameters)
     args = None if file.args is None else tuple(word for block in file.args for word in _read_words(block))
     problems += _check_args(args, [name for name, _ in parameters])
     if problems:
@@ -127,7 +130,7 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
 
 
 def adopt_trainer(raw: Json, folder: Path) -> tuple[Json, list[str]]:
-    """A space's YAML with the trainer as its method, which runs may name from then on; and every problem."""
+    """Returns a space's YAML with the trainer registered as its method, and every problem."""
     trainer, problems = read_trainer(raw, folder)
     rest = {key: value for key, value in raw.items() if key != BLOCK}
     if trainer is None:
@@ -140,13 +143,13 @@ def adopt_trainer(raw: Json, folder: Path) -> tuple[Json, list[str]]:
 
 
 def place_trainer(block: Any, folder: Path) -> Any:
-    """The block with absolute paths."""
+    """Returns the `trainer:` block with absolute paths."""
     if not isinstance(block, Mapping):
         return block
-    made = {key: _place(value, folder) if key in ("script", "function") else value for key, value in block.items()}
+    placed = {key: _place(value, folder) if key in ("script", "function") else value for key, value in block.items()}
     if isinstance(data := block.get("data"), list):
-        made["data"] = [_place(each, folder) for each in data]
-    return made
+        placed["data"] = [_place(each, folder) for each in data]
+    return placed
 
 
 def _place(text: Any, folder: Path) -> Any:
@@ -163,8 +166,8 @@ def _check_block(file: TrainerBlock) -> list[str]:
         both = f"script={file.script}, function={file.function}"
         problems.append(f"no single program: trainer: {both}; give `script: train.py` or `function: train.py:train`")
     if file.function is not None and (file.args is not None or not file.function.rpartition(":")[2].isidentifier()):
-        what = f"args={brief(list(file.args))}" if file.args is not None else f"function={file.function}"
-        problems.append(f"no function: trainer.{what}; give FILE.py:NAME without args, which takes the trial")
+        setting = f"args={brief(list(file.args))}" if file.args is not None else f"function={file.function}"
+        problems.append(f"no function: trainer.{setting}; give FILE.py:NAME without args, which takes the trial")
     if file.score.direction is None and needs_direction(file.score.name):
         problems.append(f"no direction: trainer.score.name={file.score.name}; give `direction: min`, or max")
     if suites.is_known(file.score.name):
@@ -176,14 +179,14 @@ def _check_block(file: TrainerBlock) -> list[str]:
     return problems
 
 
-def _check_script(script: Path, given: str, kind: str) -> list[str]:
+def _check_script(script: Path, program: str, kind: str) -> list[str]:
     if script.suffix != ".py":
-        return [f"no Python: trainer.{kind}={given}; give a .py file"]
-    return [] if script.is_file() else [f"no such file: trainer.{kind}={given}; {script} is not there"]
+        return [f"no Python: trainer.{kind}={program}; give a .py file"]
+    return [] if script.is_file() else [f"no such file: trainer.{kind}={program}; {script} is not there"]
 
 
-def _given(raw: Json) -> Iterable[tuple[str, Any]]:
-    """What the space says of parameters: under `set`, `space`, and in cells."""
+def _list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
+    """Yields the (name, value) pairs of a space's parameters: under `set`, `space`, and in cells."""
     for name in ("set", "space"):
         if isinstance(raw.get(name), Mapping):
             yield from raw[name].items()
@@ -193,9 +196,9 @@ def _given(raw: Json) -> Iterable[tuple[str, Any]]:
 
 
 def _read_parameters(raw: Json) -> Parameters:
-    """Each parameter with the types of the values that the space gives it, by name; an int passes for a float."""
+    """Returns each parameter with the types of its values in the space, by name; an int counts as a float."""
     kinds: dict[str, set[str]] = {}
-    for name, value in _given(raw):
+    for name, value in _list_settings(raw):
         kinds.setdefault(name, set()).update(_list_kinds(value))
     return tuple(
         (name, tuple(sorted(types - ({"int"} if "float" in types else set())))) for name, types in sorted(kinds.items())
@@ -203,16 +206,16 @@ def _read_parameters(raw: Json) -> Parameters:
 
 
 def _list_kinds(value: Any) -> set[str]:
-    """The types of a setting's values; null fits any parameter."""
+    """Returns the names of the types of a setting's values; null fits any parameter."""
     if not isinstance(value, Mapping):
         return {type(value).__name__} & {"bool", "int", "float", "str"}
-    drawn = {DRAWN_KINDS[word] for word in value if word in DRAWN_KINDS}
+    kinds = {DRAWN_KINDS[word] for word in value if word in DRAWN_KINDS}
     listed = (each for word in ("grid", "choice") if isinstance(value.get(word), list) for each in value[word])
-    return drawn.union(*map(_list_kinds, listed))
+    return kinds.union(*map(_list_kinds, listed))
 
 
 def _check_names(parameters: Parameters) -> list[str]:
-    """Lines for names that no option of a command line, and no parameter of a function, has."""
+    """Returns a line for each name that cannot be an option of a command line or a parameter of a function."""
     lines = {
         **dict.fromkeys(("seed", "train.seed"), "seeds come from `seeds:` or --seeds"),
         **dict.fromkeys(GIVEN_NAMES[1:], "it is given to every run; choose another name"),
@@ -241,15 +244,15 @@ def _read_words(block: ArgBlock) -> Iterator[str | ArgOption]:
 
 
 def _check_args(args: tuple[str | ArgOption, ...] | None, names: list[str]) -> list[str]:
-    """Templates that nobody fills, and parameters or seeds that reach no script."""
+    """Returns a line for each template without a parameter, and for each parameter or seed that reaches no script."""
     if args is None:
         return []
     words = [text for word in args for text in (word.words if isinstance(word, ArgOption) else (word,))]
-    named = [name for text in words for name in TEMPLATE.findall(text)]
-    named += [name for word in args if isinstance(word, ArgOption) for name, _ in word.when]
+    references = [name for text in words for name in TEMPLATE.findall(text)]
+    references += [name for word in args if isinstance(word, ArgOption) for name, _ in word.when]
     problems = [
         f"unknown name: trainer.args has ${{{fields.brief(name)}}}; {fields.nearest(name, [*names, *GIVEN_NAMES])}"
-        for name in dict.fromkeys(named)
+        for name in dict.fromkeys(references)
         if name not in (*names, *GIVEN_NAMES)
     ]
     problems += [
@@ -257,5 +260,5 @@ def _check_args(args: tuple[str | ArgOption, ...] | None, names: list[str]) -> l
         for word in args
         if isinstance(word, ArgOption) and not word.option.startswith("-")
     ]
-    absent = [] if problems or "args" in named else [name for name in (*names, "seed") if name not in named]
+    absent = [] if problems or "args" in references else [name for name in (*names, "seed") if name not in references]
     return problems + [f"not passed on: {name} is in no word of trainer.args; add ${{{name}}}" for name in absent]

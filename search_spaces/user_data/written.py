@@ -1,4 +1,4 @@
-"""The content of spaces and profiles with absolute paths: they mean the same wherever they are read again."""
+"""Makes every path in the content of spaces and profiles absolute, so that it can be read again from any folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from search_spaces.user_data.trainer import place_trainer
 
 
 def absolute_models(raw: Any, folder: Path) -> Any:
-    """A YAML's content with absolute paths of encoders and of what methods read, wherever a setting may stand."""
+    """Returns YAML content with absolute paths of encoders and of files that methods read, in any setting."""
     if isinstance(raw, list):
         return [absolute_models(value, folder) for value in raw]
     if not isinstance(raw, Mapping):
@@ -22,29 +22,29 @@ def absolute_models(raw: Any, folder: Path) -> Any:
 
 
 def absolute_paths(raw: Json, folder: Path) -> Json:
-    """A space's YAML with every path absolute: it means the same wherever it is read again."""
-    made = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
-    made |= {key: _file_values(made[key], folder) for key in ("dev", "corpus", "evaluate") if key in made}
-    if isinstance(sources := made.get("plugins"), list):
-        made["plugins"] = [  # a folder or file; a module stays
+    """Returns a space's YAML with every path absolute, so that it means the same wherever it is read again."""
+    content = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
+    content |= {key: _file_values(content[key], folder) for key in ("dev", "corpus", "evaluate") if key in content}
+    if isinstance(sources := content.get("plugins"), list):
+        content["plugins"] = [  # a folder or file; a module stays
             absolute_place(source, folder) if isinstance(source, str) and "\0" not in source else source
             for source in sources
         ]
-    if "trainer" in made:
-        made["trainer"] = place_trainer(made["trainer"], folder)
-    if isinstance(profile := made.get("profile"), str):
-        made["profile"] = find_beside(profile, folder)
-    return made
+    if "trainer" in content:
+        content["trainer"] = place_trainer(content["trainer"], folder)
+    if isinstance(profile := content.get("profile"), str):
+        content["profile"] = find_beside(profile, folder)
+    return content
 
 
 def find_beside(profile: str, folder: Path) -> str:
-    """The path of a profile's file that lies beside a space; a shipped profile's name stays."""
+    """Returns the path of a profile's file that lies beside a space; a shipped profile's name is unchanged."""
     place = folder / Path(profile).expanduser()
     return str(place) if place.suffix and place.is_file() else profile
 
 
 def absolute_settings(settings: Json, folder: Path) -> Json:
-    """Settings of a command line with absolute paths, those of files of text and sets too."""
+    """Returns command-line settings with absolute paths, also of files of text and sets."""
     return {key: _files(key, absolute(key, value, folder), folder) for key, value in settings.items()}
 
 
@@ -57,7 +57,7 @@ def _models(key: str, value: Any, folder: Path) -> Any:
 
 
 def _values(key: str, value: Any, folder: Path) -> Any:
-    """What stands under a setting: a value, a domain with its condition, or {value of a table: what runs instead}."""
+    """Makes paths under a setting absolute, in a value, a domain with its condition, or a mapping of substitutions."""
     if isinstance(value, list):
         return [_values(key, each, folder) for each in value]
     if not isinstance(value, Mapping):
@@ -71,7 +71,7 @@ def _values(key: str, value: Any, folder: Path) -> Any:
 
 
 def _files(key: str, value: Any, folder: Path) -> Any:
-    """The same for files of text and sets, where a setting may stand."""
+    """Makes paths of files of text and sets absolute, wherever a setting may be."""
     if key in ROLES:
         return _file_values(value, folder)
     if isinstance(value, Mapping):
@@ -81,9 +81,9 @@ def _files(key: str, value: Any, folder: Path) -> Any:
 
 def _file_values(value: Any, folder: Path) -> Any:
     if isinstance(value, Mapping):
-        given = value.get("file")
-        if isinstance(given, str):
-            return {**value, "file": _file(given, folder)}
+        path = value.get("file")
+        if isinstance(path, str):
+            return {**value, "file": _file(path, folder)}
         return {name: _file_values(each, folder) for name, each in value.items()}
     if isinstance(value, list):
         return [_file_values(each, folder) for each in value]

@@ -21,7 +21,7 @@ class SickGroup:
         self.slot = int(name.split()[1])
         self.job: Job | None = None
         self.folder = Path()
-        health.FIRST_REST_S = REST_S
+        health.FIRST_QUARANTINE_SECONDS = REST_S
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
         assert job.paths.train_file is not None

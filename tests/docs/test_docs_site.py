@@ -83,7 +83,7 @@ def test_every_function_of_a_notebook_is_on_the_page() -> None:
     page = python_api.page()
     names = [f"cse.{name}" for name in cse.COMMANDS] + [f"cse.frames.{name}" for name in cse.FRAMES]
     assert [name for name in names if f"### {name}\n\n```python\n{name}(\n" not in page] == []
-    assert "`frame()`\n:   One line for each row and column" in page
+    assert "`frame()`\n:   Returns a frame with a line for each row and column" in page
     for code in re.findall(r"```python\n(cse\..*?) -> .*?```", page, re.DOTALL):
         compile(re.sub(r"^cse[\w.]*", "def f", code) + ": ...", "signature", "exec")
 

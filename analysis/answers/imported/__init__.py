@@ -1,9 +1,10 @@
-"""Runs that were not trained here, as tables see them: another tool's, and those of a stranger's bundle.
+"""Imported runs as tables see them: another tool's, and those of a stranger's bundle.
 
-They are marked in `identity`, and no signature of ours can be theirs: nothing is trained less because of them.
+Such runs are marked in `identity`. No run trained here can have one of their signatures, so an import replaces no
+training.
 """
 
 __all__ = ["IMPORTED", "cells", "metric", "strangers"]
 
 IMPORTED = "imported"
-"""The entry of a run's `identity` that names the tool which made it; runs of ours have none."""
+"""Entry of a run's `identity` that names the tool which made it; runs trained here have none."""

@@ -1,4 +1,4 @@
-"""The cells of a sweep whose runs another tool made: what they are called, and which one a person means."""
+"""Cells of a sweep whose runs another tool made: their names, and the choice of one by name."""
 
 import contextlib
 import itertools
@@ -17,41 +17,41 @@ from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces.cell_names import setting, shell_words
 
 NUMBERED_FROM = 1_000_000
-"""Added to the seeds of a second model where an import numbered them: equal numbers are no common seed."""
+"""Offset added to a second model's seeds where an import numbered them, as equal numbers are no common seed."""
 SEED_NAMES = ("train.seed", "seed")
 CELLS_SHOWN = 8
 
 
 @dataclass(frozen=True)
 class ImportedCell:
-    """A configuration with its finished runs."""
+    """Configuration of another tool with its finished runs."""
 
     key: Key
-    """Of a paper's table the row's; else the settings in which the sweep's cells differ."""
+    """Key of the paper's row in a paper's table; else the settings in which the sweep's cells differ."""
     runs: tuple[RunRow, ...]
-    """By seed."""
+    """Finished runs of the cell, by seed."""
     label: str = ""
-    """Of a paper's table, what the space calls the row."""
+    """Label of the row in a paper's table; empty for others."""
 
     @property
     def argument(self) -> str:
-        """As `--cell` takes it."""
+        """Cell in the form that `--cell` takes."""
         return self.label or ",".join(itertools.starmap(setting, self.key.items())) or "all"
 
 
 def is_numbered(run: RunRow) -> bool:
-    """Whether the run's seed is the number that an import gave it, since its tool says none."""
+    """Returns whether a run's seed is a number that the import assigned, since its tool records no seed."""
     return IMPORTED in run.identity and not any(name in run.config for name in SEED_NAMES)
 
 
 def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
-    """The cells with finished runs, in the order of their first runs' signatures."""
-    done = {run.signature: run for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE])}
+    """Returns the cells with finished runs, in the order of their first runs' signatures."""
+    finished = {run.signature: run for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE])}
     by_cell: dict[str, tuple[Mapping[str, Scalar], list[RunRow]]] = {}
     for link in ledger.cells(sweep.id):
-        if link.signature in done:
+        if link.signature in finished:
             row = json.dumps(link.cell, sort_keys=True)
-            by_cell.setdefault(row, (link.cell, []))[1].append(done[link.signature])
+            by_cell.setdefault(row, (link.cell, []))[1].append(finished[link.signature])
     space = space_of_sweep(sweep) if sweep.spec.file else None
     labels = {repr(sorted(cell.key.items())): cell.label or "" for cell in space.rows()} if space else {}
     keys = [cell for cell, _ in by_cell.values()]
@@ -70,51 +70,54 @@ def read_cells(sweep: SweepRow, ledger: Ledger) -> list[ImportedCell]:
     ]
 
 
-def choose_cell(sweep: SweepRow, ledger: Ledger, wanted: Sequence[str], before: str) -> ImportedCell:
-    """The cell that a label, or `name=value` pairs with commas, mean; ConfigError for none and for several.
+def choose_cell(sweep: SweepRow, ledger: Ledger, arguments: Sequence[str], prefix: str) -> ImportedCell:
+    """Returns the cell that a label, or `name=value` pairs with commas, mean. Raises ConfigError for none and for
+    several.
 
-    A setting may be named by its last part. `before` is what a person writes before a cell.
+    A setting may be named by its last part. `prefix` is what a person writes before a cell.
     """
-    cells, given = read_cells(sweep, ledger), ", ".join(wanted)
+    cells, argument = read_cells(sweep, ledger), ", ".join(arguments)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep.id} has no done run; cse import takes some over"])
-    if len(cells) == 1 and given in ("", cells[0].argument):
+    if len(cells) == 1 and argument in ("", cells[0].argument):
         return cells[0]
-    labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(given)]
+    labelled = [cell for cell in cells if cell.label and plain_name(cell.label) == plain_name(argument)]
     if labelled:
         return labelled[0]
-    shown = _list_first(cells, before)
-    if not wanted:
-        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {shown}"])
-    pairs = [part.partition("=") for words in wanted for part in re.split(r",(?=[^,=]+=)", words)]
+    examples = _list_first(cells, prefix)
+    if not arguments:
+        raise ConfigError([f"which cell: cell=none of {len(cells)} of {sweep.id}; give {examples}"])
+    pairs = [part.partition("=") for words in arguments for part in re.split(r",(?=[^,=]+=)", words)]
     names = dict.fromkeys(itertools.chain(*(cell.key for cell in cells)))
     for name, equals, _ in pairs:
         if not equals:
-            raise ConfigError([f"no such cell: cell={given}; give one such as {shown}"])
+            raise ConfigError([f"no such cell: cell={argument}; give one such as {examples}"])
         if not any(name.strip() in (axis, short(axis)) for axis in names):
             raise ConfigError([f"unknown setting: cell={name.strip()}; {nearest(name.strip(), names)}"])
-    fitting = [cell for cell in cells if all(_has(cell.key, name.strip(), text.strip()) for name, _, text in pairs)]
+    fitting = [
+        cell for cell in cells if all(_has_setting(cell.key, name.strip(), text.strip()) for name, _, text in pairs)
+    ]
     if len(fitting) != 1:
-        what = "no such cell" if not fitting else "ambiguous cell"
-        raise ConfigError([f"{what}: cell={given}; give one such as {_list_first(fitting or cells, before)}"])
+        fault = "no such cell" if not fitting else "ambiguous cell"
+        raise ConfigError([f"{fault}: cell={argument}; give one such as {_list_first(fitting or cells, prefix)}"])
     return fitting[0]
 
 
-def _list_first(cells: Sequence[ImportedCell], before: str) -> str:
-    return some(shell_words((cell.argument for cell in cells), before), CELLS_SHOWN, " or ")
+def _list_first(cells: Sequence[ImportedCell], prefix: str) -> str:
+    return some(shell_words((cell.argument for cell in cells), prefix), CELLS_SHOWN, " or ")
 
 
 def plain_name(label: str) -> str:
-    """Letters and digits alone, small: `SimCSE-BERT base` and `simcse-bert-base` are one name."""
+    """Returns letters and digits in lower case: `SimCSE-BERT base` and `simcse-bert-base` are one name."""
     return "".join(letter for letter in label.lower() if letter.isalnum())
 
 
-def _has(key: Key, name: str, text: str) -> bool:
+def _has_setting(key: Key, name: str, text: str) -> bool:
     values = [value for axis, value in key.items() if name in (axis, short(axis))]
-    return any(_reads(value, text.strip("\"'")) for value in values)
+    return any(_matches_value(value, text.strip("\"'")) for value in values)
 
 
-def _reads(value: Scalar, text: str) -> bool:
+def _matches_value(value: Scalar, text: str) -> bool:
     with contextlib.suppress(ValueError):
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(text) == value

@@ -1,9 +1,8 @@
-"""What the scores mean that no suite of ours gives: of imported runs, and of runs with a loop of their own.
+"""Metric of scores that no suite of this project gives: of imported runs, and of runs with a training loop of their
+own.
 
-As it was declared when they were imported or trained, else as their names say.
-
-The ledger's higher score always wins, so that a metric of which the lower value is better lies there with its sign
-turned; `Metric.measured` turns it back.
+The metric is the one declared on import or training, else a guess by its name. The ledger's higher score always wins,
+so that a metric of which the lower value is better is stored with inverted sign; `Metric.measured` restores it.
 """
 
 import re
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from analysis.answers.imported import IMPORTED
 from analysis.ledger import Ledger, RunRow, SweepRow
-from analysis.sweep_spec import TURNED, SweepSpec
+from analysis.sweep_spec import INVERTED_PREFIX, SweepSpec
 from analysis.tables.results import DEV
 from analysis.tables.spec import MetricScale, Sense
 from cse_train.evaluate.metric_names import needs_direction, read_span
@@ -21,15 +20,15 @@ from cse_train.results import Protocol
 from search_spaces.user_data.places import ENCODER
 
 RULE = "rule"
-"""The field of a protocol that says how a number was made."""
-MADE_ELSEWHERE = "imported"
-"""How the rule of a score begins that another tool gives: how it was measured is not known here."""
-MADE_RULE = re.compile(rf"{MADE_ELSEWHERE}, (?P<better>higher|lower) is better, range (?P<span>\S+)")
+"""Field of a protocol that says how a number was made."""
+IMPORTED_RULE = "imported"
+"""Prefix of a score's rule for scores that another tool measured."""
+IMPORTED_RULE_PATTERN = re.compile(rf"{IMPORTED_RULE}, (?P<better>higher|lower) is better, range (?P<span>\S+)")
 
 
 @dataclass(frozen=True)
 class Metric:
-    """The metric of an imported sweep."""
+    """Metric of an imported sweep."""
 
     name: str
     scale: MetricScale
@@ -39,27 +38,27 @@ class Metric:
         return self.scale.better == "lower"
 
     def measured(self, run: RunRow) -> RunRow:
-        """The run with its score as the tool has it."""
+        """Returns the run with its score in the tool's own sign."""
         return replace(run, best=-run.best) if self.turned and run.best is not None else run
 
 
 def declare_metric(name: str, better: Sense | None, span: float | None, values: Iterable[float]) -> Metric:
-    """The metric as a person declares it; what is not declared is read. ConfigError for a loss without a direction."""
+    """Returns the metric as declared, with guesses for the rest. Raises ConfigError for a loss without direction."""
     if better is None and needs_direction(name):
         raise ConfigError([f"no direction: score={name}; give --better lower, or --better higher"])
     return Metric(name, MetricScale(better or "higher", read_span(name, values) if span is None else span))
 
 
 def protocol_of_metric(metric: Metric) -> Protocol:
-    """What a score of the metric is stored with; its rule says what was declared of it, as columns may differ in it."""
+    """Returns the protocol of a score of the metric; its rule holds direction and range, which differ by column."""
     span = "unknown" if metric.scale.span is None else f"{metric.scale.span:g}"
-    return Protocol.read({RULE: f"{MADE_ELSEWHERE}, {metric.scale.better} is better, range {span}"})
+    return Protocol.read({RULE: f"{IMPORTED_RULE}, {metric.scale.better} is better, range {span}"})
 
 
 def scale_of_protocols(protocols: Iterable[Protocol | None]) -> MetricScale | None:
-    """What was declared of imported scores; None for scores of ours, and where they are not declared alike."""
+    """Returns the scale declared for imported scores; None for other scores, and for conflicting declarations."""
     rules = {str(protocol.facts.get(RULE)) for protocol in protocols if protocol is not None}
-    match = MADE_RULE.fullmatch(rules.pop()) if len(rules) == 1 else None
+    match = IMPORTED_RULE_PATTERN.fullmatch(rules.pop()) if len(rules) == 1 else None
     if match is None:
         return None
     return MetricScale(
@@ -69,23 +68,23 @@ def scale_of_protocols(protocols: Iterable[Protocol | None]) -> MetricScale | No
 
 
 def spec_of_metric(metric: Metric) -> dict[str, Scalar]:
-    """What a sweep keeps of it."""
-    score = (TURNED if metric.turned else "") + metric.name
+    """Returns the fields of a sweep's description that hold the metric."""
+    score = (INVERTED_PREFIX if metric.turned else "") + metric.name
     return {"score": score, "better": metric.scale.better, "span": metric.scale.span}
 
 
 def metric_of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
-    """The metric of an imported sweep with these runs; none is better of a loss that was imported undeclared."""
-    name, turned = spec.score.removeprefix(TURNED), spec.is_turned
-    better: Sense | None = "lower" if turned else "higher"
-    if not spec.says_better and not turned and needs_direction(name):
+    """Returns the metric of an imported sweep with these runs; a loss imported without direction has none."""
+    name, is_inverted = spec.score.removeprefix(INVERTED_PREFIX), spec.is_turned
+    better: Sense | None = "lower" if is_inverted else "higher"
+    if not spec.says_better and not is_inverted and needs_direction(name):
         better = None
     values = [run.best for run in runs if run.best is not None]
     return Metric(name, MetricScale(better, spec.span or read_span(name, values)))
 
 
 def metric_of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
-    """The metric of runs of an imported sweep, or of a loop of their own; None for runs that our loop trained."""
+    """Returns the metric of runs of an imported sweep, or of a user's own loop; None for this project's loop."""
     names = {run.signature for run in runs if IMPORTED in run.identity}
     sweeps = list_imported_sweeps(ledger, names) if names else []
     if sweeps:  # they have one score, and some may say how wide its range is
@@ -95,13 +94,13 @@ def metric_of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
 
 
 def list_imported_sweeps(ledger: Ledger, signatures: Set[str]) -> list[SweepRow]:
-    """The sweeps into which one of these runs was imported, the oldest first."""
+    """Returns the sweeps into which one of these runs was imported, the oldest first."""
     sweeps = (sweep for sweep in ledger.sweeps() if sweep.spec.imported)
     return [sweep for sweep in sweeps if not signatures.isdisjoint(ledger.signatures(sweep.id))]
 
 
 def _metric_of_loop(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
-    """By what their attempts noted."""
+    """Returns the metric of runs of a user's own loop, by the details of their attempts."""
     first = next((run for run in runs if DEV in run.config and ENCODER not in run.config), None)
     if first is None:
         return None

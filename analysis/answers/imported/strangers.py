@@ -1,10 +1,10 @@
-"""The records of a bundle whose runs are what their signatures say, as far as that can be computed here."""
+"""Checks that runs of a stranger's bundle have the signatures of their settings, if this version can compute them."""
 
 from collections.abc import Iterator
 
 from analysis.answers.imported import IMPORTED
 from analysis.bundles.errors import BundleError
-from analysis.bundles.reader import AGAIN, Bundle
+from analysis.bundles.reader import REFETCH_ADVICE, Bundle
 from analysis.ledger.exchange.columns import Record
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError
@@ -12,18 +12,19 @@ from search_spaces.identity.signature import possible_signatures
 
 
 def check_records(bundle: Bundle) -> Iterator[Record]:
-    """Each record, in order. BundleError as `Bundle.records`, and for a run whose settings have another signature."""
+    """Yields each record of a bundle. Raises BundleError for a damaged record, and for a run with a wrong signature."""
     for record in bundle.records():
         if record["kind"] == "run" and not _has_its_signature(record):
-            what = f"signature={record['signature']} is not that of its config and identity"
-            raise BundleError(f"wrong record: file={bundle.path} {what}; {AGAIN}")
+            fault = f"signature={record['signature']} is not that of its config and identity"
+            raise BundleError(f"wrong record: file={bundle.path} {fault}; {REFETCH_ADVICE}")
         yield record
 
 
 def _has_its_signature(run: Record) -> bool:
-    """Also true where nobody can tell: another tool's run, a method that is not here, a version that is newer.
+    """Returns whether a run has the signature of its settings; True too if this version cannot compute it.
 
-    Runs of before 0.2.0 say no version, and their signatures were made otherwise.
+    That is so for another tool's run, an unknown method or a newer version. Runs before 0.2.0 record no version, and
+    their signatures were made otherwise.
     """
     if IMPORTED in run["identity"]:
         return True

@@ -1,4 +1,4 @@
-"""Runs that other tools made, in the table of a space of the sweep's name; never beside runs of ours."""
+"""Places runs of other tools in the table of a space with the sweep's name; never next to runs trained here."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,9 +16,10 @@ from search_spaces.cells import ResolvedSpace, full_key, setups, sweep_name
 def plan_imported(
     resolved: ResolvedSpace, ledger: Ledger | None
 ) -> tuple[list[Planned], list[RunRow], list[str], dict[str, MetricScale]]:
-    """(cell key, signature, seed) of imported runs whose settings name a cell; their rows, and where they come from.
+    """Returns imported runs whose settings name a cell: (cell key, signature, seed), their rows, notes, and scales.
 
-    A row bears the space's dev set, whose column has its score as the tool has it; the last mapping says what it means.
+    A row gets the space's dev set as its dev setting, so that the dev set's column shows its score in the tool's own
+    sign. The scales are column -> scale of that score.
     """
     name = sweep_name(resolved)
     spec = ledger.sweep_spec(name) if ledger else SweepSpec({})
@@ -30,13 +31,13 @@ def plan_imported(
     planned: list[Planned] = [(full_key(resolved, keys[run.signature] or {}), run.signature, run.seed) for run in rows]
     note = f"{len(rows)} of {len(keys)} runs imported from {spec.imported}: {dev} is its `{spec.score}`"
     metric = metric_of_spec(spec, rows)
-    shown = [metric.measured(replace(run, config={**run.config, DEV: dev}, settings="")) for run in rows]
+    measured_runs = [metric.measured(replace(run, config={**run.config, DEV: dev}, settings="")) for run in rows]
     notes = [f"{note}, measured there by a protocol of its own."] if rows else []
-    return planned, shown, notes, {dev: metric.scale}
+    return planned, measured_runs, notes, {dev: metric.scale}
 
 
 def _key(resolved: ResolvedSpace, settings: Mapping[str, Scalar]) -> dict[str, Scalar] | None:
-    """The cell that these settings name; None where an axis is absent or has another value."""
+    """Returns the key of the cell that settings name; None if an axis is absent or has another value."""
     flat = {**resolved.fixed, **settings}
     key = {axis: flat[axis] for axis, domain in resolved.axes.items() if axis in flat and domain.active(flat)}
     return key if resolved.contains(key) else None

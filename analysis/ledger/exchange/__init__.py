@@ -1,3 +1,3 @@
-"""A ledger's rows as plain records that another ledger can take over."""
+"""Reads rows of a ledger as plain records, and merges such records into another ledger."""
 
 __all__ = ["columns", "merge"]

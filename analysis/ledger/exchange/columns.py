@@ -1,6 +1,6 @@
-"""The columns that a ledger gives away, kind by kind, and what is wrong with a record that comes from elsewhere.
+"""Columns of each kind of record that a ledger exports, and the checks for records that come from elsewhere.
 
-A record is a JSON object: `kind`, its own columns, and lists of parts. Who held a run, and until when, stays behind.
+A record is a JSON object: `kind`, its own columns, and lists of parts. Owners and leases of runs are not exported.
 """
 
 import itertools
@@ -20,30 +20,30 @@ from cse_train.results import Json
 Record = dict[str, Any]
 
 LISTS = ("suites", "rows", "numbers")
-"""JSON columns that hold a list; the others hold an object."""
+"""JSON columns that hold a list; other JSON columns hold an object."""
 OBJECT_COLUMNS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("config", "identity"), (lambda value: not isinstance(value, dict | list), " of plain values")),
     **dict.fromkeys(("metrics", "values"), (lambda value: value is None or _is_number(value), " of numbers")),
 }
-"""JSON objects whose values follow a rule, with the rule in words."""
+"""JSON column -> test for each value of its object, and the rule in words for an error message."""
 SPEC_SHAPE: Mapping[str, type] = {
     **dict.fromkeys(("title", "space", "file", "profile"), str),
     **dict.fromkeys(("set", "blocked", "yaml", "profile_yaml", "inputs"), dict),
     "seeds": list,
 }
-"""What commands read of a sweep's description, where it is there."""
-MOST_INTEGER = 2**31 - 1
-"""PostgreSQL's largest Integer."""
+"""Keys of a sweep's description that commands read -> the type of their values; each key may be absent."""
+LARGEST_INTEGER = 2**31 - 1
+"""Largest value of an Integer column in PostgreSQL."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of one table that a record has."""
+    """Columns of one table that a record holds."""
 
     table: Table
     names: Sequence[str]
     key: Sequence[str] = ()
-    """Columns by which records ascend; without any, their order says something of its own."""
+    """Columns by which records ascend; empty where the order of records carries meaning."""
     parts: Mapping[str, "Shape"] = field(default_factory=dict)
 
     @property
@@ -97,16 +97,16 @@ RECORD_KINDS: Mapping[str, Shape] = {
     "untrained": UNTRAINED_SHAPE,
     "pairs": PAIRS_SHAPE,
 }
-"""In the order in which records follow each other."""
+"""Kind of record -> its shape, in the order in which kinds follow each other in a bundle."""
 
 
 def place(record: Record) -> tuple[Any, ...]:
-    """Where a checked record stands among others: they ascend."""
+    """Returns the sort key of a checked record; records of a bundle ascend by it."""
     return list(RECORD_KINDS).index(record["kind"]), *RECORD_KINDS[record["kind"]].key_of(record)
 
 
 def problem(record: Any) -> str | None:
-    """What is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
+    """Returns what is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in RECORD_KINDS:
         return f"kind={_shorten(kind)} is none of {', '.join(RECORD_KINDS)}"
@@ -140,14 +140,14 @@ def _part_problems(rows: Any, shape: Shape) -> Iterator[str]:
 
 
 def _rule(column: Column[Any], value: Any) -> str | None:
-    """The rule that a column's value breaks."""
+    """Returns the rule that a column's value breaks; None for a valid value."""
     if value is None:
         return None if column.nullable else "is empty"
     if isinstance(column.type, JSON):
         return _json_rule(column.name, value)
     if isinstance(column.type, Integer):
-        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_INTEGER
-        return None if whole else f"is not a whole number up to {MOST_INTEGER}"
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
+        return None if whole else f"is not a whole number up to {LARGEST_INTEGER}"
     if isinstance(column.type, Float):
         return None if _is_number(value) else "is not a number"
     if not isinstance(value, str):
@@ -162,28 +162,28 @@ def _rule(column: Column[Any], value: Any) -> str | None:
 def _json_rule(name: str, value: Any) -> str | None:
     if name not in LISTS:
         if name == "spec" and isinstance(value, dict):
-            wrong = (key for key, kind in SPEC_SHAPE.items() if not isinstance(value.get(key, kind()), kind))
-            return next((f"has a {key} that is no {SPEC_SHAPE[key].__name__}" for key in wrong), None)
+            wrong_keys = (key for key, kind in SPEC_SHAPE.items() if not isinstance(value.get(key, kind()), kind))
+            return next((f"has a {key} that is no {SPEC_SHAPE[key].__name__}" for key in wrong_keys), None)
         fits, words = OBJECT_COLUMNS.get(name, (lambda _: True, ""))
-        right = isinstance(value, dict) and all(map(fits, value.values()))
-        return None if right else f"is not a JSON object{words}"
+        is_valid = isinstance(value, dict) and all(map(fits, value.values()))
+        return None if is_valid else f"is not a JSON object{words}"
     if not isinstance(value, list):
         return "is not a list"
     if name == "numbers":
         return None if all(map(_is_number, value)) else "is not a list of numbers"
     if name == "suites":
         return None if all(isinstance(suite, str) for suite in value) else "is not a list of texts"
-    named = all(isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) for row in value)
-    right = named and all(number is None or _is_number(number) for _, number in value)
-    return None if right else "is not a list of [name, number]"
+    are_pairs = all(isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) for row in value)
+    is_valid = are_pairs and all(number is None or _is_number(number) for _, number in value)
+    return None if is_valid else "is not a list of [name, number]"
 
 
 def _is_number(value: Any) -> bool:
-    """A number that a float can hold."""
+    """Returns whether a value is a number that fits into a float."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _shorten(value: Any) -> str:
-    """A value within a line."""
+    """Returns the repr of a value for a message, cut to 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,6 +1,6 @@
-"""What imported runs bring beside their rows: where they come from, and the order of their sentence pairs.
+"""Origin of imported runs, and the sentence pairs behind their scores, in two tables of the ledger.
 
-A ledger of before has nothing imported.
+A ledger of an older version may lack both tables; then nothing is imported.
 """
 
 from collections.abc import Iterable
@@ -31,40 +31,40 @@ pairs = Table(
     Column("grades", String(64)),
     Column("numbers", JSON, nullable=False),
 )
-"""Of a file of cosines, by its hash, their dense ranks and the hash of the row that holds their grades; of grades, by
-the hash of the list, the grades themselves."""
+"""Table of rank lists and grades, by hash. A row for a file of cosines holds their dense ranks and the hash of the row
+with the grades; a row for a list of grades holds the grades themselves, with no `grades` hash."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """Where an imported run comes from. Its files are not here."""
+    """Origin of an imported run, whose files lie on another machine."""
 
     signature: str
     file: str
-    """Name of the bundle."""
+    """File name of the bundle."""
     hash: str
-    """The bundle's sha256, as its header says."""
+    """Sha256 of the bundle, as its header states it."""
     host: str | None
-    """The machine that trained it."""
+    """Machine that trained the run; None if unknown."""
     folder: str | None
-    """The run's folder where it was trained."""
+    """Folder of the run on the machine that trained it."""
     at: float
-    """When it was imported, in seconds since 1970 by the database's clock."""
+    """Time of the import, in seconds since 1970 by the database's clock."""
 
     def line(self) -> str:
-        """In words."""
-        where = RunFolder(Path(self.folder)).best if self.folder else None
-        lies = f"; its checkpoint lies at {self.host or 'unknown host'}:{where}" if where else ""
-        return f"imported from {self.file} ({self.hash[:12]}){lies}"
+        """Returns a sentence on where the run comes from and where its checkpoint lies."""
+        checkpoint = RunFolder(Path(self.folder)).best if self.folder else None
+        place_text = f"; its checkpoint lies at {self.host or 'unknown host'}:{checkpoint}" if checkpoint else ""
+        return f"imported from {self.file} ({self.hash[:12]}){place_text}"
 
 
 def read_imports(connection: Connection, signatures: Iterable[str] | None = None) -> dict[str, Import]:
-    """Signature -> where the run comes from; a run that was trained here since is none of them."""
+    """Returns signature -> origin of imported runs; a run that was trained here since its import is left out."""
     if not sqlalchemy.inspect(connection).has_table(imports.name):
         return {}
     runs = schema.runs
-    here = and_(runs.c.signature == imports.c.signature, runs.c.attempt == imports.c.attempt)
-    query = select(*(imports.c[name] for name in Import.__dataclass_fields__)).join(runs, here)
+    newest_attempt = and_(runs.c.signature == imports.c.signature, runs.c.attempt == imports.c.attempt)
+    query = select(*(imports.c[name] for name in Import.__dataclass_fields__)).join(runs, newest_attempt)
     return {
         row.signature: Import(*row)
         for statement in queries.select_by_signature(query, imports.c.signature, signatures)
@@ -73,14 +73,14 @@ def read_imports(connection: Connection, signatures: Iterable[str] | None = None
 
 
 def read_pairs(connection: Connection, hashes: Iterable[str]) -> dict[str, tuple[list[int], list[float]]]:
-    """Hash of a file of cosines -> (dense ranks of its cosines, grades), of those that imported runs brought."""
-    wanted = list(hashes)
-    if not wanted or not sqlalchemy.inspect(connection).has_table(pairs.name):
+    """Returns hash of a file of cosines -> (dense ranks of its cosines, grades), for files of imported runs."""
+    unique_hashes = list(hashes)
+    if not unique_hashes or not sqlalchemy.inspect(connection).has_table(pairs.name):
         return {}
     grades = pairs.alias()
     query = select(pairs.c.hash, pairs.c.numbers, grades.c.numbers).join(grades, grades.c.hash == pairs.c.grades)
     return {
         row[0]: (row[1], row[2])
-        for statement in queries.select_by_signature(query, pairs.c.hash, wanted)
+        for statement in queries.select_by_signature(query, pairs.c.hash, unique_hashes)
         for row in connection.execute(statement)
     }

@@ -1,4 +1,4 @@
-"""From a ledger's rows to records, each in the order of its key, so that equal rows give equal records."""
+"""Reads rows of a ledger as records, each list in the order of its key, so that equal rows give equal records."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -13,13 +13,14 @@ from analysis.run_state import NOT_HELD
 from cse_train.results import Json
 
 SETUP = ("train.encoder", "train.corpus", "train.dev_max_length")
-"""What of a run's settings its baselines depend on."""
+"""Settings of a run on which its baselines depend."""
 
 
 def run_records(connection: Connection, signatures: Collection[str] | None = None) -> list[Record]:
-    """The runs that have ended, each with its history, attempts, curve and scores; all, or those that are named.
+    """Returns the runs that have ended, each with its history, attempts, curve and scores: all, or the given
+    signatures.
 
-    An imported run has the folder in which it was trained. LedgerError for a row edited by hand.
+    The folder of an imported run is the one in which it was trained. Raises LedgerError for a row edited by hand.
     """
     query = select(*RUN_SHAPE.columns).where(schema.runs.c.state.in_(NOT_HELD))
     runs: dict[str, Record] = {}
@@ -50,10 +51,10 @@ def _add_parts(connection: Connection, runs: Mapping[str, Record], name: str, sh
 
 
 def sweep_records(connection: Connection, names: Collection[str] | None = None) -> list[Record]:
-    """Sweeps with their cells and the looks at test sets that were made for them; all, or those that are named."""
+    """Returns sweeps with their cells and their looks at test sets: all, or the given names."""
     query = select(*SWEEP.columns).order_by(schema.sweeps.c.id)
-    wanted = query if names is None else query.where(schema.sweeps.c.id.in_(list(names)))
-    return [_sweep(connection, row._asdict()) for row in connection.execute(wanted).all()]
+    statement = query if names is None else query.where(schema.sweeps.c.id.in_(list(names)))
+    return [_sweep(connection, row._asdict()) for row in connection.execute(statement).all()]
 
 
 def _sweep(connection: Connection, row: Json) -> Record:
@@ -61,17 +62,17 @@ def _sweep(connection: Connection, row: Json) -> Record:
     cells, looks = SWEEP.parts["cells"], SWEEP.parts["looks"]
     links = connection.execute(select(*cells.columns).where(cells.table.c.sweep == row["id"]))
     query = select(*looks.columns).where(looks.table.c.space == row["id"]).order_by(looks.table.c.id)
-    made = connection.execute(query) if inspect(connection).has_table(looks.table.name) else ()
+    look_rows = connection.execute(query) if inspect(connection).has_table(looks.table.name) else ()
     return {
         "kind": "sweep",
         **_plain(SWEEP, row),
         "cells": sorted((_plain(cells, link._asdict()) for link in links), key=cells.key_of),
-        "looks": [_plain(looks, look._asdict()) for look in made],
+        "looks": [_plain(looks, look._asdict()) for look in look_rows],
     }
 
 
 def baseline_records(connection: Connection, runs: Collection[Record]) -> list[Record]:
-    """The rows without training for the encoders, corpora and lengths of these runs."""
+    """Returns the baseline rows for the encoders, corpora and sentence lengths of some runs."""
     setups = {tuple(run["config"].get(name) for name in SETUP) for run in runs}
     entries = sorted((entry for entry in baselines.read(connection) if entry.key[1:] in setups), key=lambda e: e.key)
     return [
@@ -86,18 +87,18 @@ def baseline_records(connection: Connection, runs: Collection[Record]) -> list[R
 
 
 def list_untrained_records(connection: Connection) -> list[Record]:
-    """The scores of all models that papers print and nobody trains; tables of any sweep may show them."""
+    """Returns the scores of all models that papers print and nobody trains; tables of any sweep may show them."""
     scores = baselines.read_untrained_scores(connection)
     records = [{"kind": "untrained", **_plain(UNTRAINED_SHAPE, score.row())} for score in scores]
     return sorted(records, key=UNTRAINED_SHAPE.key_of)
 
 
 def _plain(shape: Shape, row: Json) -> Record:
-    """A row's columns; a number that is not finite is none, as in JSON."""
+    """Returns a row's columns, with None for numbers that are not finite, which JSON cannot hold."""
     floats = {column.name for column in shape.columns if isinstance(column.type, Float)}
     return {name: _finite(row[name]) if name in floats else row[name] for name in shape.names}
 
 
 def _finite(value: object) -> object:
-    """A text in a column of numbers stays: whoever checks the record names it."""
+    """Returns None for NaN and infinities. A text in a column of numbers passes; the check of records reports it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

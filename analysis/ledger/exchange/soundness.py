@@ -1,6 +1,6 @@
-"""What a record of well-formed columns may still say that no run can have done: a bundle is a stranger's.
+"""Refuses records whose columns are well formed but whose values no run can have, since bundles come from strangers.
 
-Rules hold for what this project writes: all shipped bundles pass. Runs that came from other tools have their scales.
+The rules hold for records that this project writes: all shipped bundles pass. Runs of other tools have other scales.
 """
 
 import re
@@ -16,48 +16,49 @@ Record = Mapping[str, Any]
 SIGNATURE_FORM = re.compile("[0-9A-Za-z]{1,64}")
 METHOD_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.@+ -]{0,63}")
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069/\\]|^\.{1,2}$")
-"""Of a name that may become a file's: control characters, changes of direction, parts of a path."""
+"""Characters and names refused in a name that may become a file's: control characters, changes of writing direction,
+and parts of a path."""
 DIGEST = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
 RECORD_TIMES = ("created", "updated", "at")
-LONGEST_S = 10 * 365 * 86_400.0
-"""Seconds of one run: ten years."""
+LONGEST_RUN_SECONDS = 10 * 365 * 86_400.0
+"""Longest duration of a run: ten years, in seconds."""
 CORRELATION_POINTS = 100.0
-"""Correlations and accuracies, times 100, lie between this and its negative."""
-MOST_VALUE = 1e6
-"""Of a metric that a plug-in made."""
-LATEST = 4_102_444_800.0
-"""The year 2100."""
+"""Largest absolute value of a correlation or an accuracy, times 100."""
+LARGEST_PLUGIN_VALUE = 1e6
+"""Largest absolute value of a metric that a plug-in computed."""
+LATEST_TIME = 4_102_444_800.0
+"""Latest valid time: the year 2100, in seconds since 1970."""
 
 
 def contradiction(record: Record) -> str | None:
-    """What is wrong with a record whose columns are sound, as `name=value` and the rule; None for a sound one."""
+    """Returns what is wrong with a well-formed record, as `name=value` and the rule; None for a sound record."""
     return next(KIND_RULES[record["kind"]](record), None)
 
 
 def is_foreign(run: Record) -> bool:
-    """Whether another tool made it: its score has that tool's scale."""
+    """Returns whether a run was imported from another tool, whose scores have their own scale."""
     return "imported" in run["identity"]
 
 
 def _run(run: Record) -> Iterator[str]:
-    yield from _unless(SIGNATURE_FORM.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
-    yield from _unless(
+    yield from _require(SIGNATURE_FORM.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
+    yield from _require(
         run["state"] in NOT_HELD, run, "state", f"is none of {', '.join(NOT_HELD)}: nobody holds such a run"
     )
-    yield from _unless(METHOD_NAME.fullmatch(run["method"]), run, "method", "is no name of a method")
-    yield from _unless(run["attempt"] >= 1, run, "attempt", "is below 1")
-    yield from _unless(run["seed"] >= 0, run, "seed", "is below 0")
+    yield from _require(METHOD_NAME.fullmatch(run["method"]), run, "method", "is no name of a method")
+    yield from _require(run["attempt"] >= 1, run, "attempt", "is below 1")
+    yield from _require(run["seed"] >= 0, run, "seed", "is below 0")
     config = run["config"]
-    for name, here in (("method", run["method"]), (SEED, run["seed"])):
-        if config.get(name, here) != here and not is_foreign(run):
-            yield f"config.{name}={_shorten(config[name])} is not the run's {name.rpartition('.')[2]}={_shorten(here)}"
+    for name, value in (("method", run["method"]), (SEED, run["seed"])):
+        if config.get(name, value) != value and not is_foreign(run):
+            yield f"config.{name}={_shorten(config[name])} is not the run's {name.rpartition('.')[2]}={_shorten(value)}"
     yield from _times(run)
     if run["updated"] < run["created"]:
         yield f"updated={run['updated']} is before created={run['created']}"
     yield from _amounts(run)
     if not is_foreign(run):
         in_range = _is_within(run["best"], CORRELATION_POINTS)
-        yield from _unless(in_range, run, "best", f"is beyond {CORRELATION_POINTS:g}")
+        yield from _require(in_range, run, "best", f"is beyond {CORRELATION_POINTS:g}")
         yield from _curve(run)
     for score in run["scores"]:
         yield from _score(score, is_foreign(run))
@@ -72,15 +73,17 @@ def _run(run: Record) -> Iterator[str]:
 
 
 def _curve(run: Record) -> Iterator[str]:
-    """A curve's own order, and, of a finished run, that its last best is the run's."""
+    """Yields problems of a run's curve; for a finished run, also those of its best score against the curve."""
     curve = run["curve"]
     for point in curve:
         yield from (f"curve: {line}" for line in _amounts(point))
-        yield from _unless(
+        yield from _require(
             _is_within(point["best"], CORRELATION_POINTS), point, "best", f"is beyond {CORRELATION_POINTS:g}", "curve: "
         )
-        yield from _unless(point["step"] >= 0, point, "step", "is below 0", "curve: ")
-        yield from _unless(1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: ")
+        yield from _require(point["step"] >= 0, point, "step", "is below 0", "curve: ")
+        yield from _require(
+            1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: "
+        )
     if not curve or run["state"] != RunState.DONE:
         return
     yield from _check_ascending(curve, "best")
@@ -102,49 +105,49 @@ def _check_ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
 
 
 def _score(score: Record, foreign: bool = False) -> Iterator[str]:
-    """A score's size by its column: a bare name is a set's or a task's own number, `SET:METRIC` any other; another
-    tool's (`foreign`) may be any."""
-    yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
+    """Yields problems of a score. Its bound depends on the column: a bare name is a set's or a task's own metric,
+    times 100; `SET:METRIC` is any other. Scores of another tool (`foreign`) have the widest bound."""
+    yield from _require(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
     plug_in = " " in str(score["protocol"].get("code_version", ""))
-    most = (
-        MOST_VALUE
+    limit = (
+        LARGEST_PLUGIN_VALUE
         if foreign or plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
         else CORRELATION_POINTS
     )
-    yield from _unless(_is_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")
+    yield from _require(_is_within(score["value"], limit), score, "value", f"of {score['suite']} is beyond {limit:g}")
     if schema.digest(score["protocol"]) != score["protocol_hash"]:
         yield f"protocol_hash={_shorten(score['protocol_hash'])} is not that of its protocol"
     hashed = score.get("cosines_hash")
-    yield from _unless(hashed is None or DIGEST.fullmatch(hashed), score, "cosines_hash", "is no digest")
+    yield from _require(hashed is None or DIGEST.fullmatch(hashed), score, "cosines_hash", "is no digest")
     yield from _times(score)
 
 
 def _sweep(sweep: Record) -> Iterator[str]:
-    yield from _unless(sweep["id"] and not UNSAFE.search(sweep["id"]), sweep, "id", "is no name of a sweep")
+    yield from _require(sweep["id"] and not UNSAFE.search(sweep["id"]), sweep, "id", "is no name of a sweep")
     yield from _times(sweep)
     for cell in sweep["cells"]:
         form = SIGNATURE_FORM.fullmatch(cell["signature"])
-        yield from _unless(form, cell, "signature", "is not letters and digits", "cells: ")
-        yield from _unless(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
+        yield from _require(form, cell, "signature", "is not letters and digits", "cells: ")
+        yield from _require(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
         if any(isinstance(value, dict) for value in cell["cell"].values()):
             yield f"cells: cell={_shorten(cell['cell'])} has an object for a value"
         if schema.digest(cell["cell"]) != cell["cell_hash"]:
             yield f"cells: cell_hash={_shorten(cell['cell_hash'])} is not that of its cell"
     for look in sweep["looks"]:
         yield from (f"looks: {line}" for line in _times(look))
-        yield from _unless(look["candidates"] >= 1, look, "candidates", "is below 1", "looks: ")
+        yield from _require(look["candidates"] >= 1, look, "candidates", "is below 1", "looks: ")
 
 
 def _baselines(rows: Record) -> Iterator[str]:
     for name, value in rows["rows"]:
         if not _is_within(value, CORRELATION_POINTS):
             yield f"rows: {_shorten(name)}={value} is beyond {CORRELATION_POINTS:g}"
-    yield from _unless(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
+    yield from _require(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
 
 
 def _pairs(pairs: Record) -> Iterator[str]:
-    """Grades are named by their own hash; ranks are whole numbers from 0."""
-    yield from _unless(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
+    """Yields problems of a list of grades, whose name is their hash, or of a list of dense ranks."""
+    yield from _require(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
     if pairs["grades"] is None:
         if schema.digest(pairs["numbers"]) != pairs["hash"]:
             yield f"hash={_shorten(pairs['hash'])} is not that of its grades"
@@ -153,27 +156,27 @@ def _pairs(pairs: Record) -> Iterator[str]:
 
 
 def _times(row: Record) -> Iterator[str]:
-    """Moments that a run can have been at; no clock is asked, since machines' clocks differ."""
+    """Yields problems of a row's times. No clock is asked, since clocks of machines differ."""
     for name in (name for name in RECORD_TIMES if name in row):
-        if not 0 <= row[name] <= LATEST:
+        if not 0 <= row[name] <= LATEST_TIME:
             yield f"{name}={row[name]:g} is no time in seconds since 1970"
 
 
 def _amounts(row: Record) -> Iterator[str]:
-    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST_S:
+    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST_RUN_SECONDS:
         yield f"seconds={row['seconds']:g} is no length of a run"
     for name in ("examples", "best_examples"):
         if (row.get(name) or 0) < 0:
             yield f"{name}={row[name]} is below 0"
 
 
-def _is_within(value: float | None, most: float) -> bool:
-    return value is None or abs(value) <= most
+def _is_within(value: float | None, limit: float) -> bool:
+    return value is None or abs(value) <= limit
 
 
-def _unless(right: object, row: Record, name: str, rule: str, before: str = "") -> Iterator[str]:
-    if not right:
-        yield f"{before}{name}={_shorten(row[name])} {rule}"
+def _require(holds: object, row: Record, name: str, rule: str, prefix: str = "") -> Iterator[str]:
+    if not holds:
+        yield f"{prefix}{name}={_shorten(row[name])} {rule}"
 
 
 def _shorten(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Rows that no command can read, and imported runs that no bundle could bring today: found, and taken out."""
+"""Finds and deletes damaged rows that no command can read, and imported runs that fail today's checks of bundles."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TABLE_PARTS: Mapping[Table, str] = {
     **dict.fromkeys((imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
     schema.selections: "signature",
 }
-"""Tables with parts of a run, and the column that says of which."""
+"""Table with parts of a run -> the column that holds the run's signature."""
 ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
     schema.sweeps: intact_spec,
     schema.curves: intact_point,
@@ -32,52 +32,52 @@ ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
 
 
 @dataclass(frozen=True)
-class Unsound:
-    """One row to take out, a run's or a sweep's with what belongs to it."""
+class DamagedRow:
+    """One damaged row to delete; for a run or a sweep, all its parts are deleted with it."""
 
     table: str
     key: Json
     line: str
-    """What is wrong with it."""
+    """Message that says what is wrong with the row."""
 
 
-def unsound(connection: Connection) -> list[Unsound]:
-    """All of them; a spoilt part of an imported run stands for the run."""
-    there = set(inspect(connection).get_table_names())
-    rows = [row for table in ROW_CHECKS if table.name in there for row in _find_spoilt(connection, table)]
-    spoilt = {row.key.get("signature") for row in rows}
-    imported = sorted(read_imports(connection).keys() - spoilt)
+def unsound(connection: Connection) -> list[DamagedRow]:
+    """Returns all damaged rows; for an imported run with a damaged part, returns the run."""
+    table_names = set(inspect(connection).get_table_names())
+    rows = [row for table in ROW_CHECKS if table.name in table_names for row in _find_spoilt(connection, table)]
+    damaged = {row.key.get("signature") for row in rows}
+    imported = sorted(read_imports(connection).keys() - damaged)
     return rows + [row for signature in imported for row in _find_contradiction(connection, signature)]
 
 
-def take_out(connection: Connection, row: Unsound) -> None:
-    """Delete it. A run that is linked to a sweep counts as one that nobody has started."""
-    there = set(inspect(connection).get_table_names())
+def take_out(connection: Connection, row: DamagedRow) -> None:
+    """Deletes a damaged row with its parts. A run that is linked to a sweep counts as unclaimed afterwards."""
+    table_names = set(inspect(connection).get_table_names())
     if row.table == schema.runs.name:
         for table, column in TABLE_PARTS.items():
-            if table.name in there:
+            if table.name in table_names:
                 connection.execute(delete(table).where(table.c[column] == row.key["signature"]))
     if row.table == schema.sweeps.name:
         connection.execute(delete(schema.sweep_runs).where(schema.sweep_runs.c.sweep == row.key["id"]))
-        if schema.selections.name in there:
+        if schema.selections.name in table_names:
             connection.execute(delete(schema.selections).where(schema.selections.c.space == row.key["id"]))
     table = schema.metadata.tables[row.table]
     connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.key.items())))
 
 
-def _find_spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
+def _find_spoilt(connection: Connection, table: Table) -> Iterator[DamagedRow]:
     keys = [column.name for column in table.primary_key]
     for row in connection.execute(select(*schema.cast_json(table, table.c.keys()))).all():
         values = row._asdict()
         try:
             read_row(table, values, ROW_CHECKS[table])
         except LedgerError as error:
-            yield Unsound(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
+            yield DamagedRow(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
 
 
-def _find_contradiction(connection: Connection, signature: str) -> Iterator[Unsound]:
-    """An imported run as the bundle would have it: one that nobody trains has ended."""
+def _find_contradiction(connection: Connection, signature: str) -> Iterator[DamagedRow]:
+    """Yields an imported run that fails the checks of a bundle's records, or that counts as held by a driver."""
     records = run_records(connection, [signature])
-    what = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
-    if what:
-        yield Unsound(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {what}")
+    fault = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
+    if fault:
+        yield DamagedRow(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {fault}")

@@ -1,8 +1,7 @@
-"""From one version of the ledger's schema to the next. The folder is the registry: `to_N` makes N out of N - 1.
+"""Migrations of the ledger's schema. The folder is the registry: module `to_N` migrates version N - 1 to N.
 
-A module exports `migrate(connection)`, which changes tables and rows inside the transaction that it is given. It holds
-the tables as they were at its version, because `schema` goes on. What it leaves is what a new ledger of that version
-has.
+A module exports `migrate(connection)`, which changes tables and rows inside an open transaction. It holds the tables as
+they were at its version, because `schema` goes on. A migrated ledger equals a new one of that version.
 """
 
 import importlib
@@ -18,42 +17,42 @@ from analysis.run_state import HELD
 __all__ = ()
 
 FIRST_VERSION = 1
-"""The version that no module makes."""
+"""Oldest version of the schema, which no migration creates."""
 VERSION_KEY = "schema_version"
-MIGRATION_WAIT_S = 600
-"""How long a driver waits for another that migrates."""
+MIGRATION_WAIT_SECONDS = 600
+"""Seconds that a driver waits while another one migrates the ledger."""
 
 
 def newest() -> int:
-    """The version that this program writes."""
+    """Returns the version of the schema that this program writes."""
     return max(
         (int(module.name.removeprefix("to_")) for module in pkgutil.iter_modules(__path__)), default=FIRST_VERSION
     )
 
 
 def readable(version: str | None) -> bool:
-    """Whether this program knows a version."""
+    """Returns whether this program can read a version of the schema."""
     return version in [str(number) for number in range(FIRST_VERSION, newest() + 1)]
 
 
 def read_version(connection: Connection) -> str | None:
-    """The version that a ledger says."""
+    """Returns the schema version that a ledger records."""
     return connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == VERSION_KEY))
 
 
 def migrate(connection: Connection) -> None:
-    """Bring a ledger to the newest version, in a transaction that writes: all steps or none.
+    """Migrates a ledger to the newest version, in a transaction that writes: all steps or none.
 
-    Of several programs at once the first does it, and the others wait and find it done. LedgerError where a driver of
-    an older program holds runs, since that one would not understand what it meets.
+    Of several concurrent programs the first migrates, and the others wait and find it done. Raises LedgerError where a
+    driver of an older version holds runs, since it would not understand the new tables.
     """
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT_S}s'")
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT_SECONDS}s'")
     row = schema.meta.c.key == VERSION_KEY
     version = connection.scalar(select(schema.meta.c.value).where(row).with_for_update())
     steps = range(int(str(version)) + 1, newest() + 1)
     if steps:
-        _require_idle(connection, str(version))
+        _require_no_drivers(connection, str(version))
     for step in steps:
         _step(step)(connection)
         connection.execute(update(schema.meta).where(row).values(value=str(step)))
@@ -64,7 +63,7 @@ def _step(version: int) -> Callable[[Connection], None]:
     return migrate
 
 
-def _require_idle(connection: Connection, version: str) -> None:
+def _require_no_drivers(connection: Connection, version: str) -> None:
     runs = schema.runs.c
     owner = connection.scalar(select(runs.owner).where(runs.state.in_(HELD), schema.leased).limit(1))
     if owner is not None:

@@ -1,4 +1,5 @@
-"""Version 2 has every table that version 1 got only when it was first needed, and both newer indexes of the runs."""
+"""Migration to version 2: every table that version 1 created only when first needed, and two newer indexes of the
+runs."""
 
 from sqlalchemy import (
     JSON,
@@ -30,7 +31,7 @@ runs = Table(
     Index("ix_cse_runs_owner_state", "owner", "state"),
     Index("ix_cse_runs_updated", "updated"),
 )
-"""What the other tables and the indexes need of it."""
+"""Columns of the table of runs that foreign keys and indexes of version 2 need."""
 selections = Table(
     "cse_selections",
     tables,
@@ -97,7 +98,7 @@ pairs = Table(
 
 
 def migrate(connection: Connection) -> None:
-    """Make what is absent; rows without training come from the file that held them before their table."""
+    """Creates the missing tables and indexes, and copies baseline rows from `baselines.json` into their new table."""
     entries = [] if inspect(connection).has_table(baselines.name) else read_old_file(connection)
     tables.create_all(connection)
     for index in runs.indexes:

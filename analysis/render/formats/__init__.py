@@ -1,7 +1,7 @@
-"""The formats of a table. The folder is the registry: each module is a format of that name.
+"""Formats of a table. The folder is the registry: each module is a format of that name.
 
 A format has one function, `render(table, verdicts, ordering)`. It returns text that ends in a newline; `verdicts` and
-`ordering` are None where the table is printed alone.
+`ordering` are None if the table is printed alone.
 """
 
 import importlib
@@ -17,12 +17,12 @@ __all__ = ["html", "names", "render"]
 
 
 def names() -> list[str]:
-    """Every format's name, sorted."""
+    """Returns the names of all formats, sorted."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def load(name: str) -> ModuleType:
-    """The module of a format; KeyError for an unknown name."""
+    """Returns the module of a format. Raises KeyError for an unknown name."""
     if name not in names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
@@ -34,10 +34,10 @@ def render(
     verdicts: Verdicts | None = None,
     ordering: Sequence[Ordering] | None = None,
 ) -> str:
-    """The table in one of `names()`, ending in a newline. Raises KeyError for another format.
+    """Returns the table in one of the formats `names()`, ending in a newline. Raises KeyError for another format.
 
-    Verdicts and order stand below the table in Markdown, under keys of their own in JSON, and counted in the remarks
-    of LaTeX and HTML.
+    Verdicts and order come below the table in Markdown, under keys of their own in JSON, and counted in the remarks of
+    LaTeX and HTML.
     """
     text: str = load(format).render(table, verdicts, ordering)
     return text

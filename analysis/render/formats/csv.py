@@ -1,4 +1,4 @@
-"""CSV with full numbers, without verdicts and order."""
+"""CSV format with full numbers, without verdicts and order."""
 
 import csv
 import io
@@ -14,11 +14,11 @@ from analysis.tables.verdict import Verdicts
 from cse_train.reading import plain_text
 
 FORMULA = ("=", "+", "-", "@")
-"""With these a formula begins."""
+"""Characters with which a spreadsheet's formula begins."""
 
 
 def cell(text: str) -> str:
-    """A foreign text as an entry that a spreadsheet shows: behind an apostrophe where it would be a formula."""
+    """Returns a foreign text as a CSV entry, with an apostrophe in front if a spreadsheet would run it as a formula."""
     text = "\n".join(map(plain_text, text.split("\n")))
     return f"'{text}" if text.lstrip().startswith(FORMULA) and not _is_number(text) else text
 
@@ -32,8 +32,10 @@ def _is_number(text: str) -> bool:
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
-    """One line per row in full numbers, and what it has of the settings in which rows differ beside the axes; rows
-    without training follow, named in the column `row`."""
+    """Returns one line per row in full numbers, with the settings in which rows differ beyond the axes.
+
+    Rows without training follow, named in the column `row`.
+    """
     spec, names = table.spec, ("n", "mean", "sd", "published", "delta")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -46,15 +48,15 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     for row in table.rows:
         entries = [row.entries[column].as_dict() for column in spec.columns]
         key = [cell(axis_text(row.key[axis])) for axis in spec.axes]
-        also = [cell(values.get(identify(row.key), "")) for _, values in settings]
-        writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names), *also])
-    for alone in spec.references:
-        model, printed = table.untrained.get(alone["label"]), alone["cells"]
+        setting_values = [cell(values.get(identify(row.key), "")) for _, values in settings]
+        writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names), *setting_values])
+    for reference in spec.references:
+        model, printed = table.untrained.get(reference["label"]), reference["cells"]
         pairs = [(model.values.get(column) if model else None, printed.get(column)) for column in spec.columns]
-        beside = [{"mean": ours, "published": theirs, "delta": difference(ours, theirs)} for ours, theirs in pairs]
+        blocks = [{"mean": mean, "published": value, "delta": difference(mean, value)} for mean, value in pairs]
         blank = ["" for _ in spec.axes]
-        label = cell(reference_name(table, alone["label"]))
-        writer.writerow([label, *blank, *(entry.get(n) for entry in beside for n in names)])
+        label = cell(reference_name(table, reference["label"]))
+        writer.writerow([label, *blank, *(entry.get(n) for entry in blocks for n in names)])
     for baseline in table.baselines:
         entries = [{"mean": baseline.values.get(column)} for column in spec.columns]
         blank = ["" for _ in spec.axes]

@@ -1,4 +1,4 @@
-"""An HTML fragment that escapes every text; the words for verdicts and order are counted in the list below."""
+"""HTML format: a fragment that escapes every text; verdicts and order are counted in the list below the table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,22 +22,22 @@ HTML = Markup(
     delta="Δ",
     none="",
 )
-"""Entries for templates, which escape all that is not marked up here."""
+"""Markup of entries for templates, which escape all that is not marked up here."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One `<table>`; the first `texts` columns head their rows."""
+    """One `<table>`; the first `texts` columns are row headers."""
 
     header: Sequence[str]
     body: Sequence[Sequence[str]]
     texts: int
     caption: Sequence[str]
-    """Its lines."""
+    """Lines of the caption."""
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> markupsafe.Markup:
-    """The table with its caption, the rows without training, the remarks as a list."""
+    """Returns the table with its caption, the baseline rows, and the remarks as a list."""
     table = add_summary(table, verdicts, ordering)
     caption = [line for line in (title(table), difference_line(table)) if line]
     parts = [Part(*grid(table, HTML), text_columns(table), caption)]

@@ -1,4 +1,4 @@
-"""JSON in the shape of a space's `paper:` block, numbers in full; verdicts and order have keys of their own."""
+"""JSON format in the shape of a space's `paper:` block, numbers in full; verdicts and order have keys of their own."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from analysis.tables.spec import Json, identify
 from analysis.tables.verdict import Verdicts
 
 PAIR = ("difference", "interval", "p", "corrected", "differs")
-"""Numbers on two rows."""
+"""Fields of `PairDifference` that JSON lists for each pair of rows."""
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
@@ -28,9 +28,9 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 
 
 def _table(table: Table) -> dict[str, object]:
-    """The table in the shape of a space's `paper:` block, numbers in full."""
-    wrong = misprints(table.spec)
-    differing = difference_line(table)
+    """Returns the table in the shape of a space's `paper:` block, numbers in full."""
+    recomputed = misprints(table.spec)
+    difference_text = difference_line(table)
     settings = [
         {
             "name": setting.name,
@@ -40,11 +40,11 @@ def _table(table: Table) -> dict[str, object]:
     ]
     return {
         "id": table.spec.id,
-        **({"differing": differing} if differing else {}),
+        **({"differing": difference_text} if difference_text else {}),
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
-            {"key": row.key, "cells": _entries(table, row.entries, wrong.get(identify(row.key), {}))}
+            {"key": row.key, "cells": _entries(table, row.entries, recomputed.get(identify(row.key), {}))}
             for row in table.rows
         ],
         "no_signal": table.no_signal,
@@ -55,7 +55,7 @@ def _table(table: Table) -> dict[str, object]:
 
 
 def _describe_untrained(table: Table, row: Json) -> Json:
-    """Our scores of a row's model, their differences from the printed ones and how they were made; empty for none."""
+    """Returns the measured scores of a row's model, their differences from the printed ones and their protocol."""
     model = table.untrained.get(row["label"])
     if model is None:
         return {}
@@ -63,24 +63,27 @@ def _describe_untrained(table: Table, row: Json) -> Json:
     return {"model": model.model, "ours": dict(model.values), "delta": deltas, "protocol": model.protocol()}
 
 
-def _entries(table: Table, entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, object]]:
-    """Column -> the entry with every seed, for grading a page again, and what the best of some seeds by dev is worth;
-    of a misprint also what it should read."""
-    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
+def _entries(table: Table, entries: Mapping[str, Entry], fixes: Mapping[str, float]) -> dict[str, dict[str, object]]:
+    """Returns column -> the entry with every seed, for grading a page again, and the worth of the best of some seeds
+    by dev.
+
+    An entry with a misprint also has the recomputed value.
+    """
+    corrections = {column: {"recomputed": fixes[column]} if column in fixes else {} for column in entries}
     each = {
         name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
         for name, entry in entries.items()
     }
     best_of = {column: best_of_dict(entry, table.scale(column)) for column, entry in entries.items()}
-    more = {column: {"best_of": best} for column, best in best_of.items() if best}
+    best_entries = {column: {"best_of": best} for column, best in best_of.items() if best}
     return {
-        column: entry.as_dict() | each[column] | more.get(column, {}) | right[column]
+        column: entry.as_dict() | each[column] | best_entries.get(column, {}) | corrections[column]
         for column, entry in entries.items()
     }
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:
-    """Each verdict with the key of its row."""
+    """Returns each verdict with the key of its row."""
     return [
         {"key": table.rows[index].key, "column": column, **asdict(verdict)}
         for (index, column), verdict in verdicts.items()
@@ -88,7 +91,7 @@ def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:
 
 
 def _ordering(table: Table, order: Ordering) -> dict[str, object]:
-    """A column's order, with every pair of rows by their keys."""
+    """Returns a column's order, with every pair of rows by their keys."""
     rows = table.rows
     pairs = [
         {"rows": [rows[pair.left].key, rows[pair.right].key], **{name: getattr(pair, name) for name in PAIR}}

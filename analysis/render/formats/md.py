@@ -1,4 +1,4 @@
-"""Markdown; verdicts and order stand below the table."""
+"""Markdown format; verdicts and order come below the table."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[str]:
-    """A heading and a line per verdict; empty for none."""
+    """Returns a heading and a line per verdict; empty for none."""
     axes = table.spec.axes
     header = [*map(MARKDOWN.escape, axes), "column", "verdict", "why"]
     body = [

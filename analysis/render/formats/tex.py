@@ -1,4 +1,4 @@
-"""LaTeX with booktabs and graphicx; the words for verdicts and order are counted in the caption."""
+"""LaTeX format with booktabs and graphicx; verdicts and order are counted in the caption."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ _LATEX_SPECIAL = {
 }  # fmt: skip
 
 FITTED_TO_LINE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-"""A part that is wider than the text becomes smaller, any other stays as it is."""
+"""LaTeX that shrinks a part wider than the text to its width, and leaves any other as it is."""
 
 
 def _escape(text: str) -> str:
-    r"""LaTeX that prints the text; what begins with [ or * would else be an argument of the \\ before it."""
+    r"""Returns LaTeX that prints a text. A leading [ or * is shielded: it would be an argument of the \\ before."""
     text = plain_text(text)
     shielded = "{}" if text.lstrip().startswith(("[", "*")) else ""
     return shielded + "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text)
@@ -43,8 +43,8 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     table = add_summary(table, verdicts, ordering)
     header, body = grid(table, LATEX)
     texts = text_columns(table)
-    said = [line for line in (title(table), difference_line(table), *remark_lines(table)) if line]
-    caption = " ".join(LATEX.escape(line.rstrip(".") + ".") for line in said)
+    captions = [line for line in (title(table), difference_line(table), *remark_lines(table)) if line]
+    caption = " ".join(LATEX.escape(line.rstrip(".") + ".") for line in captions)
     lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{caption}}}"]
     lines += [rf"\label{{tab:{''.join(letter for letter in table.spec.id if letter.isalnum() or letter in '-_')}}}"]
     lines += _tabular(header, body, texts)

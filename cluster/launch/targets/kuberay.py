@@ -1,4 +1,4 @@
-"""KubeRay manifests: a RayJob that trains a sweep on a cluster of its own, or a RayCluster that stays."""
+"""Launch target KubeRay: a RayJob that trains a sweep on a cluster of its own, or a RayCluster that stays."""
 
 import math
 import re
@@ -19,22 +19,28 @@ from cluster.runtime.options import login_name
 from cluster.runtime.resources import GROUP_GB
 
 LEAST_GB, MOST_GB = 8, 64
-"""RAM of a head. Slots live there where it has room for all, else on the nodes that train too."""
+"""Minimum and maximum GB of RAM of a head.
+
+Slots live on the head where it has room for all, else also on the nodes that train.
+"""
 LEAST_CPUS, MOST_CPUS, SLOTS_A_CPU = 2, 16, 16
-"""CPUs of a head: the driver and Ray's own processes take two, and so many slots share another one."""
+"""Minimum and maximum CPUs of a head, and slots per CPU.
+
+The driver and Ray's own processes take two CPUs, and SLOTS_A_CPU slots share another one.
+"""
 RAY_SHARE = 0.7
-"""Part of a pod's memory that Ray offers."""
+"""Fraction of a pod's memory that Ray offers."""
 JOB_LABEL = "cse-search/job"
-"""Of every pod: the name of its launch, by which a PodMonitor finds it."""
+"""Label of every pod with the name of its launch, by which a PodMonitor finds it."""
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-"""What Kubernetes takes as a name and as a label's value."""
+"""Pattern of a name and of a label's value in Kubernetes."""
 CONTAINERS = {"head": "ray-head", "workers": "ray-worker"}
-"""Names that KubeRay's examples use, by which a patch finds them."""
+"""Role of a pod -> name of its container as in KubeRay's examples, by which a patch finds it."""
 STAYS = True
 
 
 class Toleration(Block):
-    """Of a node's taint, with Kubernetes' words."""
+    """Kubernetes toleration of a node's taint, with Kubernetes' own keys."""
 
     key: str | None = None
     operator: Literal["Equal", "Exists"] = "Equal"
@@ -43,61 +49,61 @@ class Toleration(Block):
 
 
 class Pods(Block):
-    """What the head or the nodes that train have of their own."""
+    """Settings of the pods of the head, or of the nodes that train."""
 
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: list[Toleration] = Field(default_factory=list)
     shm_gb: Annotated[int, Field(ge=1)] | None = None
-    """/dev/shm; None for KubeRay's own, as large as the pod's memory. What is written there counts as memory."""
+    """GB of /dev/shm, which count as memory when written; None for KubeRay's own, as large as the pod's memory."""
     ephemeral_gb: Annotated[int, Field(ge=1)] | None = None
-    """Disk of the node that the pod asks for and may fill."""
+    """GB of the node's disk that the pod requests and may fill."""
     pod: dict[str, Any] = Field(default_factory=dict)
-    """A strategic merge patch of the pod."""
+    """Strategic merge patch of the pod."""
 
 
 class HeadPods(Pods):
-    """The head, which drives and does not train."""
+    """Settings of the head's pod, which drives and does not train."""
 
     cpus: Annotated[int, Field(ge=1)] | None = None
-    """None for as many as its slots take."""
+    """CPUs of the head; None for as many as its slots take."""
     memory_gb: Annotated[int, Field(ge=1)] | None = None
 
 
 class Redis(Block):
-    """Where the head's state lies, so that a new head pod finds it."""
+    """Redis that keeps the head's state, so that a new head pod finds it."""
 
     address: str
-    """host:port."""
+    """HOST:PORT of the Redis server."""
     secret: str | None = None
-    """Secret whose key `password` is its password."""
+    """Name of the secret whose key `password` is Redis' password."""
 
 
 class Settings(Block):
-    """Where pods run and what they mount."""
+    """Block `kuberay` of cluster.yaml: where pods run and what they mount."""
 
     image: str
-    """Built from cluster/launch/Dockerfile."""
+    """Image of the pods, built from cluster/launch/Dockerfile."""
     claim: str
     """Persistent volume claim (ReadWriteMany) that every pod mounts."""
     mount: str = "/shared"
-    """Where; storage, ledger and data lie under it."""
+    """Path at which the claim is mounted; storage, ledger and data lie under it."""
     secret: str | None = None
-    """Secret whose key `auth_token` is the cluster's token (KubeRay 1.6); None for a token that KubeRay makes."""
+    """Name of the secret whose key `auth_token` is the Ray token (KubeRay 1.6); None for a token that KubeRay makes."""
     ledger_secret: str | None = None
-    """Secret whose key `password` is the ledger's PostgreSQL password."""
+    """Name of the secret whose key `password` is the ledger's PostgreSQL password."""
     secrets: dict[str, str] = Field(default_factory=dict)
-    """Variable -> SECRET/KEY, such as a tracker's key."""
+    """Environment variable -> SECRET/KEY, such as a tracker's key."""
     namespace: str = "default"
     image_pull_secrets: list[str] = Field(default_factory=list)
     service_account: str | None = None
     priority_class: str | None = None
-    """Of the pods."""
+    """Kubernetes priority class of the pods."""
     queue: str | None = None
-    """Kueue's local queue, which says when the pods start."""
+    """Local queue of Kueue, which decides when the pods start."""
     queue_priority: str | None = None
-    """Kueue's workload priority class."""
+    """Workload priority class of Kueue."""
     suspend: bool = False
-    """Made without pods, until somebody sets it to false."""
+    """True if the object is made without pods, until somebody sets `suspend` to false."""
     redis: Redis | None = None
     head: HeadPods = Field(default_factory=HeadPods)
     workers: Pods = Field(default_factory=Pods)
@@ -120,7 +126,7 @@ class Settings(Block):
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
-    """A pod has a limit of memory, sees nothing but its volume, and keeps its container."""
+    """Returns one line per problem: no memory limit, paths outside the volume, wrong patches, lost containers."""
     lines = [] if cluster.memory_gb else ["missing value: memory_gb=; KubeRay gives each pod so much"]
     paths = {"storage": cluster.storage, "data": cluster.data}
     lines += [
@@ -134,7 +140,7 @@ def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
 
 
 def _losses(cluster: ClusterConfig, settings: Settings) -> list[str]:
-    """What a patch takes from a pod that no job can run without."""
+    """Returns one line for each pod from whose spec a patch removes the container or volume that it needs."""
     spec = cluster_spec(LaunchJob(cluster), settings)
     groups = {"head": spec["headGroupSpec"], "workers": spec["workerGroupSpecs"][0]}
     lines = []
@@ -143,18 +149,20 @@ def _losses(cluster: ClusterConfig, settings: Settings) -> list[str]:
         first = (pod.get("containers") or [{}])[0]
         mounts = {mount["name"] for mount in first.get("volumeMounts", ())}
         volumes = {volume["name"] for volume in pod.get("volumes", ())}
-        kept = {
+        parts = {
             f"the container {CONTAINERS[name]}": first.get("name") == CONTAINERS[name] and bool(first.get("image")),
             "the volume shared": "shared" in mounts & volumes,
         }
-        lost = [part for part, is_there in kept.items() if not is_there]
+        removed = [part for part, is_there in parts.items() if not is_there]
         advice = "leave that out of the patch"
-        lines += [f"a pod without what it needs: kuberay.{name}.pod takes {part} away; {advice}" for part in lost[:1]]
+        lines += [
+            f"a pod without what it needs: kuberay.{name}.pod takes {part} away; {advice}" for part in removed[:1]
+        ]
     return lines
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """A RayJob; a RayCluster where no sweep is named. The first lines say what is asked of the cluster."""
+    """Renders a RayJob, or a RayCluster where no sweep is named; a leading comment lists the requested resources."""
     labels = {"kueue.x-k8s.io/queue-name": settings.queue, "kueue.x-k8s.io/priority-class": settings.queue_priority}
     metadata = {
         "name": job.name,
@@ -165,8 +173,8 @@ def render(job: LaunchJob, settings: Settings) -> str:
     cluster = cluster_spec(job, settings)
     suspend = {"suspend": True} if settings.suspend else {}
     kind, spec = ("RayJob", _job(job, cluster)) if job.command else ("RayCluster", cluster)
-    made = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": suspend | spec}
-    return _describe(job, settings) + yaml.safe_dump(made, sort_keys=False, width=10_000)
+    manifest = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": suspend | spec}
+    return _describe(job, settings) + yaml.safe_dump(manifest, sort_keys=False, width=10_000)
 
 
 def _describe(job: LaunchJob, settings: Settings) -> str:
@@ -174,13 +182,13 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
     cpus = config.nodes * config.cpus + head_cpus(config, settings)
     memory = config.nodes * (config.memory_gb or 0) + head_gb(config, settings)
     gpus = f"{config.nodes * config.gpus} GPUs, " if config.gpus else ""
-    asked = f"# {job.name} asks for {config.nodes + 1} pods with {gpus}{cpus} CPUs and {memory} GB of memory"
+    request = f"# {job.name} asks for {config.nodes + 1} pods with {gpus}{cpus} CPUs and {memory} GB of memory"
     ends = f"; it ends after {' or '.join(job.limits)}" if job.limits else ""
-    return f"{asked}{ends}.\n"
+    return f"{request}{ends}.\n"
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Through kubectl, to the cluster of its context."""
+    """Submits the job's manifest through kubectl, to the cluster of its current context."""
     text = render(job, settings)
     check_objects(_needed(settings), settings.namespace)
     kind = "rayjob" if job.command else "raycluster"
@@ -188,8 +196,8 @@ def submit(job: LaunchJob, settings: Settings) -> str:
 
 
 def _needed(settings: Settings) -> list[NeededObject]:
-    """What the file names and the namespace must have."""
-    named = [
+    """Returns the objects that cluster.yaml names and the namespace must have."""
+    objects = [
         ("claim", "claim", settings.claim),
         ("queue", "queue", settings.queue),
         ("queue_priority", "queue priority", settings.queue_priority),
@@ -201,11 +209,11 @@ def _needed(settings: Settings) -> list[NeededObject]:
         *(("image_pull_secrets", "secret", name) for name in settings.image_pull_secrets),
         *((f"secrets.{name}", "secret", place.split("/")[0]) for name, place in settings.secrets.items()),
     ]
-    return [NeededObject(f"kuberay.{key}", kind, name) for key, kind, name in named if name]
+    return [NeededObject(f"kuberay.{key}", kind, name) for key, kind, name in objects if name]
 
 
 def _job(job: LaunchJob, cluster: PodJson) -> PodJson:
-    """A lost head is replaced once, and the same command resumes from the ledger."""
+    """Returns the spec of a RayJob; a lost head is replaced once, and the same command resumes from the ledger."""
     return {
         "entrypoint": shlex.join(job.argv("python", "auto")),
         "entrypointResources": ON_HEAD,
@@ -219,7 +227,7 @@ def _job(job: LaunchJob, cluster: PodJson) -> PodJson:
 
 
 def cluster_spec(job: LaunchJob, settings: Settings) -> PodJson:
-    """A head that drives and does not train, and a group of nodes that do."""
+    """Returns the spec of a RayCluster: a head that drives and does not train, and a group of nodes that train."""
     config = job.config
     group = "gpu" if config.gpus else "cpu"
     workers = {"cpu": str(config.cpus), "memory": f"{config.memory_gb}Gi"}
@@ -256,28 +264,28 @@ def cluster_spec(job: LaunchJob, settings: Settings) -> PodJson:
 
 
 def _slots(config: ClusterConfig) -> int:
-    """One on each card, or on each CPU where there are no cards."""
+    """Returns the number of slots: one per GPU, or one per CPU where there are no GPUs."""
     return config.nodes * (config.gpus or config.cpus)
 
 
 def head_gb(config: ClusterConfig, settings: Settings) -> int:
-    """RAM of the head, with room for its slots."""
+    """Returns the GB of RAM of the Ray head's pod, with room for its slots."""
     return settings.head.memory_gb or min(MOST_GB, max(LEAST_GB, math.ceil(2 + _slots(config) * GROUP_GB / RAY_SHARE)))
 
 
 def head_cpus(config: ClusterConfig, settings: Settings) -> int:
-    """CPUs of the head."""
+    """Returns the number of CPUs of the Ray head's pod."""
     return settings.head.cpus or min(MOST_CPUS, LEAST_CPUS + _slots(config) // SLOTS_A_CPU)
 
 
 def _pod(name: str, role: str, resources: Mapping[str, str], settings: Settings, pods: Pods) -> PodJson:
-    """A pod of the job `name`, with the user's own patch."""
-    asked = dict(resources) | ({"ephemeral-storage": f"{pods.ephemeral_gb}Gi"} if pods.ephemeral_gb else {})
+    """Returns a pod template of the job `name`, with the user's own patch merged in."""
+    amounts = dict(resources) | ({"ephemeral-storage": f"{pods.ephemeral_gb}Gi"} if pods.ephemeral_gb else {})
     container: PodJson = {
         "name": CONTAINERS[role],
         "image": settings.image,
         "env": _environment(settings),
-        "resources": {"limits": asked, "requests": asked},
+        "resources": {"limits": amounts, "requests": amounts},
         "volumeMounts": [{"name": "shared", "mountPath": settings.mount}],
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
@@ -304,7 +312,7 @@ def _pod(name: str, role: str, resources: Mapping[str, str], settings: Settings,
 
 
 def _environment(settings: Settings) -> list[PodJson]:
-    """KubeRay itself adds the token."""
+    """Returns the environment variables that hold secrets; KubeRay itself adds the token."""
     secrets = {"PGPASSWORD": f"{settings.ledger_secret}/password"} if settings.ledger_secret else {}
     places = {name: place.split("/") for name, place in (secrets | settings.secrets).items()}
     return [{"name": name, "valueFrom": _secret(*place)} for name, place in places.items()]

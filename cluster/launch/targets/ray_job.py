@@ -1,4 +1,4 @@
-"""A sweep as a job of a Ray cluster that runs: our five packages travel with it, and nothing else does."""
+"""Launch target that submits a sweep as a job of a running Ray cluster, with this project's five packages alone."""
 
 import contextlib
 import json
@@ -19,19 +19,19 @@ EXCLUDED = ("__pycache__", "*.pyc", ".*", "*.db")
 
 
 class Settings(Block):
-    """A Ray cluster that runs already."""
+    """Block `ray_job` of cluster.yaml: the running Ray cluster to use."""
 
     address: str
-    """Its dashboard, for example http://head:8265."""
+    """URL of the cluster's dashboard, for example http://head:8265."""
 
 
 def entrypoint(job: LaunchJob) -> str:
-    """The shell line that the cluster runs in the folder of the uploaded code."""
+    """Returns the shell line that the cluster runs in the folder of the uploaded code."""
     return shlex.join(job.argv("python", "auto"))
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """The same as a `ray job submit` line, to read: `submit` sends the packages alone."""
+    """Renders an equivalent `ray job submit` line for reading; `submit` sends the packages alone."""
     return shlex.join(
         [
             "ray",
@@ -49,7 +49,7 @@ def render(job: LaunchJob, settings: Settings) -> str:
 
 @contextlib.contextmanager
 def code_folder() -> Iterator[Path]:
-    """A folder with a copy of the five packages as they are imported here, gone afterwards."""
+    """Context manager that gives a temporary folder with a copy of the five packages as they are imported here."""
     with tempfile.TemporaryDirectory(prefix="cse-code-") as name:
         for package in OUR_PACKAGES:
             shutil.copytree(package_folder(package), Path(name, package), ignore=shutil.ignore_patterns(*EXCLUDED))
@@ -57,7 +57,7 @@ def code_folder() -> Iterator[Path]:
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Send the job and say how to read its log. Ray finds the token.
+    """Submits the job and returns how to read its log; Ray finds the token.
 
     Raises ConfigError for a wrong address, token or Ray version.
     """
@@ -80,7 +80,7 @@ def submit(job: LaunchJob, settings: Settings) -> str:
 
 
 def connect(address: str) -> Any:
-    """A client of the cluster, which must run the Ray that is installed here."""
+    """Returns a job client of the cluster, which must run the Ray version that is installed here."""
     import requests
     from ray.exceptions import AuthenticationError
     from ray.job_submission import JobSubmissionClient
@@ -100,10 +100,10 @@ def connect(address: str) -> Any:
 
 
 def check_version(client: Any) -> None:
-    """ConfigError with both versions when the cluster runs another Ray."""
+    """Raises ConfigError with both versions when the cluster runs another version of Ray."""
     import ray
 
-    there = version_of(client)
-    if there != ray.__version__:
-        advice = f"install ray=={there} here, or what constraints.txt names there"
-        raise ConfigError([f"Ray versions differ: here={ray.__version__} cluster={there}; {advice}"])
+    cluster_version = version_of(client)
+    if cluster_version != ray.__version__:
+        advice = f"install ray=={cluster_version} here, or what constraints.txt names there"
+        raise ConfigError([f"Ray versions differ: here={ray.__version__} cluster={cluster_version}; {advice}"])

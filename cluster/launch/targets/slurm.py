@@ -1,4 +1,4 @@
-"""The sbatch file: what one job is, above the script that is the same for all (slurm.sh)."""
+"""Launch target Slurm: writes the head of an sbatch file, above the script that all jobs share (slurm.sh)."""
 
 import importlib.resources
 import re
@@ -13,50 +13,52 @@ from cluster.launch.config import Block, ClusterConfig, not_absolute
 from cluster.launch.job import RESOURCES, LaunchJob, send
 from cse_train.fields import ConfigError
 
-SIGNAL_S = 120
+SAVE_SIGNAL_SECONDS = 120
 """Seconds before the time limit at which a sweep is told to save its state."""
-LEAST_S = 300
-"""A job's least time: Ray's start on every node, the signal, and something between them."""
+MIN_TIME_LIMIT_SECONDS = 300
+"""Minimum time limit of a job in seconds: Ray's start on every node, the signal to save, and some training."""
 TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?")
-"""Days, and one to three numbers."""
+"""Pattern of Slurm's time limits: days, and one to three numbers."""
 OPTION = re.compile("[a-z][a-z-]+")
-FREE = {"gpus-per-node", "mem", "output"}
-"""What we write of sbatch's options, and a user's own may replace."""
+REPLACEABLE_OPTIONS = {"gpus-per-node", "mem", "output"}
+"""Names of sbatch options written by this module that a user's `options` may replace."""
 CLIENT_ADVICE = "run on a login node, or apt-get install slurm-client"
 
 
 class Container(Block):
-    """An image in which every node runs Python."""
+    """Container image in which every node runs Python."""
 
     runtime: Literal["pyxis", "apptainer"]
     image: str
-    """As srun's --container-image or apptainer takes it."""
+    """Container image, in the form of srun's --container-image or of apptainer."""
     mounts: list[str] = Field(default_factory=list)
-    """Folders of the nodes, beside storage, data and /tmp, which are there."""
+    """Further folders of the nodes to mount; storage, data and /tmp are always mounted."""
 
 
 class Settings(Block):
-    """How a batch job is asked for."""
+    """Block `slurm` of cluster.yaml: the options of a batch job."""
 
     python: str
     """Python with cse-search installed, at the same path on every node, or in the container."""
     time: str | None = "24:00:00"
-    """Limit as Slurm writes it, None for the partition's; a sweep that meets it saves its state, and the same command
-    goes on."""
+    """Time limit as Slurm writes it, None for the partition's.
+
+    A sweep that meets its limit saves its state, and the same command continues it.
+    """
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None
     reservation: str | None = None
     requeue: bool = False
-    """The job goes back into the queue at its time limit, and Slurm may put it there when a node fails or is taken."""
+    """True if the job is requeued at its time limit; Slurm may then also requeue it when a node fails or is taken."""
     drivers: Annotated[int, Field(ge=1)] = 1
-    """Jobs of an array, each with its own nodes and driver, on one ledger."""
+    """Number of jobs in an array, each with its own nodes and driver, on one ledger."""
     modules: list[str] = Field(default_factory=list)
-    """What `module load` gets before Python starts."""
+    """Names that `module load` receives before Python starts."""
     container: Container | None = None
     options: dict[str, str | int | bool | None] = Field(default_factory=dict)
-    """Any other option of sbatch; true for one without a value, None takes one of ours away."""
+    """Further sbatch options; true for one without a value, None removes an option that this module writes."""
 
     @field_validator("time")
     @classmethod
@@ -65,9 +67,10 @@ class Settings(Block):
             return limit
         if not (parts := TIME.fullmatch(limit)):
             raise ValueError(f"no time limit: slurm.time={limit}; write minutes, 24:00:00 or 2-00:00:00")
-        if count_seconds(parts) < LEAST_S:
-            least = f"the sweep saves its state {SIGNAL_S} s before the end: give at least {LEAST_S // 60} minutes"
-            raise ValueError(f"too short: slurm.time={limit}; {least}")
+        if count_seconds(parts) < MIN_TIME_LIMIT_SECONDS:
+            why = f"the sweep saves its state {SAVE_SIGNAL_SECONDS} s before the end"
+            advice = f"give at least {MIN_TIME_LIMIT_SECONDS // 60} minutes"
+            raise ValueError(f"too short: slurm.time={limit}; {why}: {advice}")
         return limit
 
     @field_validator("modules")
@@ -80,9 +83,10 @@ class Settings(Block):
 
 
 def count_seconds(parts: re.Match[str]) -> int:
-    """Of Slurm's D-H, D-H:M, D-H:M:S, M, M:S and H:M:S."""
+    """Returns the seconds of a time limit in Slurm's forms D-H, D-H:M, D-H:M:S, M, M:S and H:M:S."""
     days, *rest = parts.groups()
     numbers = [int(part) for part in rest if part is not None]
+    # Slurm reads one or two numbers without days as M and M:S, and numbers after days as H, H:M and H:M:S.
     if days is None and len(numbers) < 3:
         numbers.insert(0, 0)
     hours, minutes, seconds = (*numbers, 0, 0)[:3]
@@ -90,21 +94,21 @@ def count_seconds(parts: re.Match[str]) -> int:
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
-    """What is no option of sbatch or has a key of its own, and a mount that is no place."""
-    taken = _make_options(LaunchJob(cluster), settings).keys() - FREE
+    """Returns one line per wrong `options` entry (unknown, or set by another key) and per mount without a path."""
+    reserved = _make_options(LaunchJob(cluster), settings).keys() - REPLACEABLE_OPTIONS
     lines = []
     for name, value in settings.options.items():
-        given = f"slurm.options.{name}={value}"
+        setting = f"slurm.options.{name}={value}"
         if not OPTION.fullmatch(name) or "\n" in str(value):
-            lines.append(f"no option of sbatch: {given}; write its long name without -- and a value on one line")
-        elif name in taken:
-            lines.append(f"not here: {given}; it has a key of its own, or the script needs it as it is")
+            lines.append(f"no option of sbatch: {setting}; write its long name without -- and a value on one line")
+        elif name in reserved:
+            lines.append(f"not here: {setting}; it has a key of its own, or the script needs it as it is")
     mounts = settings.container.mounts if settings.container else []
     return lines + [line for mount in mounts if (line := not_absolute("slurm.container.mounts", mount))]
 
 
 def render(job: LaunchJob, settings: Settings) -> str:
-    """A file that sbatch takes; ConfigError for several drivers of a ledger that is a file."""
+    """Renders an sbatch file; raises ConfigError for several drivers on a ledger that is a file."""
     ledger = _find_value(job, "--ledger")
     if settings.drivers > 1 and not ledger.startswith("postgresql"):
         line = f"a file for several hosts: slurm.drivers={settings.drivers}, ledger={ledger}"
@@ -112,19 +116,19 @@ def render(job: LaunchJob, settings: Settings) -> str:
     body = importlib.resources.files("cluster.launch.targets").joinpath("slurm.sh").read_text(encoding="utf8")
     first, rest = body.split("\n", 1)
     options = dict(_make_options(job, settings)) | settings.options
-    written = [_write_option(name, value) for name, value in options.items() if value not in (None, False)]
+    option_lines = [_write_option(name, value) for name, value in options.items() if value not in (None, False)]
     load = ["", f"module load {shlex.join(settings.modules)}"] if settings.modules else []
     # Only a login shell knows `module` on every site.
     shell = f"{first} -l" if load else first
-    return "\n".join([shell, _describe(job, settings), *written, *load, "", *_variables(job, settings), rest])
+    return "\n".join([shell, _describe(job, settings), *option_lines, *load, "", *_variables(job, settings), rest])
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Through sbatch; a job of this name that waits or runs is reported instead. Says where the log is."""
+    """Submits the job through sbatch, or reports a job of this name that waits or runs; returns where the log is."""
     text = render(job, settings)
-    there = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
-    if there:
-        return f"{job.name} is there already: {', '.join(there.splitlines())}; nothing was changed"
+    queued = send("", ["squeue", "--me", "--noheader", "--name", job.name, "--format", "%i %T"], CLIENT_ADVICE)
+    if queued:
+        return f"{job.name} is there already: {', '.join(queued.splitlines())}; nothing was changed"
     answer = send(text, ["sbatch"], CLIENT_ADVICE)
     number = answer.split()[-1]
     log = str((dict(_make_options(job, settings)) | settings.options)["output"])
@@ -139,11 +143,11 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
     memory = f" and {config.nodes * config.memory_gb} GB of memory" if config.memory_gb else ""
     jobs = f"{settings.drivers} jobs, each" if settings.drivers > 1 else "a job"
     nodes = f"{config.nodes} nodes" if config.nodes > 1 else "1 node"
-    asked = f"# {job.name} asks for {jobs} of {nodes} with {gpus}{config.nodes * config.cpus} CPUs{memory}"
+    request = f"# {job.name} asks for {jobs} of {nodes} with {gpus}{config.nodes * config.cpus} CPUs{memory}"
     limit = f", time limit {settings.time}" if settings.time else ""
     again = ", requeued at the limit until the sweep is done" if settings.requeue else ""
     ends = f"; it ends after {' or '.join(job.limits)}" if job.limits else ""
-    return f"{asked}{limit}{again}{ends}."
+    return f"{request}{limit}{again}{ends}."
 
 
 def _make_options(job: LaunchJob, settings: Settings) -> Mapping[str, str | int | bool | None]:
@@ -165,7 +169,7 @@ def _make_options(job: LaunchJob, settings: Settings) -> Mapping[str, str | int 
         "array": f"0-{settings.drivers - 1}" if array else None,
         "requeue": settings.requeue,
         "open-mode": "append" if settings.requeue else None,
-        "signal": f"B:USR1@{SIGNAL_S}",
+        "signal": f"B:USR1@{SAVE_SIGNAL_SECONDS}",
         "output": f"{job.name}-{'%A_%a' if array else '%j'}.out",
     }
 
@@ -185,11 +189,12 @@ def _variables(job: LaunchJob, settings: Settings) -> list[str]:
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
     lines += _enter_container(job, settings.container)
+    # Without `--address auto`, the last two words: slurm.sh gives the address of the head that it has started.
     return [*lines, f"sweep=({shlex.join(job.argv(settings.python, 'auto')[:-2])})"]
 
 
 def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
-    """What srun gets (`step`), and what stands before Python (`inside`)."""
+    """Returns shell lines that set srun's arguments (`step`) and the words before Python (`inside`)."""
     if container is None:
         return ["step=()", "inside=()"]
     # Ray's processes on a host meet in /tmp.
@@ -197,14 +202,14 @@ def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
     mounts = ",".join(place if ":" in place else f"{place}:{place}" for place in dict.fromkeys(filter(None, places)))
     image = shlex.quote(container.image)
     if container.runtime == "pyxis":
-        asked = f'step=(--container-image={image} --container-mounts="$mounts")', "inside=()"
+        lines = f'step=(--container-image={image} --container-mounts="$mounts")', "inside=()"
     else:
         nvidia = "--nv " if job.config.gpus else ""
-        asked = "step=()", f'inside=(apptainer exec {nvidia}--bind "$mounts" {image})'
-    return [f"mounts={shlex.quote(mounts)}", *asked]
+        lines = "step=()", f'inside=(apptainer exec {nvidia}--bind "$mounts" {image})'
+    return [f"mounts={shlex.quote(mounts)}", *lines]
 
 
 def _find_value(job: LaunchJob, option: str) -> str:
-    """What the sweep's command line gives it; empty where it does not."""
+    """Returns the value of an option in the sweep's command line; empty where it is not given."""
     words = job.command
     return words[words.index(option) + 1] if option in words else ""

@@ -1,6 +1,6 @@
-"""The samplers: a module for each name of `search.sampler`, with `make(resolved, settings, rng) -> Sampler`.
+"""Registry of samplers: the module NAME serves `search.sampler: NAME` by `make(resolved, settings, rng) -> Sampler`.
 
-The folder is the registry: a new one is a module here, and spaces may name it. Only the one asked for is loaded.
+The folder is the registry: a new sampler is a new module here, and only the one asked for is loaded.
 """
 
 import importlib
@@ -16,11 +16,11 @@ __all__ = ()
 
 
 def names() -> frozenset[str]:
-    """Of every sampler that there is."""
+    """Returns the names of all samplers."""
     return frozenset(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def make_sampler(resolved: ResolvedSpace, settings: SearchConfig, rng: np.random.Generator) -> Sampler:
-    """The sampler that the settings name; what it draws, it draws from `rng`."""
+    """Makes the sampler that the settings name; its random draws come from `rng`."""
     sampler: Sampler = importlib.import_module(f"{__name__}.{settings.sampler}").make(resolved, settings, rng)
     return sampler

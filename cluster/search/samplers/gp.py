@@ -1,4 +1,4 @@
-"""Optuna's Gaussian process."""
+"""Sampler with Optuna's Gaussian process."""
 
 import numpy as np
 from optuna.samplers import GPSampler

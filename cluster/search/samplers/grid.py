@@ -1,4 +1,4 @@
-"""Every cell in the space's order."""
+"""Sampler that suggests every cell in the space's order."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Independent uniform draws."""
+"""Sampler of independent uniform draws from every axis."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Optuna's tree-structured Parzen estimator over all axes together; cells under way count as poor ones."""
+"""Sampler with Optuna's multivariate TPE (tree-structured Parzen estimator); cells under way count as poor ones."""
 
 import numpy as np
 from optuna.samplers import TPESampler

@@ -1,4 +1,4 @@
-"""`cse bundle`: results of a ledger as one file, for another ledger or another reader."""
+"""`cse bundle`: writes results of a ledger as one file, for another ledger or reader."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,11 +26,11 @@ Pairs = Annotated[
 def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs = True) -> None:
     """Write sweeps with scores, curves, settings and provenance into one file that `cse import` reads."""
     if not to.name.endswith(SUFFIX):
-        otherwise = FRAMES_ADVICE if to.suffix == ".csv" else ""
-        raise ConfigError([f"unknown format: --to={to}; end the name in {SUFFIX}{otherwise}"])
+        advice = FRAMES_ADVICE if to.suffix == ".csv" else ""
+        raise ConfigError([f"unknown format: --to={to}; end the name in {SUFFIX}{advice}"])
     if to.is_dir() or not to.parent.is_dir():
-        what = "is a folder" if to.is_dir() else "is in no folder that exists"
-        raise ConfigError([f"no file: --to={to} {what}; name a file"])
+        reason = "is a folder" if to.is_dir() else "is in no folder that exists"
+        raise ConfigError([f"no file: --to={to} {reason}; name a file"])
     opened = ledgers.existing_ledger(ledger)
     if opened is None:
         raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; cse demo starts one, or name another"])
@@ -44,7 +44,7 @@ def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs 
 
 
 def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
-    """The sweeps of these names, and all sweeps of these spaces; ConfigError for each name that is neither."""
+    """Returns the sweeps that names of sweeps or spaces mean. Raises ConfigError for each name that is neither."""
     chosen: set[str] = set()
     problems = []
     for name in names:
@@ -58,15 +58,15 @@ def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
 
 
 def count_contents(contents: Contents) -> str:
-    """What the file holds."""
+    """Returns counts of the runs, sweeps, curve points and scores in a bundle."""
     runs = contents.runs
     points, scores = (sum(len(run[part]) for run in runs) for part in ("curve", "scores"))
-    held = f"{number_of(len(runs), 'run')} of {number_of(len(contents.sweeps), 'sweep')}"
-    return f"{held}, {number_of(points, 'point')} of curves, {number_of(scores, 'score')}"
+    runs_text = f"{number_of(len(runs), 'run')} of {number_of(len(contents.sweeps), 'sweep')}"
+    return f"{runs_text}, {number_of(points, 'point')} of curves, {number_of(scores, 'score')}"
 
 
 def list_left_out(contents: Contents) -> list[str]:
-    """What the file lacks."""
+    """Returns lines on runs and cosines that a bundle lacks."""
     lines = []
     if contents.unended:
         lines.append(f"left out: {number_of(contents.unended, 'run')} without an end; bundle again when there is one")

@@ -1,4 +1,4 @@
-"""`cse check-method`: whether a method keeps the contract, on a few steps of a tiny run."""
+"""`cse check-method`: checks a training method against the methods' contract, on a few steps of a tiny run."""
 
 import tempfile
 from pathlib import Path
@@ -38,7 +38,8 @@ def check_method(
 
 
 def find_name(method: str) -> str:
-    """The name of a method, or of the one that a file holds."""
+    """Returns the name of a method, given by name or as a .py file that defines it. Raises ConfigError for another
+    plug-in."""
     if Path(method).suffix != ".py" and not Path(method).is_file():
         return method
     (plugin,) = registry.use([method])

@@ -42,8 +42,8 @@ def new(
     else:
         texts = {".py": _start("trainer.txt"), ".yaml": _start("trainer_space.txt").replace("NAME", name)}
     files = {to / f"{name}{suffix}": text for suffix, text in texts.items()}
-    if there := [file for file in files if file.exists()]:
-        raise ConfigError([f"file exists: {there[0]}; give another name or --to, nothing is overwritten"])
+    if existing := [file for file in files if file.exists()]:
+        raise ConfigError([f"file exists: {existing[0]}; give another name or --to, nothing is overwritten"])
     for file, text in files.items():
         with file.open("x", encoding="utf8") as opened:
             opened.write(text)
@@ -53,7 +53,7 @@ def new(
 
 
 def method_problem(name: str) -> str | None:
-    """Why no method of the user's can have this name; None where it can."""
+    """Returns why a user's method cannot have this name; None where it can."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or keyword.iskeyword(name):
         return f"wrong name: name={name}; give lower-case letters, digits and _, a letter first, and no word of Python"
     if name in methods.names():
@@ -65,7 +65,7 @@ def method_problem(name: str) -> str | None:
 
 
 def space_problem(name: str) -> str | None:
-    """Why no space of the user's can have this name; None where it can."""
+    """Returns why a user's space cannot have this name; None where it can."""
     if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII):
         return f"wrong name: name={name}; give letters, digits, _ and -, a letter first"
     if name.lower() in map(str.lower, catalog()):
@@ -74,18 +74,18 @@ def space_problem(name: str) -> str | None:
 
 
 def method_text(name: str) -> str:
-    """The module of a method; ready to train."""
+    """Returns the source of a new method's module, which trains as it is."""
     return _start("method.txt").replace("NAME", name)
 
 
 def space_text(name: str, method: str, folder: Path, plugins: list[str]) -> str:
-    """The YAML of a space; a method that lies in the folder or comes from `plugins` is named in its `plugins:`."""
-    named = [str(Path(source).resolve()) if Path(source).exists() else source for source in plugins]
+    """Returns the YAML of a new space; its `plugins:` names a method that lies in `folder` or comes from `plugins`."""
+    sources = [str(Path(source).resolve()) if Path(source).exists() else source for source in plugins]
     if (folder / f"{method}.py").is_file():
-        named = [f"{method}.py"]
-    elif not named:
+        sources = [f"{method}.py"]
+    elif not sources:
         methods.require(method)
-    line = f"\nplugins: [{', '.join(named)}]" if named else ""
+    line = f"\nplugins: [{', '.join(sources)}]" if sources else ""
     return _start("space.txt").replace("PLUGINS", line).replace("NAME", name).replace("METHOD", method)
 
 

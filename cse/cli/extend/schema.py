@@ -1,4 +1,4 @@
-"""`cse schema`: the shape of what a command prints for programs."""
+"""`cse schema`: the JSON Schema of what a command prints with --format json."""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +27,6 @@ def schema(verb: Verb, version: Version = JSON_VERSION) -> None:
 
 
 def list_schemas() -> dict[str, Path]:
-    """Command -> the file of its shape, which lies beside the command's module."""
+    """Returns command -> its JSON Schema file, which lies beside the command's module."""
     files = {name: file.with_suffix(".schema.json") for name, file in command_files().items()}
     return {name: file for name, file in files.items() if file.is_file()}

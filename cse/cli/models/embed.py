@@ -1,4 +1,4 @@
-"""`cse embed`: the sentences of a file as vectors."""
+"""`cse embed`: writes the embeddings of a file's sentences."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,7 +47,7 @@ def embed(
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr with what is left to wait; nothing where stderr is no terminal."""
+    """Shows a progress bar with the time left on stderr; yields a callback that takes the number of sentences done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -1,4 +1,4 @@
-"""`cse eval`: any checkpoint on named suites, every number with its protocol."""
+"""`cse eval`: scores any checkpoint on named suites and prints every number with its protocol."""
 
 import math
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ Out = Annotated[
 
 
 ResultFormat = Literal["text", "md", "json"]
-"""How results are printed."""
+"""Output formats of `cse eval`."""
 
 FormatOption = Annotated[ResultFormat, typer.Option("--format", help="text, md, or json with all details.")]
 
@@ -90,13 +90,13 @@ def eval(
     if out is not None:
         scores = [scoring.keep_cosines(score, out) for score in scores]
     print(report(scores, form))
-    exit.say(list_without_value(scores))
+    exit.say([f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored])
     if recorded:
         _record(run.path, ledgers.existing_ledger(ledger, storage), scores)
 
 
 def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:
-    """Into the ledger that knows the run, if one does; scores under other settings would stand in its tables."""
+    """Stores the scores in the ledger, if it has the finished run; only for scores under the run's own settings."""
     row = row_of(run, ledger) if ledger else None
     if ledger is None or row is None or row.state != RunState.DONE:
         return
@@ -105,14 +105,14 @@ def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:
 
 
 FINE = ("alignment", "uniformity", "mean_cosine")
-"""Metrics whose third decimal counts."""
+"""Metrics that are printed with three decimals in place of two."""
 HASH_DIGITS = 12
 
 
 def report(scores: Sequence[Score], form: ResultFormat) -> str:
-    """One line per number with the protocol fields in which the numbers differ; below, those that all share.
+    """Returns a table with one line for each score and the protocol fields that differ; shared fields follow below it.
 
-    JSON has every field and the details of every score.
+    As JSON, every score has all of its protocol fields and its details.
     """
     if form == "json":
         return dump_json([_list_facts(score) for score in scores])
@@ -131,7 +131,7 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
 
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
-    """A table with the first row's keys as its head."""
+    """Returns a Markdown table with the first row's keys as its head."""
     names = list(rows[0])
     lines = [names, ["--:" if name == "value" else "---" for name in names], *(row.values() for row in rows)]
     return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
@@ -153,11 +153,6 @@ def _protocol(score: Score) -> dict[str, str]:
     return fields | {"data_hash": fields["data_hash"][:HASH_DIGITS]}
 
 
-def list_without_value(scores: Sequence[Score]) -> list[str]:
-    """A line for each score that is none, which says why."""
-    return [f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored]
-
-
 def _write_value(score: Score) -> str:
     if math.isnan(score.value):
         return "no score"
@@ -165,7 +160,7 @@ def _write_value(score: Score) -> str:
 
 
 def _lists(scores: Sequence[Score]) -> list[str]:
-    """The nearest texts of each query, where a result lists them."""
+    """Returns lines with the nearest texts of each query, for scores whose details list them."""
     lines: list[str] = []
     for query in (query for score in scores for query in score.details.get("nearest", [])):
         lines += ["", f"nearest to: {query['query']}"]

@@ -1,4 +1,4 @@
-"""`cse export`: a run's best checkpoint as a folder that other libraries load."""
+"""`cse export`: writes a run's best checkpoint as a folder that other libraries load."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ with deferred(__name__):
     from cse_train.export import hub
 
 Layout = Literal["sentence-transformers", "hf"]
-"""Whose folder layout is written."""
+"""Libraries whose folder layout `cse export` can write."""
 
 Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (what `cse best` picks).")]
 To = Annotated[Path, typer.Option(help="The folder to write.")]

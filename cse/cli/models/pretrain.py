@@ -1,4 +1,4 @@
-"""`cse pretrain`: masked-LM pretraining of a miniature encoder."""
+"""`cse pretrain`: pretrains a miniature encoder with masked language modelling."""
 
 import json
 from pathlib import Path
@@ -36,11 +36,11 @@ def pretrain(
     settings: Set = None,
 ) -> None:
     """Pretrain a miniature encoder by masked LM."""
-    given = options.settings(settings)
-    if name := embeddings or given.get("embeddings"):
-        given["embeddings"] = PACKAGED if name in ("glove", PACKAGED) else str(Path(str(name)).expanduser().resolve())
+    values = options.settings(settings)
+    if name := embeddings or values.get("embeddings"):
+        values["embeddings"] = PACKAGED if name in ("glove", PACKAGED) else str(Path(str(name)).expanduser().resolve())
     paths = options.data_paths(data, train_file, senteval)
-    config = fields.make(pretraining.PretrainConfig, given)
+    config = fields.make(pretraining.PretrainConfig, values)
     text = paths.wiki
     if text is None:
         lacks = "missing data: pretraining needs wiki/wiki_sentences.txt.gz"

@@ -1,4 +1,4 @@
-"""`cse train`: one run in this process."""
+"""`cse train`: trains one run in this process, without Ray."""
 
 import functools
 import hashlib
@@ -50,15 +50,15 @@ def train(
 ) -> None:
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
     if method.endswith(SPACE_ENDINGS):
-        what = f"no method: method={method} is a space, of methods or of a trainer of your own"
-        raise ConfigError([f"{what}; cse run {shlex.quote(method)} trains its runs"])
+        reason = f"no method: method={method} is a space, of methods or of a trainer of your own"
+        raise ConfigError([f"{reason}; cse run {shlex.quote(method)} trains its runs"])
     methods.require(method)
-    given, files = read_settings(arguments.settings(settings), Path.cwd())
+    values, files = read_settings(arguments.settings(settings), Path.cwd())
     paths = add_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)
     exit.say(describe_files(paths))
-    if "train.dev" in given and (line := dev_problem(str(given["train.dev"]))):
+    if "train.dev" in values and (line := dev_problem(str(values["train.dev"]))):
         raise ConfigError([line])
-    run = parse_run(configuration(method, profile, given))
+    run = parse_run(configuration(method, profile, values))
     folder = (to or ledgers.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
@@ -67,25 +67,25 @@ def train(
     state = RunState.STOPPED if outcome.stopped else RunState.DONE
     print(f"{state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
     dev = next((shlex.quote(file.text()) for file in files if file.role == "dev"), run.train.dev)
-    named = shlex.quote(str(folder))
-    print(f"score it: cse eval {named} --suite {dev}\nuse it: cse export {named} --to MODEL")
+    quoted = shlex.quote(str(folder))
+    print(f"score it: cse eval {quoted} --suite {dev}\nuse it: cse export {quoted} --to MODEL")
 
 
 def configuration(method: str, profile: str | None, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The run's dotted keys: the profile's for this method, then `--set`."""
+    """Returns the run's settings by dotted key: the profile's for this method, overridden by `settings`."""
     return {**load_profile(profile or "small").settings(method), **settings, "method": method}
 
 
 def digest(run: RunConfig) -> str:
-    """8 hex digits that name a configuration, other ones where its numbers or a user's own code have changed."""
-    named = {"version": run.options.version(), **effective(run.flat())}
+    """Returns 8 hex digits that name a configuration, with the method's version and any code of the user's own."""
+    facts = {"version": run.options.version(), **effective(run.flat())}
     if code := own_digest(run.method):
-        named["code"] = code
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
+        facts["code"] = code
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _tell(point: Point, dev: str, total: int | str) -> bool:
-    """Print it."""
+    """Prints one evaluation of a run: examples, dev score, best score, loss and seconds; never asks the run to stop."""
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
     value = point.metrics[dev]
     score = f"{dev} {'no score, all cosines equal' if math.isnan(value) else f'{value:.2f}'}  best {point.best:.2f}"

@@ -1,3 +1,3 @@
-"""The commands as functions: those that train or plan, and those that read or write results."""
+"""The commands as Python functions: `notebook` plans and trains, `answers` reads and writes results."""
 
 __all__ = ["answers", "notebook"]

@@ -1,6 +1,7 @@
-"""Results of a ledger as functions: `import cse` gives them; each answers with what its command prints.
+"""Functions of `import cse` that read or write results of a ledger, each with the content of its command.
 
-Options have the names of the command line. Mistakes are ConfigError and LedgerError, a line for each problem.
+Options have the names of the command line. Mistakes of the user raise ConfigError or LedgerError, with one line for
+each problem.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,20 +39,20 @@ with deferred(__name__):
 
 @dataclass(frozen=True)
 class CommandAnswer(Shown):
-    """What a command says: `print` gives its text, a notebook shows its rows, and `data` is its JSON."""
+    """Result of a command: `print` shows its text, a notebook shows its rows, and `data` has its JSON."""
 
     data: Json
-    """As --format json prints it, in plain values: `cse schema COMMAND` says what stands in it."""
+    """JSON object that the command prints with --format json; `cse schema COMMAND` describes it."""
     rows: Sequence[Mapping[str, object]]
-    """Of `data` what the command lists: sweeps, runs, cells or components."""
+    """List in `data` that the command is about: sweeps, runs, cells or components."""
 
     def to_frame(self) -> pd.DataFrame:
-        """A line for each of `rows`, with the numbers of `data`: scores in the metric's own units, times in seconds."""
+        """Returns a frame with a line for each of `rows`: scores are in the metric's own units, times in seconds."""
         return pd.DataFrame(list(self.rows))
 
 
 def ls(*, ledger: str | None = None) -> CommandAnswer:
-    """The sweeps of a ledger: rows of `sweep`, `title`, `runs`, and how many of these are done, running, ..."""
+    """Lists the sweeps of a ledger: rows of `sweep`, `title`, `runs`, and counts of runs by state."""
     rows = sweeps.list_sweeps(ledgers.existing_ledger(ledger))
     return _list(rows, listing(rows, "text", "no sweeps yet"))
 
@@ -59,23 +60,30 @@ def ls(*, ledger: str | None = None) -> CommandAnswer:
 def trials(
     sweep: PathLike | None = None, *, ledger: str | None = None, state: Sequence[str] | None = None
 ) -> CommandAnswer:
-    """The runs of a ledger, failed ones too: rows of `signature`, `state`, `seed`, `config`, `best` (points), `seconds`
-    and others. `state`: only runs in these states."""
-    opened, wanted = ledgers.existing_ledger(ledger), None if state is None else list(state)
+    """Lists the runs of a ledger, failed ones too: rows of `signature`, `state`, `seed`, `config`, `best` and others.
+
+    `sweep`: only runs of this sweep or space. `state`: only runs in these states, such as `["failed"]`. `best` is the
+    run's best dev score in points, `seconds` its time.
+    """
+    opened, names = ledgers.existing_ledger(ledger), None if state is None else list(state)
     name = None if sweep is None else str(sweep)
-    text = listing(runs.list_runs(opened, name, wanted, "text"), "text", "no runs yet")
-    return _list(runs.list_runs(opened, name, wanted), text)
+    text = listing(runs.list_runs(opened, name, names, "text"), "text", "no runs yet")
+    return _list(runs.list_runs(opened, name, names), text)
 
 
 def status(sweep: PathLike | None = None, *, ledger: str | None = None) -> CommandAnswer:
-    """How far sweeps are: rows of `id`, `runs`, `counts` by state, `best`, `seconds_left`; of one its runs too."""
+    """Shows how far sweeps are: rows of `id`, `runs`, `counts` by state, `best`, `seconds_left`.
+
+    With `sweep`, only that sweep or the sweeps of that space, with the state of each run. Raises ConfigError if there
+    is no ledger yet.
+    """
     follower = Follower(ledgers.connect_ledger(ledger))
-    every = follower.overview().sweeps
+    overview = follower.overview().sweeps
     if sweep is None:
-        return _list([short(row) for row in every], "\n".join(map(states.block, every)))
-    chosen = states.choose(options.sweeps_of(str(sweep), ledgers.existing_ledger(ledger)), every)
-    full = [row for named in chosen if (row := follower.detail(named.id))]
-    return _list([whole(row) for row in full], "\n".join(map(states.long_block, full)))
+        return _list([short(row) for row in overview], "\n".join(map(states.block, overview)))
+    chosen = states.choose(options.sweeps_of(str(sweep), ledgers.existing_ledger(ledger)), overview)
+    details = [row for progress in chosen if (row := follower.detail(progress.id))]
+    return _list([whole(row) for row in details], "\n".join(map(states.long_block, details)))
 
 
 def best(
@@ -86,12 +94,16 @@ def best(
     ledger: str | None = None,
     storage: str | None = None,
 ) -> CommandAnswer:
-    """A sweep's best cells and what the pick is worth: rows of `cell`, `n`, `mean`, `sd`, `best` (dev score of the best
-    run); `data["pick"]` has the expected best of fewer cells and the optimism, in points. Scores no test set."""
+    """Ranks a sweep's cells, and estimates how much of the best value is luck.
+
+    Rows have `cell`, `n`, `mean`, `sd` and `best`, the dev score of the cell's best run. `data["pick"]`
+    has the expected best of fewer cells, and the optimism of the picked value, in points. `top`: how many cells to
+    list. No test set is scored.
+    """
     options.use_plugins(plugins)
     opened = _require(ledgers.existing_ledger(ledger, storage))
-    made = bests.judge_best(opened, rank_cells(opened, options.sweep_named(str(sweep), opened)), top)
-    return _answer(made.text(), made.as_dict(), "cells")
+    result = bests.judge_best(opened, rank_cells(opened, options.sweep_named(str(sweep), opened)), top)
+    return _answer(result.text(), result.as_dict(), "cells")
 
 
 def explain(
@@ -106,12 +118,15 @@ def explain(
     ledger: str | None = None,
     storage: str | None = None,
 ) -> CommandAnswer:
-    """What is behind one cell ("dup_rate=0.32" or its label): rows are its runs, with values, attempts and commits."""
+    """Explains one cell of a space or a sweep's table: rows are its runs, with values, attempts and commits.
+
+    `cell`: its label, or axis values such as "dup_rate=0.32". Raises ConfigError unless it names a single cell.
+    """
     options.use_plugins(plugins)
     words = [cell] if isinstance(cell, str) else list(cell)
     opened = ledgers.existing_ledger(ledger, storage)
-    made = cells.find_cell(str(space), words, opened, profile, seeds, set or {}, data_hash)
-    return _answer(cells.text(made), cells.list_facts(made), "runs")
+    explained = cells.find_cell(str(space), words, opened, profile, seeds, set or {}, data_hash)
+    return _answer(cells.text(explained), cells.list_facts(explained), "runs")
 
 
 def write_report(
@@ -127,21 +142,27 @@ def write_report(
     ledger: str | None = None,
     storage: str | None = None,
 ) -> Path:
-    """Write the HTML page of a space or a sweep, as `cse report` does, and return its path; `cse.report` is for
-    training scripts."""
+    """Writes the HTML page of a space or a sweep, as `cse report` does, and returns its path.
+
+    `out`: folder of the page, by default beside the ledger. `figures`: also write each figure as PNG and PDF. The name
+    `cse.report` belongs to training scripts.
+    """
     options.use_plugins(plugins)
     folder = None if out is None else Path(out).expanduser()
     return reports.write(str(name), ledger, folder, figures, profile, seeds, set or {}, data_hash, storage)
 
 
 def ablate(what: PathLike, *, set: Settings | None = None, **given: Any) -> CommandAnswer:
-    """Train a configuration in full and without each component, as `cse ablate` does: rows of `label`, `n`, `mean`,
-    `sd`, and `difference` from the full one with its 95% `interval`, in the column's units. Options as `cse.run` takes
-    them."""
-    request, made = ablations.prepare(str(what), make_arguments(set, given))
+    """Trains a configuration in full and without each of its components, as `cse ablate` does.
+
+    `what`: a run's signature or folder, a sweep, or a space, whose best cell is taken. Rows have `label`, `n`, `mean`,
+    `sd`, and `difference` from the full configuration with its 95% `interval`, in the column's units. Takes the options
+    of `cse.run`. Raises ConfigError if a run fails.
+    """
+    request, new_ablation = ablations.prepare(str(what), make_arguments(set, given))
     opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-    if made is not None:
-        made.write()
+    if new_ablation is not None:
+        new_ablation.write()
     work = sweeping.work_of([request], opened)
     if not work.nothing_left:
         outcome = experiments.run_grid(request, work)
@@ -164,7 +185,11 @@ def export(
     storage: str | None = None,
     encoder: str | None = None,
 ) -> Path:
-    """Write a run's best checkpoint as a folder that other libraries load, and return it; as `cse export` does."""
+    """Writes a run's best checkpoint as a model folder, as `cse export` does, and returns the folder.
+
+    `run`: a run's folder or signature, or a sweep, whose best run is taken. `form`: "sentence-transformers", or "hf"
+    for the transformers library. `to` must be new or empty.
+    """
     place, folder = Path(to).expanduser(), None if data is None else Path(data).expanduser()
     exports.export(str(run), place, form=form, data=folder, ledger=ledger, storage=storage, encoder=encoder)
     return place.resolve()
@@ -180,11 +205,11 @@ def _list(rows: Sequence[Mapping[str, object]], text: str) -> CommandAnswer:
     return _answer(text, {"rows": rows}, "rows")
 
 
-def _answer(text: str, facts: Mapping[str, object], listed: str) -> CommandAnswer:
+def _answer(text: str, facts: Mapping[str, object], key: str) -> CommandAnswer:
     data = document(facts)
-    rows = _rows(data, listed)
+    rows = _rows(data, key)
     return CommandAnswer(text, pd.DataFrame(rows).to_html(index=False), data, rows)
 
 
-def _rows(data: Json, listed: str) -> list[Mapping[str, object]]:
-    return [dict(row) for row in data[listed]]
+def _rows(data: Json, key: str) -> list[Mapping[str, object]]:
+    return [dict(row) for row in data[key]]

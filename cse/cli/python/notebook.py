@@ -1,7 +1,7 @@
-"""The commands as functions, for a notebook or a script: `import cse` gives them, and imports this when one is called.
+"""Functions of `import cse` that plan, train and open models, for notebooks and scripts.
 
-Options have the names of the command line: `seeds=3` is --seeds 3, `set={...}` is --set. Mistakes are ConfigError and
-LedgerError, a line for each problem.
+Options have the names of the command line: `seeds=3` is --seeds 3, `set={...}` is --set. Mistakes of the user raise
+ConfigError or LedgerError, with one line for each problem.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ PathLike = str | Path
 
 @dataclass(frozen=True)
 class Shown:
-    """What a notebook shows as HTML, and `print` as Markdown; both are made at once."""
+    """Result that a notebook shows as HTML and `print` as text."""
 
     text: str
     html: str
@@ -56,18 +56,19 @@ class Shown:
 
 @dataclass(frozen=True)
 class ShownTable(Shown):
-    """A table as `cse table` prints it."""
+    """Result of `cse.table` and `cse.run`: a table as `cse table` prints it."""
 
     table: Table
     outcome: SweepOutcome | None = None
-    """How the runs ended that were trained for it; None where nothing was asked to be trained."""
+    """End states of the runs that `cse.run` trained for the table; None from `cse.table`, which trains nothing."""
     verdicts: Verdicts | None = None
-    """Of a paper's table whose runs were imported at the paper's own scale; None for any other."""
+    """Verdicts on a paper's table whose runs were imported at the paper's own scale; None for any other table."""
     remarks: Sequence[str] = ()
-    """What `cse table` says on stderr: budgets that are spent, cells that lack seeds or an input."""
+    """Lines that `cse table` prints on stderr: spent budgets, and cells that lack seeds or an input."""
 
     def to_frame(self) -> pd.DataFrame:
-        """One line for each row and column: the axes, `column`, `n`, `mean`, `sd`, `published` and `delta`."""
+        """Returns a frame with a line for each row and column: the axes, `column`, `n`, `mean`, `sd`, `published` and
+        `delta`."""
         lines = [
             {**row.key, "column": column, **entry.as_dict()}
             for row in self.table.rows
@@ -77,31 +78,31 @@ class ShownTable(Shown):
 
     @property
     def data(self) -> Json:
-        """What `cse table --format json` prints; `cse schema table` says what stands in it."""
+        """Returns the JSON object that `cse table --format json` prints; `cse schema table` describes it."""
         facts: Json = json.loads(render(self.table, "json", self.verdicts))
         return facts
 
     frame = to_frame
-    """Its name of before."""
+    """Older name of `to_frame`."""
 
 
 @dataclass(frozen=True)
 class ShownReproduction(Shown):
-    """A published table trained again, with verdicts, order and cost."""
+    """Result of `cse.reproduce`: a published table trained again, with verdicts, the order of its rows and the cost."""
 
     data: Json
-    """What `cse reproduce --out` writes as ID.json."""
+    """JSON object that `cse reproduce --out` writes as ID.json."""
 
 
 @dataclass(frozen=True)
 class ShownPlan:
-    """What spaces would run; `print` gives the text of `cse plan`."""
+    """Result of `cse.plan`: the runs that spaces would start; `print` shows the text of `cse plan`."""
 
     text: str
     counts: Mapping[str, int]
-    """Cells, seeds, runs, unique, done, to_run and missing_input."""
+    """Totals of the plan: cells, seeds, runs, unique, done, to_run and missing_input."""
     data: Json
-    """What `cse plan --format json` prints; costs in examples, seconds and bytes."""
+    """JSON object that `cse plan --format json` prints; costs are in examples, seconds and bytes."""
 
     def __str__(self) -> str:
         return self.text
@@ -122,9 +123,11 @@ def plan(
     ledger: str | None = None,
     workers: int = 1,
 ) -> ShownPlan:
-    """Count the runs of spaces (YAML files, folders, IDs such as "E7"), and what is left of them. Trains nothing.
+    """Counts the runs of spaces, and how many of them the ledger lacks, as `cse plan` does. Trains nothing.
 
-    `plugins`: folders, files and modules with methods and suites of your own, as of every function here.
+    `spaces`: YAML files, folders of them, and IDs such as "E7". `plugins`: folders, files and modules with methods and
+    suites of your own. `data`, `train_file`, `senteval`: where the inputs are, to see which cells lack one. `set`:
+    fixed settings, such as `{"train.batch_size": 32}`.
     """
     options.use_plugins(plugins)
     paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
@@ -135,9 +138,11 @@ def plan(
 
 
 def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownTable:
-    """Train what a space asks for and the ledger lacks; its table, with `outcome.failures` where runs failed.
+    """Trains the runs that a space asks for and the ledger lacks, and returns the table, as `cse run` does.
 
-    `given` are options of `cse run`: profile, data, train_file, seeds, ledger, storage, workers, budget and others.
+    `outcome.failures` of the result lists runs that failed. `set`: fixed settings. Other options are those of `cse
+    run`: profile, data, train_file, seeds, ledger, storage, workers, budget and others; an unknown one raises
+    ConfigError.
     """
     budget, price = given.pop("budget", None), given.pop("price", None)
     (request,) = make_arguments(set, given).requests([load_space(space)])
@@ -167,10 +172,10 @@ def table(
     data_hash: str | None = None,
     untrained: bool = False,
 ) -> ShownTable:
-    """The table of a space or a sweep from the ledger, finished or not, as `cse table` prints it.
+    """Returns the table of a space or a sweep from the ledger, finished or not, as `cse table` prints it.
 
-    `data_hash` picks one of several data sets. With data, rows without training are scored where the ledger lacks them;
-    `untrained` scores the paper's models that nobody trains.
+    `data_hash` picks the runs on one of several data sets. With `data`, `train_file` or `senteval`, rows that need no
+    training are scored where the ledger lacks them; `untrained=True` also scores the paper's models that nobody trains.
     """
     options.use_plugins(plugins)
     paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
@@ -179,12 +184,15 @@ def table(
 
 
 def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list[ShownReproduction]:
-    """Train what published tables lack, each shared run once; a page for each table. Options as `run` takes them."""
+    """Trains the runs that published tables lack, each shared run once, and returns a page for each table.
+
+    `ids`: tables such as "D7", or space files. Takes the options of `cse.run`.
+    """
     arguments = make_arguments(set, given)
-    made = pages.train_and_judge(arguments.requests(load_all(ids)), arguments)
+    reproductions = pages.train_and_judge(arguments.requests(load_all(ids)), arguments)
     return [
         ShownReproduction(page.markdown(), render(page.table, "html", page.verdicts, page.ordering), page.as_dict())
-        for page in made
+        for page in reproductions
     ]
 
 
@@ -199,9 +207,15 @@ def load_model(
     ledger: str | None = None,
     storage: str | None = None,
 ) -> Any:
-    """The model of a run (folder, signature, or the best of a sweep or space), of a folder, or a shipped encoder.
+    """Opens a model by name, and returns it.
 
-    `embed(texts)` gives float32 [len(texts), width] on the CPU, in order.
+    `name`: a run's folder or signature, a sweep or space, whose best run is taken, a model folder, a shipped encoder.
+
+
+
+    The model's `embed(texts)` returns float32 [len(texts), width] on the CPU, in the order of the texts. `pooler`:
+    required for a plain encoder. `max_length`: tokens kept of a text. `encoder`: where a run's encoder is now, if it
+    moved.
     """
     options.use_plugins(plugins)
     folder = model_options.model_folder(str(name), ledger, storage)
@@ -210,17 +224,17 @@ def load_model(
 
 
 def _show_table(
-    made: Table,
+    table: Table,
     outcome: SweepOutcome | None = None,
     verdicts: Verdicts | None = None,
     remarks: Sequence[str] = (),
 ) -> ShownTable:
-    text, html = (render(made, form, verdicts) for form in ("md", "html"))
-    return ShownTable(text, html, made, outcome, verdicts, remarks)
+    text, html = (render(table, form, verdicts) for form in ("md", "html"))
+    return ShownTable(text, html, table, outcome, verdicts, remarks)
 
 
 def make_arguments(settings: Settings | None, given: Json) -> SweepArguments:
-    """Options as the command line has them; ConfigError for one that it does not have."""
+    """Returns keyword options as the command line would parse them. Raises ConfigError for an unknown option."""
     valid = [field.name for field in dataclasses.fields(SweepArguments) if field.name != "settings"]
     wrong = [name for name in given if name not in valid]
     if wrong:
@@ -231,5 +245,5 @@ def make_arguments(settings: Settings | None, given: Json) -> SweepArguments:
     return SweepArguments(settings=pairs or None, **{**given, **paths})
 
 
-def _path(given: PathLike | None) -> Path | None:
-    return None if given is None else Path(given).expanduser()
+def _path(path: PathLike | None) -> Path | None:
+    return None if path is None else Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""`cse best`: a sweep's best cells, what the pick among so many is worth, and its one look at the test sets."""
+"""`cse best`: a sweep's best cells, how much of the best one's value is luck, and its single test-set score."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -30,7 +30,7 @@ with deferred(__name__):
     from cse.experiments import held_out
 
 MOST_SHOWN = 200
-"""Cells, of a sweep with more of which only those in the list are compared."""
+"""Maximum number of cells whose settings are all compared; in a larger sweep, only the listed cells are."""
 NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 Sweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A sweep (cse ls), or a space that has one.")]
@@ -63,51 +63,54 @@ def best(
     cells = require_finished(opened, sweep) if score_test else rank_cells(opened, sweep)
     scores: HeldOutScores | None = None
     if score_test:
-        names, given = read_suites(suite or [], Path.cwd())
+        names, files_of_suites = read_suites(suite or [], Path.cwd())
         row = sweep_of(sweep, opened)
         space = space_of_sweep(row) if row else None
-        files = map_files([*(space.files if space else ()), *given])
+        files = map_files([*(space.files if space else ()), *files_of_suites])
         paths = add_user_files(options.data_paths(data, None, senteval), files.values())
         scores = held_out.score_once(sweep, cells, opened, names, paths)
-    made = judge_best(opened, cells, top, scores)
+    result = judge_best(opened, cells, top, scores)
     if form == "json":
-        print(dump_json(made.as_dict()))
+        print(dump_json(result.as_dict()))
         return
-    print(made.text())
+    print(result.text())
     if scores is not None and scores.warning:
         exit.say([scores.warning])
 
 
 @dataclass(frozen=True)
 class Best:
-    """A sweep's cells with finished runs, the best first, and what the pick among them is worth."""
+    """Result of `cse best`: a sweep's cells with finished runs, best first, and how far the best one's value may be
+    luck."""
 
     cells: Sequence[CellRuns]
     top: int
-    """Cells that are listed."""
+    """Number of cells that are listed."""
     apart: str
-    """In which settings cells differ beside their axes."""
+    """Line on settings, other than the sweep's axes, in which cells differ; "" where none do."""
     turned: str
-    """The score of which the lower value is the better one; scores here have its sign turned. Empty for any other."""
+    """Name of a metric of which lower values are better, whose scores are stored with the opposite sign; "" for any
+    other."""
     remarks: Sequence[str]
-    """On the pick's runs."""
+    """Lines on the picked cell's runs: few seeds, and runs that trained without signal."""
     scores: HeldOutScores | None
     digits: int = POINT_DIGITS
-    """Decimals that count in the scores."""
+    """Decimals shown of a score."""
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """Of the listed cells: name, n, mean, sd, best run, its signature and folder."""
+        """Returns the listed cells of a sweep: name, n, mean, sd, score of the best run, and that run's signature and
+        folder."""
         return [row_of(cell) for cell in self.cells[: self.top]]
 
     def as_dict(self) -> dict[str, object]:
-        """What `cse best --format json` prints."""
-        above = {"differing": self.apart} if self.apart else {}
-        said = {"remarks": list(self.remarks)} if self.cells else {}
-        return {**above, "cells": self.rows, **_facts(self.cells, self.scores), **said}
+        """Returns the JSON object that `cse best --format json` prints."""
+        differing = {"differing": self.apart} if self.apart else {}
+        remarks = {"remarks": list(self.remarks)} if self.cells else {}
+        return {**differing, "cells": self.rows, **_facts(self.cells, self.scores), **remarks}
 
     def text(self) -> str:
-        """The same for people."""
+        """Returns the sweep's listed cells and the facts about the picked (best) cell as text for people."""
         sign = -1 if self.turned else 1
         short = [
             {
@@ -120,18 +123,19 @@ class Best:
             for row, cell in zip(self.rows, self.cells, strict=False)
         ]
         sense = f"the lower {self.turned} is the better one" if self.turned else ""
-        above = "".join(f"{screen.prose(line)}\n\n" for line in (self.apart, sense) if line)
+        preface = "".join(f"{screen.prose(line)}\n\n" for line in (self.apart, sense) if line)
         table = listing(short, "text", "no finished run yet", spare=("folder", "best"))
         if not self.cells:
-            return above + table
+            return preface + table
         remarks = [f"of the pick: {line}" for line in self.remarks]
-        return f"{above}{table}\n\n" + screen.prose(
+        return f"{preface}{table}\n\n" + screen.prose(
             "\n".join([*lines(self.cells, self.scores, self.digits, sign), *remarks]), indent="  "
         )
 
 
 def _few_seeds(cells: Sequence[CellRuns]) -> list[str]:
-    """What is to be known of a pick with fewer seeds than another cell: its mean is the luckier one."""
+    """Returns a line if the picked cell has fewer seeds than another, since its mean is then more likely to
+    be lucky."""
     picked, most = len(cells[0].runs), max(cells, key=lambda cell: len(cell.runs))
     if picked >= len(most.runs):
         return []
@@ -140,18 +144,18 @@ def _few_seeds(cells: Sequence[CellRuns]) -> list[str]:
 
 
 def judge_best(opened: Ledger, cells: Sequence[CellRuns], top: int, scores: HeldOutScores | None = None) -> Best:
-    """What is said of ranked cells."""
-    shown = cells if len(cells) <= MOST_SHOWN else cells[:top]
-    apart = differing_line(find_cell_differences(shown), label, "Cells")
+    """Returns the result of `cse best` for ranked cells."""
+    compared = cells if len(cells) <= MOST_SHOWN else cells[:top]
+    differing = differing_line(find_cell_differences(compared), label, "Cells")
     metric = metric_of_runs(opened, cells[0].runs) if cells else None
     turned = metric.name if metric and metric.turned else ""
     remarks = [*_few_seeds(cells), *baselines.idle(cells[0].runs, opened).lines()] if cells else []
     digits = metric.scale.digits(score for cell in cells for score in cell.scores) if metric else POINT_DIGITS
-    return Best(cells, top, apart, turned, remarks, scores, digits)
+    return Best(cells, top, differing, turned, remarks, scores, digits)
 
 
 def row_of(cell: CellRuns) -> dict[str, object]:
-    """A cell with its statistics and the folder of its best run."""
+    """Returns one cell with its statistics, and the signature and folder of its best run."""
     first = cell.best_run
     mean, sd = mean_and_sd(cell.scores)
     numbers = {"n": len(cell.scores), "mean": mean, "sd": sd, "best": first.best}
@@ -161,7 +165,7 @@ def row_of(cell: CellRuns) -> dict[str, object]:
 
 
 def guard(cells: Sequence[CellRuns]) -> Selection:
-    """What the choice of the first cell is worth."""
+    """Estimates how optimistic the choice of the first cell is, from all cells' scores."""
     return select([cell.scores for cell in cells], 0)
 
 
@@ -187,12 +191,16 @@ def _checkpoint(chosen: CellRuns) -> str | None:
 
 
 def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None, digits: int, sign: int) -> list[str]:
-    """The pick in words: value, expected best of fewer cells, optimism, test scores; `sign`: -1 where it was turned."""
+    """Returns sentences on the picked cell: value, expected best of fewer cells, optimism, test scores.
+
+    `sign` is -1 for a metric of which lower values are better.
+    """
     chosen, worth = cells[0], guard(cells)
 
     def tell(value: float) -> str:
         return f"{sign * value:.{digits}f}"
 
+    # With the sign turned back, a lower bound is an upper one, and the highest value the lowest.
     rule = chosen.rule if sign > 0 else chosen.rule.replace("lower", "upper").replace("highest", "lowest")
     curve = ", ".join(f"{tell(value)} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [

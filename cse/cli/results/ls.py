@@ -1,4 +1,4 @@
-"""`cse ls`: the sweeps of a ledger."""
+"""`cse ls`: lists the sweeps of a ledger."""
 
 from analysis.ledger import Ledger
 from analysis.run_state import RunState
@@ -16,11 +16,11 @@ def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
 
 
 def list_sweeps(opened: Ledger | None) -> list[dict[str, object]]:
-    """A row for each sweep: its runs by state."""
+    """Returns a row for each sweep of a ledger, with counts of its runs by state."""
     sweeps = opened.sweeps() if opened else []
     rows: list[dict[str, object]] = []
     for sweep in sorted(sweeps, key=lambda sweep: natural(sweep.id)):
-        shown: dict[str, int] = {state: sweep.states.get(state, 0) for state in STATES_SHOWN}
-        other = sum(sweep.states.values()) - sum(shown.values())
-        rows.append({"sweep": sweep.id, "title": sweep.spec.title, "runs": sweep.runs, **shown, "other": other})
+        counts: dict[str, int] = {state: sweep.states.get(state, 0) for state in STATES_SHOWN}
+        other = sum(sweep.states.values()) - sum(counts.values())
+        rows.append({"sweep": sweep.id, "title": sweep.spec.title, "runs": sweep.runs, **counts, "other": other})
     return rows

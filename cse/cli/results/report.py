@@ -1,4 +1,4 @@
-"""`cse report`: one HTML page of a space or a sweep."""
+"""`cse report`: writes one HTML page of a space or a sweep."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ with deferred(__name__):
     from analysis.report import report as reports
 
 REPORTS_NAMED = 5
-"""Missing runs that a message names."""
+"""Missing runs that an error message names."""
 
 Name = Annotated[str, typer.Argument(metavar="FILE|ID|SWEEP", help="A space, or a sweep's name (cse ls).")]
 Out = Annotated[
@@ -46,8 +46,8 @@ def report(
     storage: options.Storage = None,
 ) -> None:
     """Write one self-contained HTML page: table, curves, importance, geometry, cost, provenance."""
-    given = options.settings(settings)
-    print(write(name, ledger, out, figures, profile, seeds, given, data_hash, storage))
+    values = options.settings(settings)
+    print(write(name, ledger, out, figures, profile, seeds, values, data_hash, storage))
 
 
 def write(
@@ -57,11 +57,11 @@ def write(
     figures: bool,
     profile: str | None,
     seeds: int | None,
-    given: Settings,
+    settings: Settings,
     data_hash: str | None,
     storage: str | None,
 ) -> Path:
-    """Write the page of a space or a sweep; where it lies. ConfigError where no run is finished."""
+    """Writes the page of a space or a sweep and returns its path. Raises ConfigError where no run is finished."""
     if out is not None and out.exists() and not out.is_dir():
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     screen.note(f"reading and drawing {name}")
@@ -69,21 +69,21 @@ def write(
     folder = ledgers.notes_folder(ledgers.ledger_url(ledger), ledgers.storage_folder(storage))
     sweep = None if _is_space(name) else sweep_of(name, opened)
     if sweep is not None and opened is not None:
-        resolved, study, made = read_sweep(sweep, opened, ledger, data_hash)
+        resolved, study, table = read_sweep(sweep, opened, ledger, data_hash)
     else:
-        resolved = resolve(_space(name, opened), profile, given)
-        wanted = tuple(range(seeds)) if seeds else None
-        study, made = read_space(resolved, _there(opened), wanted, ledger, data_hash)
+        resolved = resolve(_space(name, opened), profile, settings)
+        seed_range = tuple(range(seeds)) if seeds else None
+        study, table = read_space(resolved, _require_ledger(opened), seed_range, ledger, data_hash)
     _check_finished(study)
-    verdicts, ordering = compare_with_paper(resolved, study, made, _there(opened))
+    verdicts, ordering = compare_with_paper(resolved, study, table, _require_ledger(opened))
     same_scale = resolved is not None and not unlike_paper(resolved)
     target = out or folder / "reports" / folder_name(study.id)
-    made_of = reports.make_report(study, made, verdicts, ordering, same_scale=same_scale)
-    return page.write_report(made_of, target, figures=figures)
+    contents = reports.make_report(study, table, verdicts, ordering, same_scale=same_scale)
+    return page.write_report(contents, target, figures=figures)
 
 
 def _space(name: str, ledger: Ledger | None) -> Space:
-    """The space; ConfigError with the nearest of all IDs and sweeps."""
+    """Loads a space. Raises ConfigError that names the nearest of all space IDs and sweeps."""
     names = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
     if not _is_space(name):
         raise ConfigError([f"unknown study: study={name}; {nearest(name, names)}"])
@@ -91,20 +91,20 @@ def _space(name: str, ledger: Ledger | None) -> Space:
 
 
 def _is_space(name: str) -> bool:
-    """Whether a shipped ID or a file has this name, also where a sweep has it."""
+    """Returns True if a shipped space or a file has this name; a space wins over a sweep of the same name."""
     return Path(name).is_file() or name.lower() in map(str.lower, catalog())
 
 
-def _there(ledger: Ledger | None) -> Ledger:
+def _require_ledger(ledger: Ledger | None) -> Ledger:
     if ledger is None:
         raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse demo starts one, or name another"])
     return ledger
 
 
 def _check_finished(study: Study) -> None:
-    """ConfigError that names what is missing when no run has a result."""
+    """Raises ConfigError that names the missing runs, if no run of the study has a result."""
     if study.finished:
         return
     missing = [f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing]
-    lacking = f"; missing: {some(missing, REPORTS_NAMED)}" if missing else ""
-    raise ConfigError([f"no finished run: study={study.id}{lacking}; {study.command} runs them"])
+    runs_text = f"; missing: {some(missing, REPORTS_NAMED)}" if missing else ""
+    raise ConfigError([f"no finished run: study={study.id}{runs_text}; {study.command} runs them"])

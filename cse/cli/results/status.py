@@ -1,4 +1,4 @@
-"""`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
+"""`cse status`: shows in the terminal how far the sweeps of a ledger are, with the figures of the live page."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -28,9 +28,9 @@ UNDER_WORDS: Mapping[str, Sequence[Standing]] = {
     RunState.STOPPED: (RunState.STOPPED,),
     RunState.FAILED: (RunState.FAILED,),
 }
-"""The words under which runs that are not done are counted, in their order."""
+"""Word of `cse status` -> the run states that it counts, in the order in which they are printed."""
 RUNS_LISTED = 12
-"""Running runs, and failures, that are listed of a sweep."""
+"""Maximum number of running runs, and of failed runs, listed for a sweep."""
 Name = Annotated[
     str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).", show_default=False)
 ]
@@ -44,12 +44,12 @@ def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOpti
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse demo starts one"
         print(dump_json([short(row) for row in sweeps]) if form == "json" else screen.prose(shown, "    "))
         return
-    named = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
-    full = [row for sweep in named if (row := follower.detail(sweep.id))]
+    chosen = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
+    details = [row for sweep in chosen if (row := follower.detail(sweep.id))]
     if form == "json":
-        print(dump_json([whole(row) for row in full]))
+        print(dump_json([whole(row) for row in details]))
     else:
-        print(screen.prose("\n".join(long_block(row) for row in full), "    "))
+        print(screen.prose("\n".join(long_block(row) for row in details), "    "))
 
 
 def lacking(cells: int) -> str:
@@ -57,17 +57,17 @@ def lacking(cells: int) -> str:
 
 
 def choose(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
-    """The sweeps of these names; ConfigError where none has runs."""
-    named = [row for row in sweeps if row.id in names]
-    if not any(row.runs for row in named):
-        name = named[0].id
-        why = f"cse plan {shlex.quote(name)} says why"
-        raise ConfigError([f"no runs: sweep={name}, {lacking(named[0].missing_input)}; {why}"])
-    return named
+    """Returns the named sweeps. Raises ConfigError where none of them has runs."""
+    chosen = [row for row in sweeps if row.id in names]
+    if not any(row.runs for row in chosen):
+        name = chosen[0].id
+        advice = f"cse plan {shlex.quote(name)} says why"
+        raise ConfigError([f"no runs: sweep={name}, {lacking(chosen[0].missing_input)}; {advice}"])
+    return chosen
 
 
 def block(sweep: SweepProgress) -> str:
-    """A sweep in two to four lines."""
+    """Returns two to four lines on one sweep, and one for each of its drivers."""
     head = f"{sweep.id}  {sweep.title}".rstrip()
     lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
     if sweep.best is not None:
@@ -82,7 +82,7 @@ def block(sweep: SweepProgress) -> str:
 
 
 def driver_line(driver: Driver) -> str:
-    """A driver, what it has of its cluster, and by what rule."""
+    """Returns a line on one driver: its slots, priority and the limit of its user."""
     waits = f", {driver.wanted - driver.running} more wait" if driver.wanted > driver.running else ""
     cap = f", at most {driver.cap} for {driver.user}" if driver.cap else ""
     slots = f"{driver.running} of {number_of(driver.slots, 'slot')}{waits}"
@@ -90,9 +90,9 @@ def driver_line(driver: Driver) -> str:
 
 
 def long_block(sweep: SweepDetail) -> str:
-    """A sweep with the runs that run and those that failed."""
-    shown = RunState.RUNNING, RunState.FAILED
-    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in shown)
+    """Returns the lines of `block` for a sweep, then its running and its failed runs."""
+    states = RunState.RUNNING, RunState.FAILED
+    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in states)
     lines = [block(sweep.progress)]
     for run in running[:RUNS_LISTED]:
         score = "" if run.row.best is None else f"  best {_tell_score(run.row.best, sweep.progress)}"
@@ -105,12 +105,12 @@ def long_block(sweep: SweepDetail) -> str:
 
 
 def _tell_score(score: float, sweep: SweepProgress) -> str:
-    """The score as runs of the sweep report it."""
+    """Formats a score with the sign and decimals in which the sweep's runs report it."""
     return f"{-score if sweep.is_turned else score:.{sweep.digits}f}"
 
 
 def facts(sweep: SweepProgress) -> list[str]:
-    """Runs by state, and the time left."""
+    """Returns the counts of a sweep's runs by state, and the time left, as words."""
     counts = {word: sum(sweep.counts.get(state, 0) for state in states) for word, states in UNDER_WORDS.items()}
     parts = [f"{sweep.counts.get(RunState.DONE, 0)}/{sweep.num_samples or sweep.runs} done"]
     parts += [f"{number} {word}" for word, number in counts.items() if number]
@@ -121,6 +121,6 @@ def facts(sweep: SweepProgress) -> list[str]:
 
 
 def bar(share: float) -> str:
-    """A share as a bar of BAR characters; full only at the very end."""
+    """Returns a progress bar for a share from 0 to 1; it is full only at 1."""
     filled = STATUS_BAR if share >= 1 else int(share * STATUS_BAR)
     return "█" * filled + "░" * (STATUS_BAR - filled)

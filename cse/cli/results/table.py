@@ -1,4 +1,4 @@
-"""`cse table`: a space's table from the ledger, finished or not."""
+"""`cse table`: prints a space's table from the ledger, finished or not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,24 +56,24 @@ def table(
     if figure is not None and figure.suffix not in PICTURES:
         raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
     paths = options.data_paths(data, train_file, senteval, train_columns)
-    given = options.settings(settings)
-    answer = read_table(space, profile, seeds, given, ledger, storage, paths, data_hash, untrained)
-    made, verdicts = answer.table, answer.verdicts
-    print(render(made, form, verdicts) if form else table_text.show_table(made, verdicts), end="", flush=True)
+    values = options.settings(settings)
+    answer = read_table(space, profile, seeds, values, ledger, storage, paths, data_hash, untrained)
+    result, verdicts = answer.table, answer.verdicts
+    print(render(result, form, verdicts) if form else table_text.show_table(result, verdicts), end="", flush=True)
     if figure is not None:
-        figures.draw(made, figure)
+        figures.draw(result, figure)
     exit.say(list(answer.remarks))
 
 
 @dataclass(frozen=True)
 class TableAnswer:
-    """The table of a space or a sweep as `cse table` and `cse.table` give it."""
+    """Result of `cse table`: the table of a space or a sweep, with verdicts and remarks."""
 
     table: Table
     verdicts: Verdicts | None = None
-    """Of a paper's table whose runs were imported at the paper's own scale; None for any other."""
+    """Verdicts on a paper's table whose runs were imported at the paper's own scale; None for any other table."""
     remarks: Sequence[str] = ()
-    """Lines for a person: budgets that are spent, cells that lack seeds or an input, options without a use."""
+    """Lines for the user: spent budgets, cells that lack seeds or an input, options without an effect."""
 
 
 def read_table(
@@ -87,31 +87,31 @@ def read_table(
     data_hash: str | None = None,
     untrained: bool = False,
 ) -> TableAnswer:
-    """The table of a space (ID or file) or a sweep from the ledger at this URL, finished or not.
+    """Returns the table of a space (ID or file) or a sweep from the ledger at this URL, finished or not.
 
-    With `paths` that name data, rows without training are computed where the ledger lacks them; `untrained` scores the
-    paper's models that nobody trains. ConfigError for an unknown name.
+    With `paths` that name data, rows that need no training are scored where the ledger lacks them; `untrained` also
+    scores the paper's models that nobody trains. Raises ConfigError for an unknown name.
     """
     opened = ledgers.existing_ledger(ledger, storage)
     imported = find_foreign_sweep(name, opened)
     if imported is not None and opened is not None:
         unused = {"profile": profile, "seeds": seeds, "set": settings, "untrained": untrained}
-        named = ", ".join(option for option, value in unused.items() if value)
-        remark = f"not used: {named}; {name} has the runs of another tool, all of which are shown"
-        return TableAnswer(*study.read_judged(imported, opened, ledger, data_hash), [remark] if named else [])
+        unused_names = ", ".join(option for option, value in unused.items() if value)
+        remark = f"not used: {unused_names}; {name} has the runs of another tool, all of which are shown"
+        return TableAnswer(*study.read_judged(imported, opened, ledger, data_hash), [remark] if unused_names else [])
     resolved = space_first(name, opened, profile, settings)
-    added, unevaluated = None, dict[str, str]()
+    user_paths, unevaluated = None, dict[str, str]()
     if paths is not None and (untrained or paths.inputs()):
-        added = add_user_files(paths, resolved.files)
+        user_paths = add_user_files(paths, resolved.files)
         opened = opened or ledgers.open_ledger(ledger, storage, create=True)
         if untrained:
-            (unevaluated,) = evaluated.score_models([resolved], opened, added, exit.tell)
-        baselines.ensure(resolved, opened, added)
-    wanted = range(seeds) if seeds else None
-    made = build(resolved, opened, wanted, paths=added, data_hash=data_hash, unevaluated=unevaluated)
+            (unevaluated,) = evaluated.score_models([resolved], opened, user_paths, exit.tell)
+        baselines.ensure(resolved, opened, user_paths)
+    seed_range = range(seeds) if seeds else None
+    table = build(resolved, opened, seed_range, paths=user_paths, data_hash=data_hash, unevaluated=unevaluated)
     if opened is None:
-        return TableAnswer(made)
+        return TableAnswer(table)
     spec = opened.sweep_spec(sweep_name(resolved))
     searched = resolved.space.search is not None
-    lacking = [] if searched else list_unfinished(made, seeds or len(resolved.space.seeds), spec.blocked)
-    return TableAnswer(made, None, [*spec.spent, *lacking])
+    unfinished = [] if searched else list_unfinished(table, seeds or len(resolved.space.seeds), spec.blocked)
+    return TableAnswer(table, None, [*spec.spent, *unfinished])

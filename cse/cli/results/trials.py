@@ -1,4 +1,4 @@
-"""`cse trials`: the runs of a ledger."""
+"""`cse trials`: lists the runs of a ledger."""
 
 import itertools
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, f
 def list_runs(
     opened: Ledger | None, sweep: str | None, state: list[str] | None, form: Format = "json"
 ) -> list[dict[str, object]]:
-    """A row for each run: everything for programs, what a line can hold for people."""
+    """Returns a row for each run: every stored field as JSON, or what fits on a line as text."""
     if sweep is not None:
         sweep = sweep_named(sweep, opened)
     runs = opened.runs(sweep=sweep, states=state) if opened else []
@@ -44,7 +44,7 @@ def list_runs(
     row_of = _short if form == "text" else _whole
     rows = [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
     return [
-        row | _told(run, *specs[run.signature]) if run.signature in specs else row
+        row | _reported(run, *specs[run.signature]) if run.signature in specs else row
         for run, row in zip(runs, rows, strict=True)
     ]
 
@@ -55,7 +55,7 @@ def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: s
 
 
 def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
-    """Signature -> the axes that vary in its sweep, with the run's values; the method has a column of its own."""
+    """Returns signature -> the axes that vary in its sweep, with the run's values; the method has its own column."""
     names: dict[str, str] = {}
     for row in opened.sweeps():
         if sweep in (None, row.id):
@@ -67,8 +67,7 @@ def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
 
 
 def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, tuple[SweepSpec, int]]:
-    """Signature -> the description of its sweep and the decimals of its scores, where these are not ours or its numbers
-    stand otherwise in the ledger than they are told."""
+    """Returns signature -> its sweep's description and decimals, for sweeps that declare a metric of their own."""
     specs = dict[str, tuple[SweepSpec, int]]()
     for row in opened.sweeps():
         spec = row.spec
@@ -79,10 +78,10 @@ def _specs_of(opened: Ledger, sweep: str | None) -> dict[str, tuple[SweepSpec, i
     return specs
 
 
-def _told(run: RunRow, spec: SweepSpec, digits: int) -> dict[str, object]:
-    """The score as it was reported, and the share of a run that counts parts."""
-    reported = -run.best if spec.is_turned and run.best is not None else run.best
-    score: dict[str, object] = {} if reported is None else {"best": Rounded(reported, digits)}
+def _reported(run: RunRow, spec: SweepSpec, digits: int) -> dict[str, object]:
+    """Returns the score with the sign in which it was reported, and progress in percent for runs that count parts."""
+    best = -run.best if spec.is_turned and run.best is not None else run.best
+    score: dict[str, object] = {} if best is None else {"best": Rounded(best, digits)}
     return score | ({"examples": f"{run.examples / PARTS:.0%}"} if spec.counts_parts and run.examples else {})
 
 

@@ -1,4 +1,4 @@
-"""`cse ablate`: the best configuration of a sweep, or a run's, without each of its components in turn."""
+"""`cse ablate`: trains a run's or a sweep's best configuration, and the same without each of its components in turn."""
 
 import contextlib
 import shlex
@@ -50,19 +50,21 @@ PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Print the plan and 
 
 @options.add_arguments
 def ablate(
-    what: What, yes: Yes = False, plan_only: PlanOnly = False, form: TableFormat = None, *, given: SweepArguments
+    what: What, yes: Yes = False, plan_only: PlanOnly = False, form: TableFormat = None, *, arguments: SweepArguments
 ) -> int:
     """Train the full configuration and one without each component (its method's YAML lists them); print their worth.
 
     With --format all else goes to stderr. The name or the file of an ablation goes on with it.
     """
     with contextlib.redirect_stdout(sys.stderr) if form else contextlib.nullcontext():
-        request, made = prepare(what, given)
-        print("\n".join(describe_parts(request.resolved.space, made.absent if made else ())), flush=True)
+        request, new_ablation = prepare(what, arguments)
+        print(
+            "\n".join(describe_parts(request.resolved.space, new_ablation.absent if new_ablation else ())), flush=True
+        )
         if plan_only:
             return plan_alone(request)
         opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-        file = made.write() if made else request.resolved.space.file
+        file = new_ablation.write() if new_ablation else request.resolved.space.file
         code = run_grid(request, opened, yes)
     if code not in (None, exit.INTERRUPTED):
         worth = ablations.compare_components(request.resolved, opened, request.seeds)
@@ -72,39 +74,42 @@ def ablate(
     return code or exit.DONE
 
 
-def prepare(what: str, given: SweepArguments) -> tuple[sweeping.Request, Any]:
-    """What is to be run, and the ablation as it was made for it; None for one that there is already. ConfigError."""
-    if given.profile is not None:
+def prepare(what: str, arguments: SweepArguments) -> tuple[sweeping.Request, Any]:
+    """Returns the request to run, and the new ablation behind it; None if the name is an existing ablation's.
+
+    Raises ConfigError for --profile, and for names without a configuration.
+    """
+    if arguments.profile is not None:
         raise ConfigError(
-            [f"no profile: profile={given.profile}; the settings are those of {what}, change one by --set"]
+            [f"no profile: profile={arguments.profile}; the settings are those of {what}, change one by --set"]
         )
-    url, storage = ledgers.ledger_url(given.ledger), ledgers.storage_folder(given.storage)
-    opened = ledgers.existing_ledger(given.ledger)
-    resolved, made = find_ablation(what, opened), None
+    url, storage = ledgers.ledger_url(arguments.ledger), ledgers.storage_folder(arguments.storage)
+    opened = ledgers.existing_ledger(arguments.ledger)
+    resolved, new_ablation = find_ablation(what, opened), None
     if resolved is None:
         name = options.sweep_named(what, opened) if is_space(what) else what
-        origin = ablations.origin_of(name, opened, given.seeds, options.settings(given.settings))
-        made = ablations.ablation(origin, ledgers.notes_folder(url, storage) / ABLATIONS_FOLDER)
-        resolved = resolve(made.space)
+        origin = ablations.origin_of(name, opened, arguments.seeds, options.settings(arguments.settings))
+        new_ablation = ablations.ablation(origin, ledgers.notes_folder(url, storage) / ABLATIONS_FOLDER)
+        resolved = resolve(new_ablation.space)
     request = sweeping.Request(
         resolved=resolved,
-        seeds=tuple(range(given.seeds)) if given.seeds else resolved.space.seeds,
-        paths=given.paths([resolved]),
+        seeds=tuple(range(arguments.seeds)) if arguments.seeds else resolved.space.seeds,
+        paths=arguments.paths([resolved]),
         ledger=url,
-        options=given.options(),
-        rerun=given.rerun,
-        keep=given.keep,
+        options=arguments.options(),
+        rerun=arguments.rerun,
+        keep=arguments.keep,
     )
-    return request, made
+    return request, new_ablation
 
 
 def is_space(what: str) -> bool:
-    """Whether a file, or a shipped space, has this name."""
+    """Returns True if a file or a shipped space has this name."""
     return Path(what).is_file() or what.lower() in map(str.lower, catalog())
 
 
 def find_ablation(what: str, ledger: Ledger | None) -> ResolvedSpace | None:
-    """The ablation of this name, a sweep's or its file's; None where the name means something else."""
+    """Returns the ablation with this name or file; None where the name means something else."""
     sweep = sweep_of(what, ledger)
     if sweep is None and not Path(what).is_file():
         return None
@@ -113,7 +118,7 @@ def find_ablation(what: str, ledger: Ledger | None) -> ResolvedSpace | None:
 
 
 def plan_alone(request: sweeping.Request) -> int:
-    """Count the runs, as `cse plan` does, and leave no trace."""
+    """Prints the counts of `cse plan` for the ablation, and trains and creates nothing."""
     opened = ledgers.open_ledger(request.ledger) if "://" in request.ledger or Path(request.ledger).exists() else None
     space, workers = request.resolved.space, request.options.workers
     work = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
@@ -124,7 +129,7 @@ def plan_alone(request: sweeping.Request) -> int:
 
 
 def describe_parts(space: Space, absent: Sequence[str]) -> list[str]:
-    """What is about to be left out."""
+    """Returns lines that list the components to be left out, with the settings that each changes."""
     lines = [f"{space.id}: {space.title}"]
     for cell in space.cells:
         changed = ", ".join(f"{key} {space.settings[key]} -> {value}" for key, value in cell.settings.items())
@@ -133,14 +138,14 @@ def describe_parts(space: Space, absent: Sequence[str]) -> list[str]:
 
 
 def show_worth(worth: "ablations.ComponentWorth", space: Space, form: str | None) -> str:
-    """The comparison as text, as JSON with numbers, or as a table of the registry's formats."""
+    """Returns the comparison of components as text, as JSON with numbers, or in one of the table formats."""
     if form == "json":
         return dump_json({"id": space.id, **worth.as_dict()}) + "\n"
     return f"\n{worth_text(worth)}\n" if form is None else render(worth_table(worth, space), form)
 
 
 def worth_table(worth: "ablations.ComponentWorth", space: Space) -> Table:
-    """A row for the full configuration and one without each component, the one that is worth most first."""
+    """Returns a row for the full configuration and one without each component, the most valuable component first."""
     digits = guess_scale(list(worth.full.values())).digits(worth.full.values())
     rows = [Row(dict.fromkeys(WORTH_KEYS, "") | {"configuration": ablations.FULL_LABEL}, _entry(worth, worth.full))]
     for part in worth.components:
@@ -157,7 +162,7 @@ def _entry(worth: "ablations.ComponentWorth", values: Mapping[int, float]) -> di
 
 
 def worth_text(worth: "ablations.ComponentWorth") -> str:
-    """The comparison as a table for people, the component that is worth most first."""
+    """Returns the comparison of components as a text table, the most valuable component first."""
     mean, sd = mean_and_sd(list(worth.full.values()))
     head = {
         worth.column: ablations.FULL_LABEL,

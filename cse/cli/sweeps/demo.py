@@ -1,4 +1,4 @@
-"""`cse demo`: a small sweep on generated text, with its table, its figure and the best model."""
+"""`cse demo`: trains a small sweep on generated text, and shows its table, its figure and the best model."""
 
 import shutil
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ SMALL_SCALE = (
 
 
 def run_demo(request: sweeping.Request) -> int:
-    """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
+    """Trains missing runs, prints the table, writes figure and model beside the runs, and returns the exit code."""
     folder = request.options.storage
     ledger = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     work = sweeping.work_of([request], ledger)
@@ -52,13 +52,13 @@ def run_demo(request: sweeping.Request) -> int:
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
     if not work.nothing_left or not baselines.read_stored(setups, columns, ledger):
         untrained.ensure(request.resolved, ledger, request.paths)
-    made = build.build(request.resolved, ledger)
+    table = build.build(request.resolved, ledger)
     print()
-    print(table_text.show_table(made))
+    print(table_text.show_table(table))
     print(screen.prose(SMALL_SCALE))
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():
-        figures.draw(made, figure)
+        figures.draw(table, figure)
     print(f"figure {figure}")
     done = ledger.runs(states=[RunState.DONE], signatures=[run.signature for run in work.runs])
     model = export_best(best_of(done), folder / "demo-model", ledger)
@@ -70,7 +70,7 @@ def run_demo(request: sweeping.Request) -> int:
 def demo_request(
     folder: Path, ledger_url: str, workers: int, overrides: Mapping[str, Scalar] | None = None
 ) -> sweeping.Request:
-    """The shipped demo space on this machine; `overrides` make it smaller still."""
+    """Returns a request for the shipped demo space on this machine; `overrides` can make it smaller."""
     space = load_space("demo")
     return sweeping.Request(
         resolved=resolve(space, overrides=overrides),
@@ -82,7 +82,7 @@ def demo_request(
 
 
 def export_best(run: RunRow | None, to: Path, ledger: Ledger) -> Path | None:
-    """The run's model in sentence-transformers' layout; an export of the same run is kept."""
+    """Exports the run's model in sentence-transformers' layout, unless `to` already holds that run's export."""
     if run is None or run.files is None:
         return None
     mark = to / "cse_run.txt"

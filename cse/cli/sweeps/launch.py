@@ -1,4 +1,4 @@
-"""`cse launch`: the same sweep on a cluster. Mistakes in it are found here, before it waits in a queue."""
+"""`cse launch`: submits a sweep to a cluster, after finding the user's mistakes on this machine, before any queue."""
 
 import dataclasses
 from pathlib import Path
@@ -45,9 +45,10 @@ Name = Annotated[
     str | None,
     typer.Option(metavar="cse-e7", help="Name of the job; by default of the cluster, the space and its options."),
 ]
-STAYING = ("target", "ids", "config", "dry_run", "name", "address", "plugins", "user")
-"""Parameters that stay here, or have a place of their own in the job; the others travel."""
-TRAVELLING_PATHS = ("storage", "data", "train_file", "senteval")
+LOCAL_PARAMETERS = ("target", "ids", "config", "dry_run", "name", "address", "plugins", "user")
+"""Parameters that the submitted command does not repeat, since they act on this machine or are part of the
+job itself."""
+JOB_PATHS = ("storage", "data", "train_file", "senteval")
 
 
 @arguments.add_arguments
@@ -61,15 +62,15 @@ def launch(
     budget: BudgetOption = None,
     price: PriceOption = None,
     *,
-    given: SweepArguments,
+    sweep: SweepArguments,
 ) -> int:
     """Run spaces on a cluster: as a Ray job, by KubeRay or Slurm. Options are those of cse run."""
     cluster = load(config)
     settings, module = settings_of(target, cluster), targets.load(target)
     if name is not None and (line := wrong_name(name)):
         raise ConfigError([line])
-    job = _job(ctx, cluster, given, ids or [], target, budget or [], price or cluster.price)
-    job = dataclasses.replace(job, given_name=name, user=given.user or login_name())
+    job = _job(ctx, cluster, sweep, ids or [], target, budget or [], price or cluster.price)
+    job = dataclasses.replace(job, given_name=name, user=sweep.user or login_name())
     print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE
 
@@ -77,30 +78,30 @@ def launch(
 def _job(
     ctx: typer.Context,
     cluster: ClusterConfig,
-    given: SweepArguments,
+    sweep: SweepArguments,
     ids: list[str],
     target: str,
     budget: list[str],
     price: str | None,
 ) -> LaunchJob:
-    """`run ID` or `reproduce ID...` with all options and files; nothing for a cluster that stays."""
+    """Returns the job that runs or reproduces `ids` with all options and files; without `ids`, only the cluster."""
     if not ids and getattr(targets.load(target), "STAYS", False):
         return LaunchJob(cluster)
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
     # The file says where storage, ledger and data are, and that there are cards, unless this command line does.
     ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
-    said = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
-    travelling = _read_travelling(ctx)
-    if cluster.gpus and "--gpus-per-worker" not in travelling:
-        given = dataclasses.replace(given, gpus_per_worker=1.0)
-        said["--gpus-per-worker"] = "1"
-    budgets = _check(cluster, given, ids, budget, price, ledger)
-    sent = bring_files(ids, given.profile, given.plugins or [])
+    defaults = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
+    given_options = _read_job_options(ctx)
+    if cluster.gpus and "--gpus-per-worker" not in given_options:
+        sweep = dataclasses.replace(sweep, gpus_per_worker=1.0)
+        defaults["--gpus-per-worker"] = "1"
+    budgets = _check(cluster, sweep, ids, budget, price, ledger)
+    sent = bring_files(ids, sweep.profile, sweep.plugins or [])
     if budget and price:
-        said["--price"] = price
-    options: dict[str, list[str | None]] = {name: [value] for name, value in said.items()}
-    options |= travelling
+        defaults["--price"] = price
+    options: dict[str, list[str | None]] = {name: [value] for name, value in defaults.items()}
+    options |= given_options
     if "--profile" in sent.options:
         del options["--profile"]
     verb = "run" if len(sent.ids) == 1 and sent.ids[0].lower() != ALL else "reproduce"
@@ -110,31 +111,32 @@ def _job(
 
 
 def _check(
-    cluster: ClusterConfig, given: SweepArguments, ids: list[str], budget: list[str], price: str | None, ledger: str
+    cluster: ClusterConfig, sweep: SweepArguments, ids: list[str], budget: list[str], price: str | None, ledger: str
 ) -> tuple[Budget, ...]:
-    """The budgets; `ledger` is the file's.
+    """Returns the budgets, after checking everything that can be checked before submission.
 
-    ConfigError for spaces, settings, paths and budgets that cannot be, and where no run fits the file's nodes.
+    `ledger`: ledger URL of the cluster's file. Raises ConfigError for spaces, settings, paths and budgets that are
+    wrong, and where no run fits the nodes that the cluster's file declares.
     """
     problems = [
-        line for name in TRAVELLING_PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))
+        line for name in JOB_PATHS if (path := getattr(sweep, name)) and (line := not_absolute(name, str(path)))
     ]
-    if line := wrong_ledger(given.ledger) or _refuse_file(given.ledger or ledger):
+    if line := wrong_ledger(sweep.ledger) or _refuse_file(sweep.ledger or ledger):
         problems.append(line)
-    if given.address is not None:
-        problems.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
-    overrides = arguments.settings(given.settings)
+    if sweep.address is not None:
+        problems.append(f"address of a driver: address={sweep.address}; leave it out, the cluster's is in cluster.yaml")
+    overrides = arguments.settings(sweep.settings)
     files = {key: overrides[key] for key in ROLES if key in overrides and is_reference(overrides[key])}
     problems += [line for key, file in files.items() if (line := not_absolute(f"--set {key}", file_of(file)))]
     places = {key: path for key, value in overrides.items() if (path := relative_path(key, value))}
     problems += [line for key, path in places.items() if (line := not_absolute(f"--set {key}", path))]
     if problems:
         raise ConfigError(problems)
-    tracking.check_trackers(given.track or ())
-    resolved = [resolve(space, given.profile, overrides) for space in load_all(ids)]
+    tracking.check_trackers(sweep.track or ())
+    resolved = [resolve(space, sweep.profile, overrides) for space in load_all(ids)]
     if budget and len(resolved) > 1:
         raise ConfigError([f"budget of several spaces: budget={', '.join(budget)}; launch each with its own"])
-    options = dataclasses.replace(given, storage=cluster.storage).unchecked_options()
+    options = dataclasses.replace(sweep, storage=cluster.storage).unchecked_options()
     methods = [method for space in resolved for method in methods_of(space)]
     budgets = parse_budgets(budget, methods, options.gpus_per_run, price)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
@@ -144,19 +146,19 @@ def _check(
 
 
 def _refuse_file(ledger: str) -> str | None:
-    """One line for a ledger that this machine sees to be a file on NFS or its like: the job would refuse it."""
+    """Returns an error line if the ledger is a file on a network file system such as NFS, which a job would refuse."""
     file = None if ledger.startswith("postgres") else Path(ledger.removeprefix("sqlite:///"))
     if file is None or (kind := network_file_system(file)) is None:
         return None
     return f"a file on {kind}: ledger={ledger}; SQLite's locks do not hold there: give postgresql://USER@HOST/DATABASE"
 
 
-def _read_travelling(ctx: typer.Context) -> dict[str, list[str | None]]:
-    """Option -> values, None for a flag, of those on this command line; the environment here is of this machine."""
+def _read_job_options(ctx: typer.Context) -> dict[str, list[str | None]]:
+    """Returns option -> values (None for a flag) of options on this command line; environment variables stay behind."""
     options = {}
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
-        if parameter.name not in STAYING and source is not None and source.name == "COMMANDLINE":
+        if parameter.name not in LOCAL_PARAMETERS and source is not None and source.name == "COMMANDLINE":
             value = ctx.params[str(parameter.name)]
             words = value if isinstance(value, list | tuple) else [value]
             options[max(parameter.opts, key=len)] = [None if word is True else str(word) for word in words]

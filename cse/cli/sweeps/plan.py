@@ -1,4 +1,4 @@
-"""`cse plan`: what spaces would run, how much of it is done, and what the rest costs. Trains nothing."""
+"""`cse plan`: counts the runs that spaces would start, how many are done, and what the rest costs. Trains nothing."""
 
 from analysis.render.documents import dump_json
 from analysis.statistics.looks import TIE_MARGIN
@@ -31,19 +31,19 @@ def plan(
     form: FormatOption = "text",
 ) -> None:
     """Count cells and runs of spaces, which of them the ledger has, which lack an input, and what the rest costs."""
-    given = options.settings(settings)
+    values = options.settings(settings)
     terms = options.terms(until, max_seeds, TIE_MARGIN, seeds)
     paths = options.data_paths(data, train_file, senteval, train_columns)
     opened = ledgers.ledger_to_be(ledger)
     screen.note("counting runs")
-    work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
+    work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=values, workers=workers)
     expected = {}
     if terms.looks is not None:
         tables = [space for space in work.tables if space.runs]
         expected = {space.id: undecided.expect_cost(space, opened, terms) for space in tables}
     if form == "json":
-        looked = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
-        print(dump_json(work.as_dict() | {"published": count_published(work)} | looked))
+        interim = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
+        print(dump_json(work.as_dict() | {"published": count_published(work)} | interim))
         return
     print(text(work))
     if opened is not None:

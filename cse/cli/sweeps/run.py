@@ -1,4 +1,4 @@
-"""`cse run`: train what a space asks for and the ledger does not have, then print the table."""
+"""`cse run`: trains the runs that a space asks for and the ledger lacks, then prints the table."""
 
 import shlex
 import sys
@@ -35,31 +35,31 @@ def run(
     retrain_missing: RetrainMissing = False,
     yes: Yes = False,
     *,
-    given: SweepArguments,
+    arguments: SweepArguments,
 ) -> int:
     """Train a space and print its table; the same command resumes and trains no run twice."""
-    (request,) = given.requests([load_space(space)])
+    (request,) = arguments.requests([load_space(space)])
     request = sweeping.set_budgets(request, budget, price)
     code = run_missing(request, yes) if retrain_missing else exit.DONE
     return code or run_request(request, yes)
 
 
 def run_missing(request: sweeping.Request, yes: bool = True) -> int:
-    """Train finished runs again whose files are gone; returns the exit code."""
+    """Trains finished runs again whose files are gone, and returns the exit code."""
     opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     runs = retraining.find_without_files(request, opened)
     print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
     if not runs or not (yes or ask(len(runs))):
         return exit.DONE
-    before = opened.runs(signatures=[run.signature for run in runs])
+    earlier_rows = opened.runs(signatures=[run.signature for run in runs])
     work = retraining.reopen_runs(request, opened, runs)
     code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
-    exit.say(retraining.differing(before, opened))
+    exit.say(retraining.differing(earlier_rows, opened))
     return code
 
 
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
-    """Run what is missing and print the table; returns the exit code."""
+    """Trains missing runs, prints the table, and returns the exit code."""
     opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     if request.resolved.space.search is None and not request.budgets:
         code = run_grid(request, opened, yes)
@@ -71,7 +71,7 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
 
 
 def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None:
-    """Train what the ledger lacks; the exit code, or None where a person says no."""
+    """Trains the runs that the ledger lacks; returns the exit code, or None if the user declines."""
     work = sweeping.work_of([request], opened)
     announce(work, opened.url)
     if work.nothing_left:
@@ -82,20 +82,20 @@ def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None
 
 
 def show(request: sweeping.Request, opened: Ledger) -> None:
-    """Print the table as it stands, with the rows without training."""
+    """Prints the table from the ledger, after scoring rows that need no training."""
     untrained.ensure(request.resolved, opened, request.paths)
     print()
     print(table_text.show_table(build.build(request.resolved, opened, paths=request.paths)), end="")
 
 
 def ask(count: int) -> bool:
-    """Ask a person at a terminal before a great many runs."""
+    """Asks a user at a terminal to confirm more than MANY_RUNS runs; returns True without asking for fewer."""
     return count <= MANY_RUNS or not sys.stdin.isatty() or typer.confirm(f"Train {count} runs?")
 
 
 def announce(work: sweeping.Work, ledger: str) -> None:
-    """Print what there is to do, and which cells lack an input."""
-    unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
+    """Prints the number of runs to train, and which cells lack an input."""
+    unscored = [f"not scored: {suite}: {reason}" for suite, reason in work.unscorable.items()]
     print(
         "\n".join(
             [

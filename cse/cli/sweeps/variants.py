@@ -1,4 +1,4 @@
-"""`cse variants`: every cell of some tables trained for a few steps, and one line of what each logged."""
+"""`cse variants`: trains every cell of some tables for a few steps, and prints one line of what each logged."""
 
 import dataclasses
 import math
@@ -36,10 +36,10 @@ METRIC_HEADS = {
     "replaced_fraction": "replaced",
     "queue_rows": "queue",
 }
-"""What a step logs -> the head of its column."""
+"""Key of a logged metric -> the head of its column."""
 VARIANT_COLUMNS = ("space", "cell", "method", "state", "dev", "loss", *METRIC_HEADS.values())
 VARIANT_TEXTS = 4
-"""Columns set to the left."""
+"""Number of leading columns that are aligned to the left."""
 
 Examples = Annotated[int, typer.Option(min=1, help="Training examples of each cell.")]
 Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
@@ -47,17 +47,17 @@ Out = Annotated[Path | None, typer.Option(help="Also write the table here.", sho
 
 @options.add_arguments
 def variants(
-    spaces: options.SpaceNames, examples: Examples = VARIANT_EXAMPLES, out: Out = None, *, given: SweepArguments
+    spaces: options.SpaceNames, examples: Examples = VARIANT_EXAMPLES, out: Out = None, *, arguments: SweepArguments
 ) -> int:
     """Train every cell of some tables for a few steps and print what each logs, to see that it trains."""
-    short = [f"train.examples={examples}", f"train.evaluations={VARIANT_EVALUATIONS}", *(given.settings or [])]
-    named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or trains_own_runs(space)]
-    if endless := [space.id for space in named if space.sampled]:
+    short = [f"train.examples={examples}", f"train.evaluations={VARIANT_EVALUATIONS}", *(arguments.settings or [])]
+    chosen = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or trains_own_runs(space)]
+    if endless := [space.id for space in chosen if space.sampled]:
         raise ConfigError(
             [f"no list of cells: space={name}; a search has no variants, see cse run" for name in endless]
         )
-    requests = dataclasses.replace(given, settings=short, seeds=given.seeds or 1).requests(named)
-    ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
+    requests = dataclasses.replace(arguments, settings=short, seeds=arguments.seeds or 1).requests(chosen)
+    ledger = ledgers.open_ledger(arguments.ledger, arguments.storage, create=True)
     work = work_of(requests, ledger)
     announce(work, ledger.url)
     code = exit.DONE
@@ -71,17 +71,17 @@ def variants(
 
 
 def trains_own_runs(space: Space) -> bool:
-    """Whether a paper's table trains runs of its own: others only score such runs, or search."""
+    """Returns True if a paper's table trains runs of its own; other tables only score such runs, or search."""
     return "sts_dev" in space.evaluate and not (space.search and space.search.sampler != "grid")
 
 
 def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
-    """A Markdown table, one line per cell and seed; then what cells lack and why they failed."""
+    """Returns a Markdown table with one line for each cell and seed; below it, what cells lack and why they failed."""
     signatures = [run.signature for space in spaces for run in space.runs]
     rows = {row.signature: row for row in ledger.runs(signatures=signatures)}
     last = {signature: points[-1].metrics for signature, points in ledger.curves(signatures).items() if points}
     body: list[list[str]] = []
-    why: dict[str, str] = {}
+    reasons_by_cell: dict[str, str] = {}
     for space in spaces:
         for run in space.runs:
             name = cell_name(run.cell, run.seed or None)
@@ -91,23 +91,25 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
             dev = _number(metrics.get(run.run.train.dev))
             body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
             if row is not None and row.state == RunState.FAILED:
-                why[f"{space.id} {name}"] = f"failed: {row.reason}"
-        why |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
+                reasons_by_cell[f"{space.id} {name}"] = f"failed: {row.reason}"
+        reasons_by_cell |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
-        why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
+        reasons_by_cell |= {
+            f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out
+        }
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
-    reasons = [f"- {name}: {reason}" for name, reason in why.items()]
+    reasons = [f"- {name}: {reason}" for name, reason in reasons_by_cell.items()]
     return "\n".join([align_table(list(VARIANT_COLUMNS), lines, VARIANT_TEXTS), "", *reasons]).rstrip() + "\n"
 
 
 def loss_parts(metrics: Mapping[str, float | None]) -> str:
-    """`0.35 (contrastive 0.34, rtd 1.21)`; parts are unweighted."""
+    """Formats a loss with its unweighted parts: `0.35 (contrastive 0.34, rtd 1.21)`."""
     parts = [f"{k.removeprefix('loss_')} {_number(v)}" for k, v in metrics.items() if k.startswith("loss_")]
     return _number(metrics.get("loss")) + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _number(value: Any) -> str:
-    """Three significant digits or more; empty for what is not logged."""
+    """Formats a number with three significant digits or more; "" for None."""
     if value is None:
         return ""
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""`cse clean`: what runs left on disk and nothing refers to; shows it, and with --delete deletes it."""
+"""`cse clean`: lists files of runs that nothing refers to any more, and deletes them with --delete."""
 
 from typing import Annotated
 

@@ -42,18 +42,18 @@ def compare(
     also: Also = None,
     difference: DifferenceOptions,
     top: Top = 5,
-    how: ScoringOptions,
-    named: ModelOptions,
+    scoring: ScoringOptions,
+    naming: ModelOptions,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: TableFormat = None,
 ) -> None:
     """Compare two models: differences with intervals over seeds, and over the sentence pairs or queries of a set."""
     opened = ledgers.existing_ledger(ledger, storage)
-    made = compare_models(a, b, opened, difference, named, Scoring.of(how), top, also or ())
+    comparison = compare_models(a, b, opened, difference, naming, Scoring.of(scoring), top, also or ())
     if form == "json":
-        print(dump_json(made.as_dict()))
+        print(dump_json(comparison.as_dict()))
     elif form in (None, "md"):
-        print(text(made, screen.width() if form is None else None))
+        print(text(comparison, screen.width() if form is None else None))
     else:
-        print(render(table(made), form), end="")
+        print(render(table(comparison), form), end="")

@@ -51,8 +51,8 @@ def gate(
     loop: LoopName = DEFAULT_LOOP,
     candidates: Candidates = None,
     n_more: NMore = False,
-    how: ScoringOptions,
-    named: ModelOptions,
+    scoring: ScoringOptions,
+    naming: ModelOptions,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: FormatOption = "text",
@@ -62,10 +62,12 @@ def gate(
     0: better or tie, 3: worse, 4: more seeds, or no signal (its runs did not train), 2: your mistake. Without --column
     those of --suite decide, else the dev set. Every question is logged, and each costs its level.
     """
-    given, opened = Loop(loop, candidates), ledgers.existing_ledger(ledger, storage)
-    made = judge_candidate(candidate, against, opened, difference, named, _numbers(looks), given, Scoring.of(how))
-    print(dump_json(made.as_dict()) if form == "json" else made.text(n_more))
-    return made.exit_code
+    gate_loop, opened = Loop(loop, candidates), ledgers.existing_ledger(ledger, storage)
+    verdict = judge_candidate(
+        candidate, against, opened, difference, naming, _numbers(looks), gate_loop, Scoring.of(scoring)
+    )
+    print(dump_json(verdict.as_dict()) if form == "json" else verdict.text(n_more))
+    return verdict.exit_code
 
 
 def _numbers(looks: str | None) -> list[int] | None:

@@ -1,4 +1,4 @@
-"""`cse doctor`: would a sweep run here, or on that cluster? Each finding in one line, with its fix."""
+"""`cse doctor`: checks whether a sweep could run here, or on a cluster; one line for each finding, with its fix."""
 
 import dataclasses
 from pathlib import Path
@@ -74,23 +74,23 @@ def doctor(
     yes: Yes = False,
     encoder: EncoderOption = None,
     *,
-    given: SweepArguments,
+    sweep: SweepArguments,
 ) -> int:
     """Check what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if repair:
-        return repair_ledger(given, yes)
-    if probe and (space is None or given.address is not None):
+        return repair_ledger(sweep, yes)
+    if probe and (space is None or sweep.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
     if encoder is not None and space is not None:
         raise ConfigError([f"two questions: --encoder={encoder} and {space}; give one, a space names its encoders"])
     if try_script:
-        require_trainer(given, space)
-    findings = examine(given, space) if encoder is None else describe(given, encoder)
+        require_trainer(sweep, space)
+    findings = examine(sweep, space) if encoder is None else describe(sweep, encoder)
     if probe and space is not None and not stops(findings):
-        findings += run_probe(given, space)
+        findings += run_probe(sweep, space)
     if try_script and space is not None and not stops(findings):
-        resolved = _resolve(given, space)
-        findings += trying.try_program(resolved, _paths(given, resolved)[0])
+        resolved = _resolve(sweep, space)
+        findings += trying.try_program(resolved, _paths(sweep, resolved)[0])
     if form == "json":
         print(dump_json([dataclasses.asdict(finding) for finding in findings]))
     else:
@@ -98,39 +98,39 @@ def doctor(
     return exit.MISTAKE if stops(findings) else exit.DONE
 
 
-def require_trainer(given: SweepArguments, space: str | None) -> None:
-    """ConfigError unless the space is of a program of the user's own, which would run here."""
-    if space is None or given.address is not None:
+def require_trainer(sweep: SweepArguments, space: str | None) -> None:
+    """Raises ConfigError unless the space trains with a script of the user's own, and on this machine."""
+    if space is None or sweep.address is not None:
         raise ConfigError(["nothing to try: --try runs a script here; give FILE, and leave --address out"])
-    if not _resolve(given, space).own_loop:
+    if not _resolve(sweep, space).own_loop:
         raise ConfigError(
             [f"no trainer: --try runs a script of your own, and {space} names none; --probe trains a run"]
         )
 
 
-def repair_ledger(given: SweepArguments, yes: bool) -> int:
-    """Print what is wrong with ledger and storage and, with `yes`, put it right."""
-    broken = repairing.repairs(ledgers.open_ledger(given.ledger), ledgers.storage_folder(given.storage))
-    broken = [item for item in broken if given.user is None or item.user in ("", given.user)]
+def repair_ledger(sweep: SweepArguments, yes: bool) -> int:
+    """Prints the defects of ledger and storage; with `yes`, repairs them."""
+    defects = repairing.repairs(ledgers.open_ledger(sweep.ledger), ledgers.storage_folder(sweep.storage))
+    defects = [item for item in defects if sweep.user is None or item.user in ("", sweep.user)]
     if yes:
-        ledgers.require_own((item.user for item in broken if item.do), given.user)
-    for item in broken:
+        ledgers.require_own((item.user for item in defects if item.do), sweep.user)
+    for item in defects:
         if yes and item.do:
             item.do()
         print(screen.prose(item.line, indent="  "))
-    left = sum(item.do is None for item in broken)
+    unrepaired = sum(item.do is None for item in defects)
     print(
-        f"{len(broken) - left} {'put right' if yes else 'would be put right; --yes does it'}"
-        + (f"; {left} left alone" if left else "")
+        f"{len(defects) - unrepaired} {'put right' if yes else 'would be put right; --yes does it'}"
+        + (f"; {unrepaired} left alone" if unrepaired else "")
     )
     return exit.DONE
 
 
-def examine(given: SweepArguments, space: str | None) -> list[Finding]:
-    """Every check of this machine, then of the cluster where an address is given."""
-    resolved = None if space is None else _resolve(given, space)
-    options, (paths, absent) = given.unchecked_options(), _paths(given, resolved)
-    url = ledgers.ledger_url(given.ledger)
+def examine(sweep: SweepArguments, space: str | None) -> list[Finding]:
+    """Runs every check of this machine, then those of the cluster if an address is given."""
+    resolved = None if space is None else _resolve(sweep, space)
+    options, (paths, absent) = sweep.unchecked_options(), _paths(sweep, resolved)
+    url = ledgers.ledger_url(sweep.ledger)
     findings = [*checks.try_check("versions", checks.check_versions), *checks.try_check("token", checks.check_token)]
     if options.address is None:
         findings += checks.try_check("machine", lambda: checks.check_machine(options))
@@ -142,49 +142,52 @@ def examine(given: SweepArguments, space: str | None) -> list[Finding]:
     is_program = resolved is not None and resolved.own_loop is not None
     findings += absent or ([] if is_program else checks.data(paths, alone=resolved is None))
     if resolved is not None:
-        seeds = range(given.seeds) if given.seeds else resolved.space.seeds
+        seeds = range(sweep.seeds) if sweep.seeds else resolved.space.seeds
         findings += needs(resolved, seeds, paths, options.workers)
         findings += [] if is_program else describing.describe_space(resolved, paths)
     return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
 
 
-def describe(given: SweepArguments, encoder: str) -> list[Finding]:
-    """How an encoder will be read, and how it covers the corpus that is given."""
-    paths = given.paths()
+def describe(sweep: SweepArguments, encoder: str) -> list[Finding]:
+    """Describes how an encoder will be read, and how its vocabulary covers the corpus, if one is given."""
+    paths = sweep.paths()
     name = absolute_place(encoder, Path.cwd())
     return describing.describe_encoder(name, describing.texts_of("file", paths) if paths.train_file else ())
 
 
 def products() -> str:
-    """How fast a thread multiplies matrices here, and by which library; measured where no run has yet."""
+    """Returns a line on the speed of one thread's matrix products, by precision and library; measured on first use."""
     rates, fp32, bf16 = numerics.gemm_rates(), numerics.fp32_path(), numerics.bf16_path()
-    said = f"of one thread: fp32 by {fp32}, {rates[fp32]:.0f} GFLOP/s; "
-    return said + ("bf16 as fp32, which is no slower" if bf16 == fp32 else f"bf16 by {bf16}, {rates[bf16]:.0f} GFLOP/s")
+    prefix = f"of one thread: fp32 by {fp32}, {rates[fp32]:.0f} GFLOP/s; "
+    return prefix + (
+        "bf16 as fp32, which is no slower" if bf16 == fp32 else f"bf16 by {bf16}, {rates[bf16]:.0f} GFLOP/s"
+    )
 
 
-def run_probe(given: SweepArguments, space: str) -> list[Finding]:
-    """One short run of the space here."""
-    examples = arguments.settings(given.settings).get("train.examples")
-    few = int(str(examples)) if examples else None
-    resolved = _resolve(given, space)
-    return probing.probe(resolved, _paths(given, resolved)[0], given.unchecked_options(), few)
+def run_probe(sweep: SweepArguments, space: str) -> list[Finding]:
+    """Trains one short run of the space on this machine, and reports its memory, its speed and how many runs fit."""
+    examples = arguments.settings(sweep.settings).get("train.examples")
+    short_examples = int(str(examples)) if examples else None
+    resolved = _resolve(sweep, space)
+    return probing.probe(resolved, _paths(sweep, resolved)[0], sweep.unchecked_options(), short_examples)
 
 
-def _resolve(given: SweepArguments, space: str) -> ResolvedSpace:
-    return resolve(load_space(space), given.profile, arguments.settings(given.settings))
+def _resolve(sweep: SweepArguments, space: str) -> ResolvedSpace:
+    return resolve(load_space(space), sweep.profile, arguments.settings(sweep.settings))
 
 
-def _paths(given: SweepArguments, space: ResolvedSpace | None) -> tuple[DataPaths, list[Finding]]:
-    """The inputs, or a stop for each path that is given and absent, and each file of the user's that cannot be read."""
+def _paths(sweep: SweepArguments, space: ResolvedSpace | None) -> tuple[DataPaths, list[Finding]]:
+    """Returns the paths of the inputs, or a `stop` finding for each path that is absent and each unreadable
+    user file."""
     try:
-        return given.paths([space] if space else []), []
+        return sweep.paths([space] if space else []), []
     except ConfigError as error:
         none = arguments.data_paths(None, None, None)
         return none, [Finding("stop", "data", line) for line in error.problems]
 
 
 def text(findings: list[Finding]) -> str:
-    """A line for each finding, and one for all of them."""
+    """Returns a line for each finding, and a last line with the number of those that stop a sweep."""
     lines = [f"{finding.level:<5} {finding.part:<9} {finding.line}" for finding in findings]
     number = stops(findings)
     return "\n".join([*lines, f"{number} of these stop a sweep" if number else "nothing here stops a sweep"])

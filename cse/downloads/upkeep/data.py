@@ -1,4 +1,4 @@
-"""`cse data`: public data sets, listed or fetched into the folder that `--data` names."""
+"""`cse data`: lists public data sets, or downloads them into the folder that `--data` names."""
 
 import os
 import shlex
@@ -50,11 +50,11 @@ def data(
     chosen = catalog.find_sets(names)
     for data_set in chosen:
         tell = partial(_tell, data_set.name)
-        got = getting.get(data_set, to, mirror=mirror, update=update, tell=tell)
-        files = f"{got.files} file{'s' * (got.files != 1)}, {size(got.bytes)}"
-        tell(f"{files}, {'written' if got.new else 'there already'}; licence {data_set.licence}")
-    named, whole = shlex.quote(str(to)), shlex.quote(str(to.absolute()))
-    print(f"use it: --data {named}" + ("" if os.environ.get("CSE_DATA") else f", or export CSE_DATA={whole}"))
+        installed = getting.get(data_set, to, mirror=mirror, update=update, tell=tell)
+        files = f"{installed.files} file{'s' * (installed.files != 1)}, {size(installed.bytes)}"
+        tell(f"{files}, {'written' if installed.new else 'there already'}; licence {data_set.licence}")
+    quoted, absolute = shlex.quote(str(to)), shlex.quote(str(to.absolute()))
+    print(f"use it: --data {quoted}" + ("" if os.environ.get("CSE_DATA") else f", or export CSE_DATA={absolute}"))
 
 
 def _tell(name: str, line: str) -> None:

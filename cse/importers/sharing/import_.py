@@ -1,4 +1,4 @@
-"""`cse import`: runs of a bundle, or of another tool, into a ledger."""
+"""`cse import`: takes runs of a bundle, or of another tool, into a ledger."""
 
 import itertools
 import json
@@ -21,9 +21,9 @@ from analysis.tables.spec import Sense, identify
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.options import positive
 from cse.importers import ForeignRun, sources
-from cse.importers.metrics import Asked, read_metrics
+from cse.importers.metrics import DeclaredMetric, read_metrics
 from cse.importers.published import UNNAMED, TableRow, find_row
-from cse.importers.records import Taking
+from cse.importers.records import ImportRequest
 from cse.importers.take import take
 from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.cells import full_key
@@ -146,30 +146,30 @@ def import_(
             "--better": better,
             "--scale": scale,
         }
-        unread = [option for option, value in {**of_tools, "--about": about, "--licence": licence}.items() if value]
-        if unread and what not in TOOLS:
-            line = f"options of a tool: {', '.join(unread)} with the bundle {what}"
+        unused = [option for option, value in {**of_tools, "--about": about, "--licence": licence}.items() if value]
+        if unused and what not in TOOLS:
+            line = f"options of a tool: {', '.join(unused)} with the bundle {what}"
             raise ConfigError([f"{line}; leave them out, or name a tool first"])
         _import_bundle(Path(what), ledger)
         return
     if what not in TOOLS:
         raise ConfigError([f"unknown tool: import={what}; {nearest(what, TOOLS)}"])
     module, asked = sources.load(what), read_metrics(metrics or [])
-    given = next((metric for metric in asked if metric.name == score), None)
+    main = next((metric for metric in asked if metric.name == score), None)
     if score is None and row is None:
-        given = asked[0] if asked else Asked(module.SCORE) if module.SCORE else None
-    elif given is None and score is not None:
-        given = Asked(score)
-    lacking = {"--as NAME": name, "--score KEY": given or row}
-    if not all(lacking.values()):
-        raise ConfigError([f"nothing given: {option}; give it too" for option, value in lacking.items() if not value])
+        main = asked[0] if asked else DeclaredMetric(module.SCORE) if module.SCORE else None
+    elif main is None and score is not None:
+        main = DeclaredMetric(score)
+    required = {"--as NAME": name, "--score KEY": main or row}
+    if not all(required.values()):
+        raise ConfigError([f"nothing given: {option}; give it too" for option, value in required.items() if not value])
     names, runs = _names(rename or []), module.read(source, study)
-    taking = Taking(
+    request = ImportRequest(
         tool=what,
         source=mask_password(source),
         sweep=str(name),
-        score="" if given is None else given.name,
-        span=positive(scale, "scale") or (given.span if given else None),
+        score="" if main is None else main.name,
+        span=positive(scale, "scale") or (main.span if main else None),
         names=names,
         metrics=asked,
         seed=seed,
@@ -179,72 +179,75 @@ def import_(
         is_local=getattr(module, "LOCAL", False),
     )
     if row is not None:
-        runs, taking = _place(runs, taking, find_row(taking.sweep, row))
+        runs, request = _place(runs, request, find_row(request.sweep, row))
     lower = {name for run in runs if not run.unfinished for name in run.lower}
-    sense = _sense(given or Asked(taking.score), negate, better, taking.score in lower)
+    sense = _sense(main or DeclaredMetric(request.score), negate, better, request.score in lower)
     columns = [
-        replace(each, better=_sense(each, False, None, each.name in lower)) if each.name != taking.score else each
-        for each in taking.metrics
+        replace(each, better=_sense(each, False, None, each.name in lower)) if each.name != request.score else each
+        for each in request.metrics
     ]
-    taking = replace(taking, better=sense, metrics=columns)
+    request = replace(request, better=sense, metrics=columns)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged, left_out, metric = take(runs, taking, opened)
-        print(f"{count_merged(merged)} as {taking.sweep}  (ledger {opened.url})\n{describe_metric(metric)}")
-        print(describe_settings([link.cell for link in opened.cells(taking.sweep)]))
+        merged, left_out, metric = take(runs, request, opened)
+        print(f"{count_merged(merged)} as {request.sweep}  (ledger {opened.url})\n{describe_metric(metric)}")
+        print(describe_settings([link.cell for link in opened.cells(request.sweep)]))
         exit.say(left_out)
-        if taking.row is not None:
-            _print_row(taking, opened)
+        if request.row is not None:
+            _print_row(request, opened)
 
 
-def _place(runs: Sequence[ForeignRun], taking: Taking, row: TableRow) -> tuple[Sequence[ForeignRun], Taking]:
-    """The runs with the table's suites for their columns, and what is asked of them."""
+def _place(
+    runs: Sequence[ForeignRun], request: ImportRequest, row: TableRow
+) -> tuple[Sequence[ForeignRun], ImportRequest]:
+    """Returns runs and import settings for a row of a paper's table, with suites as the names of the columns."""
     names = {*row.suites, *row.suites.values(), row.dev}
-    given = {name: key for name, key in taking.names.items() if key in names}
-    columns = row.columns_of(runs, given, taking.score or None)
-    placed = row.place(runs, columns)
+    assigned = {name: key for name, key in request.names.items() if key in names}
+    columns = row.columns_of(runs, assigned, request.score or None)
+    table_runs = row.place(runs, columns)
     is_dev = row.dev in columns.values()
-    suites = row.metrics(columns, placed)
+    suites = row.metrics(columns, table_runs)
     renamed = [f"{name} is {suite}" for name, suite in columns.items() if name != suite]
     if renamed:
         print(f"taken by name: {', '.join(renamed)}")
-    return placed, replace(
-        taking,
+    return table_runs, replace(
+        request,
         row=row,
-        sweep=taking.sweep if "@" in taking.sweep else f"{row.resolved.space.id}@{UNNAMED}",
+        sweep=request.sweep if "@" in request.sweep else f"{row.resolved.space.id}@{UNNAMED}",
         score=row.dev if is_dev else suites[-1].name,
         is_dev=is_dev,
         metrics=suites,
-        names={name: key for name, key in taking.names.items() if name not in given},
+        names={name: key for name, key in request.names.items() if name not in assigned},
     )
 
 
-def _print_row(taking: Taking, ledger: Ledger) -> None:
-    """The row's values beside the paper's, with a verdict for each."""
-    (sweep,) = (each for each in ledger.sweeps() if each.id == taking.sweep)
-    made, verdicts = study.read_judged(sweep, ledger, None)
-    assert taking.row is not None
-    key = full_key(taking.row.resolved, taking.row.cell.key)
-    place = next(place for place, each in enumerate(made.rows) if identify(each.key) == identify(key))
-    shown = {(0, column): verdict for (index, column), verdict in (verdicts or {}).items() if index == place}
-    alone = replace(made, rows=[made.rows[place]], spec=replace(made.spec, references=[]))
-    print("\n" + table_text.show_table(alone, shown), end="")
+def _print_row(request: ImportRequest, ledger: Ledger) -> None:
+    """Prints the row's imported values beside the paper's, with a verdict for each."""
+    (sweep,) = (each for each in ledger.sweeps() if each.id == request.sweep)
+    table, verdicts = study.read_judged(sweep, ledger, None)
+    assert request.row is not None
+    key = full_key(request.row.resolved, request.row.cell.key)
+    place = next(place for place, each in enumerate(table.rows) if identify(each.key) == identify(key))
+    row_verdicts = {(0, column): verdict for (index, column), verdict in (verdicts or {}).items() if index == place}
+    row_table = replace(table, rows=[table.rows[place]], spec=replace(table.spec, references=[]))
+    print("\n" + table_text.show_table(row_table, row_verdicts), end="")
 
 
-def _sense(score: Asked, negate: bool, better: str | None, minimised: bool) -> Sense | None:
-    """Which score is better, by the options and by the tool. ConfigError where they contradict each other."""
-    lower = {"--negate": negate, "the study minimises it": minimised, "--metric says min": score.better == "lower"}
-    says_lower = [what for what, said in lower.items() if said]
+def _sense(score: DeclaredMetric, negate: bool, better: str | None, minimised: bool) -> Sense | None:
+    """Returns the better direction of the score, by options and tool. Raises ConfigError where they contradict each
+    other."""
+    claims = {"--negate": negate, "the study minimises it": minimised, "--metric says min": score.better == "lower"}
+    says_lower = [claim for claim, holds in claims.items() if holds]
     says_higher = ["--metric says max"] if score.better == "higher" else []
     (says_higher if better == "higher" else says_lower).extend([f"--better={better}"] if better else [])
     if says_lower and says_higher:
         asked = f"--better={better} of " if better else ""
-        other = next(what for what in (*says_lower, *says_higher) if what != f"--better={better}")
+        other = next(claim for claim in (*says_lower, *says_higher) if claim != f"--better={better}")
         raise ConfigError([f"two directions: {asked}score={score.name}, and {other}; leave one out"])
     return "lower" if says_lower else "higher" if says_higher else None
 
 
 def describe_metric(metric: Metric) -> str:
-    """What is taken for granted of the score."""
+    """Returns a line on the direction and range assumed for the score."""
     span = metric.scale.span
     unknown = "its range is not known, so that nothing is called a tie: --scale 1, or 100, says it"
     width = unknown if span is None else f"its range is {span:g} wide, and a tie within ±{TIE_MARGIN * span / 100:g}"
@@ -252,13 +255,13 @@ def describe_metric(metric: Metric) -> str:
 
 
 def describe_settings(cells: Sequence[Settings]) -> str:
-    """Which settings make the runs of a sweep cells of their own, and which are equal in all."""
+    """Returns a line on the settings that distinguish the sweep's cells, and on those that are equal in all."""
     names = list(dict.fromkeys(itertools.chain(*cells)))
     varied = varying(cells, names)
     count = number_of(len({json.dumps(cell, sort_keys=True) for cell in cells}), "cell")
     equal = [name for name in names if name not in varied]
-    apart = f", told apart by {some(varied, AXES_SHOWN)}" if varied else ""
-    return f"{count}{apart}" + (f"; equal in all: {some(equal, AXES_SHOWN)}" if equal else "")
+    axes_text = f", told apart by {some(varied, AXES_SHOWN)}" if varied else ""
+    return f"{count}{axes_text}" + (f"; equal in all: {some(equal, AXES_SHOWN)}" if equal else "")
 
 
 def _names(pairs: list[str]) -> dict[str, str]:
@@ -269,7 +272,7 @@ def _names(pairs: list[str]) -> dict[str, str]:
 
 
 def _import_bundle(file: Path, ledger: str | None) -> None:
-    """All of its runs or, where one contradicts a run that is there, none."""
+    """Imports all runs of a bundle, or none if one contradicts a run in the ledger."""
     if not file.is_file():
         hint = f"name a bundle (cse bundle writes one), or a tool and its source ({', '.join(TOOLS)})"
         raise ConfigError([f"no such file: file={file}; {hint}"])
@@ -281,7 +284,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
 
 
 def count_merged(merged: Merged) -> str:
-    """What was taken over."""
+    """Returns counts of the runs and scores that an import added."""
     parts = [f"{number_of(merged.added, 'run')} imported", f"{merged.there + merged.renewed} already there"]
     parts += [f"{merged.renewed} of them with more settings or metrics than before"] if merged.renewed else []
     parts += [f"{merged.replaced} that had no result here replaced"] if merged.replaced else []
@@ -290,7 +293,7 @@ def count_merged(merged: Merged) -> str:
 
 
 def list_left_out(merged: Merged) -> list[str]:
-    """What was not."""
+    """Returns lines on what an import left out: runs that train now, and differing sweeps and baselines."""
     lines = [f"left out: {number_of(merged.held, 'run')} that a driver trains here now"] if merged.held else []
     if merged.other_sweeps:
         names = ", ".join(merged.other_sweeps)

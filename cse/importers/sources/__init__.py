@@ -1,10 +1,10 @@
-"""The tools of `cse import`. The folder is the registry: each module reads finished runs of the tool of its name.
+"""The tools of `cse import`; each module in this folder reads the runs of the tool with its name.
 
 A module imports its tool's package where it needs it, and has
-- `read(source, study)`: every run (`ForeignRun`) at `source`, finished or not; `study` is the study or the experiment,
-  or None. ConfigError in one line where there is none, or several to choose from;
+- `read(source, study)`: returns every run (`ForeignRun`) at `source`, finished or not; `study` is the study or the
+  experiment, or None. Raises ConfigError in one line where there is none, or several to choose from;
 - `SCORE`: the name of the metric that counts where --score is not given, or None;
-- where its IDs tell the runs of one source apart alone, as a table's do, `LOCAL = True`.
+- `LOCAL = True` if its IDs are unique only within one source, like the rows of a table.
 """
 
 import importlib
@@ -18,19 +18,19 @@ __all__ = ()
 
 
 def names() -> list[str]:
-    """Every tool's name, sorted."""
+    """Returns the name of every tool, sorted."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def load(name: str) -> ModuleType:
-    """The module of a tool. KeyError for an unknown name."""
+    """Returns the module that reads a tool's runs. Raises KeyError for an unknown name."""
     if name not in names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
 
 
 def package(name: str) -> ModuleType:
-    """A tool's package, or a module of it; ConfigError that says what to install."""
+    """Imports a tool's package, or a module of it. Raises ConfigError that says what to install."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Any .csv or .tsv with a header: a row for each run, or for each seed of one configuration."""
+"""Reads runs from any .csv or .tsv with a header: one row for each run, or for each seed of a configuration."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,21 +17,24 @@ SCORE = None
 LOCAL = True
 SEED_COLUMN = "seed"
 ROW_ID = ("id", "run_id", "run id")
-"""Columns, in small letters, that tell a row from every other."""
+"""Columns, in lower case, whose value identifies a row."""
 ROW_NUMBER = ("", "index", "level_0")
-"""What pandas writes beside the columns of a frame, and columns that it reads again without a name."""
+"""Names, in lower case, of the index column that pandas writes."""
 UNNAMED_BEGINS = "unnamed: "
 STATE_COLUMNS = ("state", "status")
 UNFINISHED = frozenset(
     "failed fail crashed running pruned killed error errored pending canceled cancelled waiting".split()
 )
-"""States, in small letters, of a run that did not end in order."""
+"""States, in lower case, of a run that did not end in order."""
 NO_NUMBER = frozenset(("", "nan", "na", "n/a", "none", "null", "inf", "-inf"))
-"""Texts, in small letters, of a number that is missing."""
+"""Texts, in lower case, that mean a missing number."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """A run for each row. A column with a text that is no number holds settings; a missing number is none."""
+    """Returns a run for each row of a table file; a column with any text that is no number holds settings.
+
+    Missing numbers are left out. Raises ConfigError for a file that is no table.
+    """
     if study is not None:
         raise ConfigError([f"no studies: study={study}; a table has rows, leave --study out"])
     path = Path(source).expanduser()
@@ -47,7 +50,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 
 
 def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column: str | None) -> list[ForeignRun]:
-    """A run for each row of a table of texts, by the columns that are named."""
+    """Returns a run for each row of a table of texts, from the named columns."""
     names = [
         name
         for name in names
@@ -55,18 +58,18 @@ def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column:
     ]
     texts = {name: [str(row[name]) for _, row in rows if row[name] is not None] for name in names}
     is_setting = {name: _holds_settings(name, texts[name]) for name in names}
-    facts = [name for name in names if is_setting[name] and is_fact(name, _given(texts[name]))]
+    facts = [name for name in names if is_setting[name] and is_fact(name, _present(texts[name]))]
     commas = [name for name in names if is_setting[name] and any(_is_decimal_comma(text) for text in texts[name])]
     remarks = [f"read as texts: decimal commas of {', '.join(commas)}; export numbers with a decimal point"] * bool(
         commas
     )
-    blank = [name for name in names if not _given(texts[name])]
+    blank = [name for name in names if not _present(texts[name])]
     remarks += [f"left out: columns without a value: {some(blank, NAMES_SHOWN)}"] * bool(blank)
     states = [name for name in names if name.lower() in STATE_COLUMNS]
     return [_read_row(number, row, is_setting, facts, states, id_column, remarks) for number, row in rows]
 
 
-def _given(texts: Sequence[str]) -> list[str]:
+def _present(texts: Sequence[str]) -> list[str]:
     return [text for text in texts if text.strip().lower() not in NO_NUMBER]
 
 
@@ -76,9 +79,9 @@ def _is_decimal_comma(text: str) -> bool:
 
 
 def _holds_settings(name: str, texts: Sequence[str]) -> bool:
-    """Whether its name says so, or some text is no number; a column without any value holds none."""
+    """Returns True if a column holds settings: its name says so, or some text in it is no number."""
     is_named = name.startswith(SETTINGS_BEGIN) or name.lower() == SEED_COLUMN
-    return is_named or any(_number(text) is None for text in _given(texts))
+    return is_named or any(_number(text) is None for text in _present(texts))
 
 
 def _read_row(
@@ -92,11 +95,11 @@ def _read_row(
 ) -> ForeignRun:
     settings = {
         name.lower() if name.lower() == SEED_COLUMN else name: _setting(row[name])
-        for name, kept in is_setting.items()
-        if kept and name not in facts
+        for name, is_kept in is_setting.items()
+        if is_kept and name not in facts
     }
     metrics = {
-        name: value for name, kept in is_setting.items() if not kept and (value := _number(row[name])) is not None
+        name: value for name, is_kept in is_setting.items() if not is_kept and (value := _number(row[name])) is not None
     }
     state = next((text for name in states if (text := str(row[name]).strip().lower()) in UNFINISHED), "")
     return ForeignRun(
@@ -104,7 +107,7 @@ def _read_row(
         unfinished=state,
         settings=settings,
         metrics=metrics,
-        rest={name: row[name] for name in facts if _given([str(row[name])])},
+        rest={name: row[name] for name in facts if _present([str(row[name])])},
         is_flat=True,
         row=number,
         remarks=remarks,
@@ -112,15 +115,16 @@ def _read_row(
 
 
 def _setting(text: object) -> Scalar:
-    """A whole number is one however it is written."""
+    """Parses a setting; whole numbers become int, however they are written."""
     value = scalar(text.strip() if isinstance(text, str) else text)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _number(text: object) -> float | None:
-    """The finite number of a text; None for any other text."""
+    """Returns the finite number in a text; None for any other text."""
     try:
         value = float(str(text))
     except ValueError:
         return None
+    # float() also reads 1_000, which is a text in a table.
     return value if math.isfinite(value) and "_" not in str(text) else None

@@ -1,4 +1,4 @@
-"""MLflow: the finished runs of an experiment, at a tracking URI, in a SQLite file or in a folder (`mlruns`)."""
+"""Reads the runs of an MLflow experiment, from a tracking URI, a SQLite file or a folder `mlruns`."""
 
 import os
 from pathlib import Path
@@ -14,24 +14,27 @@ SCORE = None
 MLFLOW_PAGE = 1_000
 MLFLOW_FINISHED = "FINISHED"
 KEPT_TAGS = ("mlflow.runName", "mlflow.source.name", "mlflow.source.git.commit")
-"""MLflow's own tags that may tell configurations apart; a user's all may."""
+"""MLflow's own tags that may distinguish configurations; all tags of users may."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Every run; `study` names the experiment, which may be left out where only one has any."""
+    """Returns every run of an experiment; `study` names it, and may be None if only one experiment has runs.
+
+    Raises ConfigError for an unknown source or experiment, and for several without a name.
+    """
     if (file := sqlite_file(source)) is not None:
         require_table(file, "experiments", "MLflow")
         source = f"sqlite:///{file.resolve()}"
     elif "://" not in source and not Path(source).is_dir():
         raise ConfigError([f"no such file: source={source}; name MLflow's database, its folder or a tracking URI"])
-    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # it is only read
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a folder is only read here
     client = package("mlflow").MlflowClient(tracking_uri=source)
     with reading("no MLflow", f"source={source}", "name MLflow's database, its folder or a tracking URI"):
         experiments = {experiment.name: experiment.experiment_id for experiment in client.search_experiments()}
         if study is not None and study not in experiments:
             raise ConfigError([f"unknown study: study={study} of source={source}; {nearest(study, experiments)}"])
-        wanted = experiments if study is None else {study: experiments[study]}
-        runs = {name: _all(client, number) for name, number in wanted.items()}
+        experiments_read = experiments if study is None else {study: experiments[study]}
+        runs = {name: _all(client, number) for name, number in experiments_read.items()}
     runs = {name: rows for name, rows in runs.items() if rows}
     if len(runs) > 1:
         raise ConfigError([f"several studies: source={source} has {', '.join(sorted(runs))}; give one with --study"])
@@ -49,10 +52,14 @@ def _all(client: Any, number: str) -> list[ForeignRun]:
 
 
 def _run(client: Any, run: Any) -> ForeignRun:
-    """MLflow itself takes the value at the highest step for the latest one, also where a run went back to an earlier
-    step and logged on from there; here the value that was logged last counts."""
+    """Converts one MLflow run; of each metric, the value that was logged last counts.
+
+    MLflow itself takes the value at the highest step, also where a run went back to an earlier step and logged on from
+    there.
+    """
     begun, end = run.info.start_time, run.info.end_time
     metrics = dict(run.data.metrics)
+    # `run.data.metrics` has the values without their steps.
     for metric in run.data._metric_objs if run.info.status == MLFLOW_FINISHED else ():
         if metric.step:
             history = client.get_metric_history(run.info.run_id, metric.key)

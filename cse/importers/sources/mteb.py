@@ -1,4 +1,4 @@
-"""MTEB: a folder of results, as `mteb run` writes it: MODEL/REVISION/TASK.json beside model_meta.json."""
+"""Reads a folder of MTEB results: MODEL/REVISION/TASK.json beside model_meta.json, as `mteb run` writes it."""
 
 import json
 import statistics
@@ -17,9 +17,9 @@ from cse_train.reading import reading
 SCORE = None
 META_FILE = "model_meta.json"
 EXPERIMENTS = "experiments"
-"""The folder in which MTEB keeps a model's results with other arguments, such as a shorter length."""
+"""Folder in which MTEB stores a model's results with other arguments, such as a shorter length."""
 USUAL_SPLIT = "test"
-"""The split of a task with several; the others' names stand behind the task's."""
+"""Split that a task's plain name means; other splits are named after the task."""
 USUAL_SUBSET = "default"
 OLD_MAIN_SCORES = (
     ("main_score",),
@@ -31,10 +31,10 @@ OLD_MAIN_SCORES = (
     ("f1",),
     ("accuracy",),
 )
-"""Where files of MTEB before 1.12, which name no main score, have it: the first that a file has."""
+"""Keys of the main score in files of MTEB before 1.12, which name none; the first that a file has counts."""
 OLD_FACTS = ("dataset_revision", "mteb_dataset_name", "mteb_version")
 COMPARED_FACTS = ("dataset_revision", "mteb_version")
-"""What results of one task must have in common to be one measure."""
+"""Facts that results of one task must share to be comparable."""
 NAMES_IN_LINE = 4
 
 Subsets = dict[str, float]
@@ -42,7 +42,7 @@ Subsets = dict[str, float]
 
 @dataclass
 class ScoredModel:
-    """The results of a model's folder."""
+    """The results in one model's folder."""
 
     id: str
     name: str
@@ -50,7 +50,7 @@ class ScoredModel:
     tasks: dict[str, dict[str, Subsets]] = field(default_factory=dict)
     """Task -> split -> subset -> main score."""
     facts: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Task -> what its file says of data and version."""
+    """Task -> revision of its data, and version of MTEB."""
 
     @property
     def has_seed(self) -> bool:
@@ -58,9 +58,12 @@ class ScoredModel:
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """A run for each model and revision, whose metrics are the main scores of its tasks, in the unit of MTEB, which is
-    mostly a share: the mean over those subsets that all models have, and each subset by itself. The model's name may
-    say a seed."""
+    """Returns a run for each model and revision, with its tasks' main scores as metrics.
+
+    Scores are in MTEB's unit, mostly a share from 0 to 1: the mean over the subsets that all models have, and each
+    subset by itself. A seed in a model's name is taken as the run's seed. Raises ConfigError for a folder without
+    results.
+    """
     if study is not None:
         raise ConfigError([f"no studies: study={study}; MTEB has models, name the folder of one"])
     folder = Path(source).expanduser()
@@ -74,8 +77,8 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     pairs = {(str(model.settings["model"]), model.settings["revision"]) for model in models if not model.has_seed}
     several = sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
     if several:
-        shown = some(several, NAMES_IN_LINE)
-        remarks[f"several revisions of {shown}; --seed revision takes their numbers for seeds"] = None
+        names_text = some(several, NAMES_IN_LINE)
+        remarks[f"several revisions of {names_text}; --seed revision takes their numbers for seeds"] = None
     shared = _share_subsets(models, remarks)
     _compare_facts(models, remarks)
     return [
@@ -105,26 +108,26 @@ def _read_model(folder: Path, files: Sequence[Path], remarks: dict[str, None]) -
         remarks["seeds are read of the names of models"] = None
     if folder.parent.name == EXPERIMENTS:
         id, settings = f"{id}/{folder.name}", {**settings, "experiment": folder.name}
-    made = ScoredModel(id, name, settings)
+    scored = ScoredModel(id, name, settings)
     unread = []
     for file in files:
         with reading("unreadable result", f"file={file}", "take it away, or have the task scored again"):
             result = json.loads(file.read_text(encoding="utf8"))
             task, splits, chosen = _read_task(result, file.stem)
         if splits:
-            made.tasks[task] = splits
-            made.facts[task] = {fact: str(result[fact]) for fact in COMPARED_FACTS if result.get(fact)}
+            scored.tasks[task] = splits
+            scored.facts[task] = {fact: str(result[fact]) for fact in COMPARED_FACTS if result.get(fact)}
         else:
             unread.append(file.name)
         if chosen:
             remarks[f"old results: {chosen} is taken for the main score of {task}"] = None
     if unread:
         remarks[f"left out: files without a score of a task: {some(unread, NAMES_IN_LINE)} of {name}"] = None
-    return made
+    return scored
 
 
 def _read_task(result: Any, stem: str) -> tuple[str, dict[str, Subsets], str]:
-    """A task, its scores by split and subset, and the score of an old file that counts as the main one."""
+    """Returns a task's name, its scores by split and subset, and the key of the main score chosen in an old file."""
     if not isinstance(result, dict):
         return stem, {}, ""
     if isinstance(result.get("scores"), dict):
@@ -157,56 +160,56 @@ def _follow(scores: Any, path: Sequence[str]) -> Any:
 
 
 Shared = Mapping[tuple[str, str], Sequence[str]]
-"""Task and split -> the subsets that all models with this split have; where they share none, nothing."""
+"""(Task, split) of MTEB -> subsets that all models with this split have; empty where they share none."""
 
 
 def _usual_split(task: str, shared: Shared) -> str:
-    """The split that a task's name means: `test` where any model has it, else the first."""
+    """Returns the split that a task's plain name means: `test` where any model has it, else the first."""
     splits = [split for each, split in shared if each == task]
     return USUAL_SPLIT if USUAL_SPLIT in splits else splits[0]
 
 
 def _share_subsets(models: Sequence[ScoredModel], remarks: dict[str, None]) -> Shared:
-    """The subsets over which means are taken; the others are named."""
-    having: dict[tuple[str, str], list[Subsets]] = defaultdict(list)
+    """Returns the subsets over which each task's mean is taken, and adds a remark on the others."""
+    occurrences: dict[tuple[str, str], list[Subsets]] = defaultdict(list)
     for model in models:
         for task, splits in model.tasks.items():
             for split, subsets in splits.items():
-                having[task, split].append(subsets)
+                occurrences[task, split].append(subsets)
     shared = {}
-    for (task, split), each in having.items():
-        every = dict.fromkeys(name for subsets in each for name in subsets)
-        shared[task, split] = [name for name in every if all(name in subsets for subsets in each)]
-        lacking = [name for name in every if name not in shared[task, split]]
-        if lacking:
+    for (task, split), each in occurrences.items():
+        all_names = dict.fromkeys(name for subsets in each for name in subsets)
+        shared[task, split] = [name for name in all_names if all(name in subsets for subsets in each)]
+        missing = [name for name in all_names if name not in shared[task, split]]
+        if missing:
             over = (
                 f"its mean is over {some(shared[task, split], NAMES_IN_LINE)}"
                 if shared[task, split]
                 else "it has no mean"
             )
-            line = f"not all models have {some(lacking, NAMES_IN_LINE)} of {task} ({split}): {over}"
-            remarks[f"{line}; each subset is a metric, such as {_name_subset(task, lacking[0])}"] = None
+            line = f"not all models have {some(missing, NAMES_IN_LINE)} of {task} ({split}): {over}"
+            remarks[f"{line}; each subset is a metric, such as {_name_subset(task, missing[0])}"] = None
     return shared
 
 
 def _compare_facts(models: Sequence[ScoredModel], remarks: dict[str, None]) -> None:
-    """A line for each fact in which the results of one task differ."""
+    """Adds a remark for each fact in which results of one task differ, and for tasks that a model lacks."""
     values: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for model in models:
         for task, facts in model.facts.items():
             for fact, value in facts.items():
                 values[fact, task][value] = None
     for fact in COMPARED_FACTS:
-        tasks = [task for (each, task), given in values.items() if each == fact and len(given) > 1]
+        tasks = [task for (each, task), distinct in values.items() if each == fact and len(distinct) > 1]
         if tasks:
-            given = some(list(values[fact, tasks[0]]), NAMES_IN_LINE)
+            distinct = some(list(values[fact, tasks[0]]), NAMES_IN_LINE)
             remarks[
-                f"models differ in {fact} of {some(tasks, NAMES_IN_LINE)} ({given}): the numbers may not compare"
+                f"models differ in {fact} of {some(tasks, NAMES_IN_LINE)} ({distinct}): the numbers may not compare"
             ] = None
-    every = {task for model in models for task in model.tasks}
+    all_tasks = {task for model in models for task in model.tasks}
     for model in models:
-        if lacking := sorted(every - set(model.tasks)):
-            remarks[f"{model.name} lacks {some(lacking, NAMES_IN_LINE)}"] = None
+        if missing := sorted(all_tasks - set(model.tasks)):
+            remarks[f"{model.name} lacks {some(missing, NAMES_IN_LINE)}"] = None
 
 
 def _name_subset(task: str, subset: str) -> str:
@@ -214,23 +217,24 @@ def _name_subset(task: str, subset: str) -> str:
 
 
 def _list_subsets(model: ScoredModel, shared: Shared) -> dict[str, Scalar]:
-    """Over what a task's mean is taken: another import into the sweep may have others, and is then another cell."""
-    made: dict[str, Scalar] = {}
+    """Returns a setting for each task with the subsets of its mean, so that imports with other subsets become other
+    cells."""
+    settings: dict[str, Scalar] = {}
     for task, splits in model.tasks.items():
         names = shared[task, split] if (split := _usual_split(task, shared)) in splits else ()
         if names and list(splits[split]) != [USUAL_SUBSET]:
-            made[f"subsets of {task}"] = ", ".join(sorted(names))
-    return made
+            settings[f"subsets of {task}"] = ", ".join(sorted(names))
+    return settings
 
 
 def _measure(model: ScoredModel, shared: Shared) -> dict[str, float]:
-    """Task, with its split where that is not the usual one -> mean of the shared subsets; and each of several."""
-    made: dict[str, float] = {}
+    """Returns metric name -> score: means over shared subsets, and single subsets where there are several."""
+    metrics: dict[str, float] = {}
     for task, splits in model.tasks.items():
         for split, subsets in splits.items():
             name = task if split == _usual_split(task, shared) else f"{task} ({split})"
             if values := [subsets[each] for each in shared[task, split]]:
-                made[name] = statistics.fmean(values)
+                metrics[name] = statistics.fmean(values)
             if len(subsets) > 1 or not values:
-                made |= {_name_subset(name, subset): value for subset, value in subsets.items()}
-    return made
+                metrics |= {_name_subset(name, subset): value for subset, value in subsets.items()}
+    return metrics

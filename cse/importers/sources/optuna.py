@@ -1,4 +1,4 @@
-"""Optuna: the finished trials of a study, out of a database or a journal; the value of one objective is `value`."""
+"""Reads the trials of an Optuna study from a database or a journal; the value of a single objective is `value`."""
 
 import math
 import statistics
@@ -16,23 +16,25 @@ from cse_train.reading import reading
 
 SCORE = "value"
 CONSTRAINTS = "constraints"
-"""The system attribute in which samplers keep what `constraints_func` gives: a trial is feasible where none is above
-0, and Optuna's best trial is a feasible one."""
+"""System attribute in which Optuna's samplers store constraint values; a trial is feasible if none is above 0."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Every trial, finished where it is complete. Of several objectives the values are `value_0`, `value_1`, …"""
-    shown = mask_password(source)
-    with reading("no study", f"source={shown}", "name a database's URL, or the file of Optuna's journal"):
+    """Returns every trial of a study, complete ones as finished; several objectives are `value_0`, `value_1` and so on.
+
+    Raises ConfigError for an unknown source or study, and for several without a name.
+    """
+    masked = mask_password(source)
+    with reading("no study", f"source={masked}", "name a database's URL, or the file of Optuna's journal"):
         storage = _storage(source)
         studies = optuna.get_all_study_names(storage)
     if study is None and len(studies) > 1:
-        raise ConfigError([f"several studies: source={shown} has {', '.join(sorted(studies))}; give one with --study"])
+        raise ConfigError([f"several studies: source={masked} has {', '.join(sorted(studies))}; give one with --study"])
     if not studies:
-        raise ConfigError([f"no study: source={shown} has none; name the database or the journal of one"])
+        raise ConfigError([f"no study: source={masked} has none; name the database or the journal of one"])
     if study is not None and study not in studies:
-        raise ConfigError([f"unknown study: study={study} of source={shown}; {nearest(study, studies)}"])
-    with reading("unreadable study", f"source={shown}", "use the version of Optuna that wrote it"):
+        raise ConfigError([f"unknown study: study={study} of source={masked}; {nearest(study, studies)}"])
+    with reading("unreadable study", f"source={masked}", "use the version of Optuna that wrote it"):
         loaded = optuna.load_study(study_name=study or studies[0], storage=storage)
         trials = loaded.get_trials(deepcopy=False)
         minimised = frozenset(
@@ -59,8 +61,8 @@ def _names(count: int) -> list[str]:
 
 
 def _run(study: str, trial: Any, minimised: frozenset[str], remarks: Sequence[str]) -> ForeignRun:
-    given = trial.values or []  # a damaged journal holds complete trials without a value
-    values = dict(zip(_names(len(given)), given, strict=True))
+    objectives = trial.values or []  # a damaged journal holds complete trials without a value
+    values = dict(zip(_names(len(objectives)), objectives, strict=True))
     seed = {"seed": trial.user_attrs["seed"]} if isinstance(trial.user_attrs.get("seed"), int) else {}
     begun = trial.datetime_start
     state = "" if trial.state == optuna.trial.TrialState.COMPLETE else trial.state.name.lower()
@@ -82,7 +84,7 @@ def _run(study: str, trial: Any, minimised: frozenset[str], remarks: Sequence[st
 
 
 def _describe_means(trials: Sequence[Any]) -> list[str]:
-    """A line for each attribute with the numbers of which a trial's value is the mean: they are most likely seeds."""
+    """Returns a line for each attribute whose numbers average to a trial's value, since they are most likely seeds."""
     names = dict.fromkeys(
         name
         for trial in trials

@@ -1,5 +1,7 @@
-"""Trackio: the runs of a project, out of its SQLite file in TRACKIO_DIR; the last value of each metric counts, and
-of a run that went back to an earlier step those that it logged before from there on do not."""
+"""Reads the runs of a Trackio project from its SQLite file; the last value of each metric counts.
+
+Values that a run logged before it went back to an earlier step are left out, from that step on.
+"""
 
 import contextlib
 import json
@@ -15,11 +17,14 @@ from cse_train.reading import reading
 SCORE = None
 GROUP = "_Group"
 Logged = tuple[int, dict[str, float]]
-"""A step, and what was logged at it."""
+"""A step of a Trackio run, and the metrics logged at that step."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Every run that logged a metric; Trackio does not say whether one has ended."""
+    """Returns every run that logged a metric; Trackio does not record whether a run has ended.
+
+    Raises ConfigError for a file that is no Trackio database.
+    """
     if study is not None:
         raise ConfigError([f"no studies: study={study}; Trackio has a file for each project, name it"])
     file = sqlite_file(source)
@@ -54,7 +59,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 
 
 def _settings(config: Json) -> dict[str, Scalar]:
-    """The configuration, with the group that Trackio keeps in it."""
+    """Returns the configuration as settings, with the group that Trackio stores in it."""
     group = config.get(GROUP)
     return {**({"group": str(group)} if group else {}), **flat(config)}
 
@@ -64,20 +69,20 @@ def _restarted(runs: Mapping[str, tuple[str, str, list[Logged]]]) -> list[str]:
 
 
 def _drop_abandoned(logged: Sequence[Logged]) -> list[Logged]:
-    """What a run logged, in the order of its steps, without what it logged before it went back to an earlier one.
+    """Returns a run's logged values in order of steps, without values from before it went back to an earlier step.
 
-    It went back where a metric comes again at an earlier step than before; another metric at an earlier step, such as a
+    A run went back if a metric appears at an earlier step than before; another metric at an earlier step, such as a
     test score of step 0 at the end, is no restart.
     """
-    kept: list[Logged] = []
+    entries: list[Logged] = []
     newest: dict[str, int] = {}  # metric -> its last step
     for step, values in logged:
         if any(newest.get(name, step) > step for name in values):
-            kept = [each for each in kept if each[0] < step]
-            newest = {name: before for before, others in kept for name in others}
-        kept.append((step, values))
+            entries = [each for each in entries if each[0] < step]
+            newest = {name: earlier_step for earlier_step, others in entries for name in others}
+        entries.append((step, values))
         newest |= dict.fromkeys(values, step)
-    return sorted(kept, key=lambda each: each[0])
+    return sorted(entries, key=lambda each: each[0])
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer, and with it sentence-transformers': the runs behind files `trainer_state.json`."""
+"""Reads runs of Hugging Face's Trainer, also sentence-transformers', from their files `trainer_state.json`."""
 
 import json
 import re
@@ -17,29 +17,32 @@ SCORE = None
 STATE_FILE = "trainer_state.json"
 ARGUMENTS_FILE = "training_args.bin"
 KEPT_SETTINGS = ("train_batch_size", "num_train_epochs", "max_steps", "eval_steps", "trial_params")
-"""What the state says of the run's settings; it counts where the arguments say otherwise."""
+"""Keys of the trainer state that are settings; they win over the training arguments."""
 EVALUATED = "eval_"
-"""How the names of evaluations begin."""
+"""Prefix of the names of evaluation metrics."""
 NO_SETTINGS = re.compile(
     r"(hub|push_to_hub|log|logging|save|dataloader|ddp|trackio|tpu|do|include|restore)_.*|push_to_hub|report_to|"
     r"run_name|project|output_dir|overwrite_output_dir|disable_tqdm|local_rank|debug|skip_memory_metrics|"
     r"resume_from_checkpoint|no_cuda|use_cpu|device|n_gpu|distributed_state|deepspeed_plugin|seed"
 )
-"""Arguments that say where a run lies, what it writes and on what it ran; among them is a secret, `hub_token`."""
+"""Pattern of training arguments that are no settings: folders, logging, hardware, and a secret, `hub_token`."""
 SIDE_FILES = {"config.json": "model.", "adapter_config.json": "adapter.", "1_Pooling/config.json": "pooling."}
-"""Files beside a checkpoint -> what their settings are called."""
+"""File beside a checkpoint -> prefix of the settings in it."""
 SIDE_NOISE = frozenset(("transformers_version", "dtype", "torch_dtype", "architectures", "id2label", "label2id"))
 CARD = "README.md"
 CARD_FACTS = re.compile(r"^(?:- (loss|dataset_size):|(base_model):) *(.+)$", re.MULTILINE)
-"""What sentence-transformers writes at the top of a model's card."""
+"""Pattern of the facts at the top of a model card by sentence-transformers."""
 FOLDER = "folder"
-"""The setting that says where a run lies, without its seed."""
+"""Setting that holds the name of the run's folder, without its seed."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """A run for each output folder; of its checkpoints the newest has the whole log. Its metrics are the evaluation at
-    the best step where the Trainer picked one, else the last. Its settings are its arguments, what lies beside its
-    newest checkpoint, and the name of its folder, which may say the seed."""
+    """Returns a run for each output folder of a Trainer.
+
+    Metrics are the evaluation at the best step if the Trainer picked one, else the last. Settings are the training
+    arguments, files beside the newest checkpoint, whose log is complete, and the folder's name, which may contain the
+    seed.
+    """
     if study is not None:
         raise ConfigError([f"no studies: study={study}; name the folder of some runs in place of it"])
     path = Path(source).expanduser()
@@ -54,18 +57,18 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         place = file.resolve().parent
         folder = place.parent if place.name.startswith("checkpoint-") else place
         states.setdefault(folder, []).append((steps, place, state))
-    remarks, runs, seen = list[str](), list[ForeignRun](), list[tuple[Path, Json, Json]]()
+    remarks, runs, read_runs = list[str](), list[ForeignRun](), list[tuple[Path, Json, Json]]()
     for folder, of_folder in states.items():
         with reading("unreadable run", f"file={folder / STATE_FILE}", "take it away, or name another folder"):
             # the folder's own state has the last step again, and what was evaluated behind it
             _, place, state = max(of_folder, key=lambda each: (each[0], len(each[2]["log_history"])))
             arguments, beside, unread = _read_beside(place, folder)
             remarks += unread
-            twin = next((other for other, *twins in seen if twins == [state, arguments]), None)
+            twin = next((other for other, *twins in read_runs if twins == [state, arguments]), None)
             if twin is not None:
                 remarks.append(f"left out: {folder.name} is a copy of {twin.name}")
                 continue
-            seen.append((folder, state, arguments))
+            read_runs.append((folder, state, arguments))
             logs = [each["log_history"] for _, _, each in of_folder]
             if any(log != state["log_history"][: len(log)] for log in logs):
                 remarks.append(
@@ -77,12 +80,14 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
                 remarks.append("seeds are read of the names of folders")
             settings = {**beside, **_read_arguments(arguments), **({SEED_KEY: seed} if seed is not None else {})}
             runs.append(_read_state(state, {**settings, **({FOLDER: name} if name else {})}, bool(arguments)))
-    without = sum(not arguments for _, _, arguments in seen)
-    if without:
-        what = "their seeds and settings are known by names of folders and logged learning rates alone"
-        remarks.append(f"no {ARGUMENTS_FILE} beside {number_of(without, 'run')}: {what}")
+    without_arguments = sum(not arguments for _, _, arguments in read_runs)
+    if without_arguments:
+        consequence = "their seeds and settings are known by names of folders and logged learning rates alone"
+        remarks.append(f"no {ARGUMENTS_FILE} beside {number_of(without_arguments, 'run')}: {consequence}")
     early = [
-        folder.name for folder, state, _ in seen if 0 < int(state["global_step"]) < int(state.get("max_steps") or 0)
+        folder.name
+        for folder, state, _ in read_runs
+        if 0 < int(state["global_step"]) < int(state.get("max_steps") or 0)
     ]
     if early:
         remarks.append(
@@ -90,28 +95,28 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         )
     names = {run.settings.get(FOLDER) for run in runs}
     if len(runs) > 1 and len(names) == len(runs):
-        shown = some(sorted(map(str, names)), 3)
+        examples = some(sorted(map(str, names)), 3)
         remarks.append(
-            f"each folder is a configuration: {shown}; --seed {FOLDER} takes its number, --drop {FOLDER} pools them"
+            f"each folder is a configuration: {examples}; --seed {FOLDER} takes its number, --drop {FOLDER} pools them"
         )
     return [ForeignRun(**{**vars(run), "remarks": remarks}) for run in runs]
 
 
 def _relative(folder: Path, root: Path) -> str:
-    """The run's folder as seen from the source, which may be the folder itself or lie within it."""
-    below = folder != root and folder.is_relative_to(root)
-    return folder.relative_to(root).as_posix() if below else folder.name
+    """Returns the run's folder relative to the source, which may be that folder or lie within it."""
+    is_below = folder != root and folder.is_relative_to(root)
+    return folder.relative_to(root).as_posix() if is_below else folder.name
 
 
 def _read_name(name: str, seed: object) -> tuple[str, int | None, list[str]]:
-    """A folder's name without the seed, the seed, and a line where it is not that of the arguments."""
-    rest, named = split_seed(name)
+    """Returns a folder's name without the seed, the seed, and a line if the training arguments have another seed."""
+    rest, name_seed = split_seed(name)
     if not isinstance(seed, int):
-        return rest, named, []
-    if named is None:
+        return rest, name_seed, []
+    if name_seed is None:
         alone = re.compile(rf"[-_./ ]*(?<![A-Za-z0-9.]){seed}(?![A-Za-z0-9.])")
         return (alone.sub("", name) if len(alone.findall(name)) == 1 else name), seed, []
-    if named != seed:
+    if name_seed != seed:
         return (
             name,
             seed,
@@ -121,7 +126,8 @@ def _read_name(name: str, seed: object) -> tuple[str, int | None, list[str]]:
 
 
 def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], list[str]]:
-    """The arguments, what files beside the checkpoint or in the output folder say, and a line for each unread one."""
+    """Returns the arguments, settings from files beside the checkpoint or in its folder, and a line for each unread
+    file."""
     arguments: Json = {}
     settings: dict[str, Scalar] = {}
     unread = []
@@ -146,25 +152,28 @@ def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], li
 
 
 def _read_side(values: Json, before: str) -> dict[str, Scalar]:
-    """Sets of names lie in files in any order."""
-    shown = {
+    """Returns the settings in a side file; lists are sorted, since sets of names are written in any order."""
+    values_by_name = {
         str(name).removeprefix("_"): sorted(value, key=str) if isinstance(value, list) else value
         for name, value in values.items()
         if name not in SIDE_NOISE
     }
-    return flat(shown, before)
+    return flat(values_by_name, before)
 
 
 def _read_arguments(arguments: Json) -> dict[str, Scalar]:
-    kept = {name: value for name, value in arguments.items() if not NO_SETTINGS.fullmatch(name) and value is not None}
+    settings = {
+        name: value for name, value in arguments.items() if not NO_SETTINGS.fullmatch(name) and value is not None
+    }
     plain = {
-        name: value for name, value in kept.items() if isinstance(value, str | int | float | list | tuple | Mapping)
+        name: value for name, value in settings.items() if isinstance(value, str | int | float | list | tuple | Mapping)
     }
     return flat(plain)
 
 
 def _read_state(state: Json, beside: Mapping[str, Scalar], has_arguments: bool) -> ForeignRun:
-    """`best_global_step` says where the best model was saved, in older files the name of its folder."""
+    """Converts the state of a Trainer: `best_global_step`, or in older files the best folder's name, gives the best
+    step."""
     logged = [entry for entry in state["log_history"] if any(str(key).startswith(EVALUATED) for key in entry)]
     checkpoint = str(state.get("best_model_checkpoint") or "").rpartition("checkpoint-")[2]
     best = state.get("best_global_step") or (int(checkpoint) if checkpoint.isdigit() else None)

@@ -1,4 +1,4 @@
-"""Weights & Biases: a folder of offline runs, an exported .csv or .json, or `ENTITY/PROJECT` over the network."""
+"""Reads Weights & Biases runs: a folder of offline runs, an exported .csv or .json, or `ENTITY/PROJECT` online."""
 
 import ast
 import hashlib
@@ -22,7 +22,7 @@ from cse_train.reading import reading
 SCORE = None
 WANDB_FINISHED = "finished"
 FACTS = ("id", "name", "state", "created", "created_at", "createdat")
-"""Columns, in small letters, that say which run a row is, and how it ended."""
+"""Columns, in lower case, that identify a run, or tell how it ended."""
 TEXTS = (
     "displayname",
     "display_name",
@@ -35,19 +35,22 @@ TEXTS = (
     "url",
     "path",
 )
-"""Columns, in small letters, of what a person or W&B wrote about a run."""
+"""Columns, in lower case, of texts that the user or W&B wrote about a run."""
 CONFIGS, SUMMARIES = ("config",), ("summary", "summarymetrics", "summary_metrics")
-"""Columns, in small letters, of settings and of the last value of each metric."""
+"""Columns, in lower case, of a run's settings, and of the last value of each metric."""
 RUN_GROUPS = {"group": "group", "run_group": "group", "job_type": "job_type", "jobtype": "job_type"}
-"""How W&B groups runs, which tells configurations apart where their settings do not."""
+"""W&B's field for groups of runs -> setting; groups may distinguish configurations with equal settings."""
 VALUE_AND_DESCRIPTION = frozenset(("value", "desc"))
-"""The keys of a setting as W&B stores it."""
+"""Keys of a setting as W&B stores it, with its description."""
 NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
-"""How Python writes numbers that are none."""
+"""Pattern of NaN and infinity in the text of a Python dictionary."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Every run. A table is W&B's export (a column for each value), or has `config` and `summary`."""
+    """Returns every run at the source; a table has a column for each value, or the columns `config` and `summary`.
+
+    Raises ConfigError for a source that is neither a file, a folder nor a project.
+    """
     if study is not None:
         raise ConfigError([f"no studies: study={study}; W&B has projects, name one as ENTITY/PROJECT"])
     path = Path(source).expanduser()
@@ -66,7 +69,8 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 
 
 def _offline(folder: Path) -> list[ForeignRun]:
-    """A run that was resumed lies in several folders: the later one's values count."""
+    """Returns the runs in a folder of offline runs; of a resumed run, which has several folders, later values win."""
+    # Oldest first, so that a resumed run's later values win below.
     files = sorted(folder.rglob("*.wandb"), key=lambda file: file.stat().st_mtime)
     if not files:
         raise ConfigError([f"no runs: source={folder} has no file *.wandb; name the folder `wandb` of offline runs"])
@@ -74,10 +78,13 @@ def _offline(folder: Path) -> list[ForeignRun]:
     runs: dict[str, Json] = {}
     for file in files:
         with reading("unreadable run", f"file={file}", "take it away, or have it synced again"):
-            seen = _offline_run(map(parse, records(file)))
-        if seen:
-            before = runs.setdefault(seen["id"], {"config": {}, "summary": {}})
-            runs[seen["id"]] = {**seen, **{part: before[part] | seen[part] for part in ("config", "summary")}}
+            run_values = _offline_run(map(parse, records(file)))
+        if run_values:
+            earlier = runs.setdefault(run_values["id"], {"config": {}, "summary": {}})
+            runs[run_values["id"]] = {
+                **run_values,
+                **{part: earlier[part] | run_values[part] for part in ("config", "summary")},
+            }
     return [
         ForeignRun(
             id=name,
@@ -93,7 +100,7 @@ def _offline(folder: Path) -> list[ForeignRun]:
 
 
 def _offline_run(parsed: Iterator[Any]) -> Json:
-    """ID, configuration, last summary and exit code (None: it did not end) of one file; empty without a run."""
+    """Returns ID, configuration, last summary and exit code (None if it did not end) of one file; {} without a run."""
     run: dict[str, Any] = {}
     for record in parsed:
         kind = record.WhichOneof("record_type")
@@ -119,13 +126,15 @@ def _values(items: Any) -> Json:
 
 
 def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
-    """The runs of a table. A row without an ID is the run of that name and time of creation; where several have these,
-    or none has a name, their values tell them apart."""
-    named = [_name_run(row) for _, row in rows]
-    often = Counter(named)
+    """Returns the runs of a table; a row without an ID is identified by its name and time of creation, if unique.
+
+    Other rows have no ID, and are recognised by their values.
+    """
+    row_names = [_name_run(row) for _, row in rows]
+    counts = Counter(row_names)
     ids = [
-        "" if (often[name] > 1 and not _facts(row).get("id")) or name == NAMELESS else name
-        for (_, row), name in zip(rows, named, strict=True)
+        "" if (counts[name] > 1 and not _facts(row).get("id")) or name == NAMELESS else name
+        for (_, row), name in zip(rows, row_names, strict=True)
     ]
     nested = [row for _, row in rows if _find(row, CONFIGS) is not None and _find(row, SUMMARIES) is not None]
     if nested and len(nested) == len(rows):
@@ -163,12 +172,8 @@ def _read_nested(row: Json, number: int, id: str) -> ForeignRun:
 
 
 def _settings(config: Json) -> dict[str, Scalar]:
-    """Settings by dotted key; `{"value": 1, "desc": null}` is 1."""
-    return flat(_unwrap(config))
-
-
-def _unwrap(config: Json) -> Json:
-    return {name: value["value"] if _is_wrapped(value) else value for name, value in config.items()}
+    """Returns settings by dotted key; `{"value": 1, "desc": null}` becomes 1."""
+    return flat({name: value["value"] if _is_wrapped(value) else value for name, value in config.items()})
 
 
 def _is_wrapped(value: object) -> bool:
@@ -176,7 +181,7 @@ def _is_wrapped(value: object) -> bool:
 
 
 def _superseded(config: Json) -> frozenset[str]:
-    """What an earlier version made of settings with a description."""
+    """Returns the settings that an earlier version of cse-search made of W&B's settings with a description."""
     return frozenset(flat(config)) - frozenset(_settings(config))
 
 
@@ -185,13 +190,13 @@ def _find(row: Json, names: Sequence[str]) -> Any:
 
 
 def _about(row: Json) -> dict[str, Scalar]:
-    """What a person wrote about the run: its name, notes and tags."""
+    """Returns the texts that a user wrote about the run: its name, notes and tags."""
     texts = {name: value for name, value in row.items() if name.lower() in ("name", *TEXTS)}
     return _rest(texts)
 
 
 def _add_state(run: ForeignRun, row: Json) -> ForeignRun:
-    """The run with how it stands, and with what an earlier version took for its ID."""
+    """Returns the run with its state, and with the ID that an earlier version of cse-search gave it."""
     facts = _facts(row)
     text = json.dumps(row, sort_keys=True, default=str)
     state = str(facts.get("state") or WANDB_FINISHED).lower()
@@ -204,12 +209,12 @@ def _facts(row: Json) -> Json:
 
 
 def _rest(values: Json) -> dict[str, Scalar]:
-    """Texts, which are no metric; what W&B itself keeps begins with `_`."""
+    """Returns the values that are no numbers, by dotted key."""
     return {name: value for name, value in flat(values).items() if value is not None and name not in numbers(values)}
 
 
 def _mapping(value: Any) -> Json:
-    """A dictionary, or its text as JSON or as Python writes it."""
+    """Parses a dictionary, or its text as JSON or Python. Raises ValueError for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

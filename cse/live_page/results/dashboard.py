@@ -1,4 +1,4 @@
-"""`cse dashboard`: a live page of a ledger's sweeps, on this machine alone."""
+"""`cse dashboard`: serves a live page of a ledger's sweeps, on this machine only."""
 
 import contextlib
 from typing import Annotated

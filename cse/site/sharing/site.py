@@ -1,4 +1,4 @@
-"""`cse site`: published tables and what became of them, as a static site."""
+"""`cse site`: writes published tables, with results for them, as a static site."""
 
 import contextlib
 import tempfile
@@ -33,28 +33,29 @@ def site(to: To, files: Files = None, ledger: ledgers.LedgerUrl = None) -> None:
     _check(to, files or [], ledger)
     screen.note("reading runs and comparing tables")
     with _open(files or [], ledger) as (opened, sources):
-        made = gallery.gather(opened, sources)
-        written = _write(to, pages.files(made))
-    run = sum(bool(sheet.scales) for sheet in made.published)
-    print(f"wrote {to / 'index.html'}: {run} of {len(made.published)} tables with runs; {written} files")
+        contents = gallery.gather(opened, sources)
+        count = _write(to, pages.files(contents))
+    run = sum(bool(sheet.scales) for sheet in contents.published)
+    print(f"wrote {to / 'index.html'}: {run} of {len(contents.published)} tables with runs; {count} files")
 
 
 def _write(to: Path, files: Iterable[tuple[str, str]]) -> int:
-    """The number of files, which take their places once all are written: a full disk leaves the site as it was."""
+    """Writes the files and returns their number; they are moved into place together, so that a full disk changes
+    nothing."""
     to.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".site-", dir=to) as aside:
+    with tempfile.TemporaryDirectory(prefix=".site-", dir=to) as temporary:
         names = list[str]()
         for name, text in files:
-            replace_text(Path(aside, name), text)
+            replace_text(Path(temporary, name), text)
             names.append(name)
         for name in names:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
-            Path(aside, name).replace(to / name)
+            Path(temporary, name).replace(to / name)
     return len(names)
 
 
 def _check(to: Path, files: list[Path], ledger: str | None) -> None:
-    """ConfigError with every mistake in what was given."""
+    """Raises ConfigError that lists every mistake in the arguments."""
     problems = []
     if to.exists() and not to.is_dir():
         problems.append(f"not a folder: --to={to}; name a folder, new or not")
@@ -68,7 +69,7 @@ def _check(to: Path, files: list[Path], ledger: str | None) -> None:
 
 @contextlib.contextmanager
 def _open(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str]]]:
-    """The ledger, and what it is called on the pages; bundles are taken over into one that is gone afterwards."""
+    """Yields the ledger and its name for the pages; bundles are imported into a temporary ledger."""
     if not files:
         opened = ledgers.existing_ledger(url)
         if opened is None:

@@ -1,10 +1,10 @@
-"""The trackers of `--track`. The folder is the registry: each module sends a sweep's runs to the tracker of its name.
+"""The trackers of `--track`; each module in this folder sends runs to the tracker with its name.
 
-A module imports its tracker's package at its top; the package is an extra of ours with the module's name. It has
-`Tracker(storage)`, made in the user's folder before Ray starts (ConfigError where it could not work), with
-- `send(run)`: show a `TrackedRun` as it stands now. It is called in a thread of the tracker's own, may block, and may
-  raise: the same news then come again later;
-- `close()`: nothing more comes.
+A module imports its tracker's package at its top; the package is an extra of cse-search with the module's name. It has
+`Tracker(storage)`, created in the user's folder before Ray starts (ConfigError if it could not work), with
+- `send(run)`: shows a `TrackedRun` in its present state. It is called in the tracker's own thread, may block, and may
+  raise: it is then called again later with the same news;
+- `close()`: is called after the last `send`.
 """
 
 import importlib
@@ -23,42 +23,42 @@ __all__ = ()
 
 @dataclass(frozen=True, kw_only=True)
 class TrackedRun:
-    """One run as the ledger has it now."""
+    """Present state of one run in the ledger, for a tracker."""
 
     signature: str
     sweep: str
     name: str
-    """Its cell and seed."""
+    """Name of the run: its cell and seed."""
     settings: Settings
-    """Method and every other setting, by dotted key."""
+    """Settings by dotted key, the method included."""
     points: Sequence[tuple[int, Mapping[str, float]]]
-    """Training examples -> dev score, loss and other metrics: what was not sent before."""
+    """New points since the last `send`: training examples -> dev score, loss and other metrics."""
     whole: bool
-    """Whether `points` is the curve from its beginning: nothing was sent by this process yet."""
+    """True if `points` is the curve from its beginning, since this process has sent nothing yet."""
     scores: Mapping[str, float]
     """Suite -> score of the finished run."""
     best: float | None
-    """Best dev score so far."""
+    """Best dev score so far; None before the first evaluation."""
     state: RunState
     reason: str
-    """Why it failed, or was retried; may be empty."""
+    """Why the run failed or was retried; may be empty."""
     retries: int
-    """Times that this sweep continued it after a fault."""
+    """Number of times that this sweep continued the run after a fault."""
 
     @property
     def ended(self) -> bool:
-        """Whether this sweep is over with the run."""
+        """True if this sweep no longer trains the run."""
         return not self.state.is_held
 
     @property
     def results(self) -> dict[str, float]:
-        """What stands at the end of a run: `best` and `score/SUITE`."""
+        """Returns the final numbers of a run: `best` and `score/SUITE`."""
         best = {} if self.best is None else {"best": self.best}
         return best | {f"score/{suite}": value for suite, value in self.scores.items()}
 
     @property
     def notes(self) -> dict[str, str]:
-        """What is no number: state, reason, retries and signature."""
+        """Returns the run's texts: state, reason, retries and signature."""
         facts = {
             "state": self.state.value,
             "reason": self.reason,
@@ -69,7 +69,7 @@ class TrackedRun:
 
 
 class Tracker(Protocol):
-    """What a module of the folder makes."""
+    """Interface of the `Tracker` class that each tracker's module has."""
 
     def send(self, run: TrackedRun) -> None: ...
 
@@ -77,22 +77,22 @@ class Tracker(Protocol):
 
 
 def names() -> list[str]:
-    """Every tracker's name, sorted."""
+    """Returns the names of all trackers, sorted."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def check_trackers(given: Iterable[str]) -> tuple[str, ...]:
-    """The trackers named, each once; a value may hold several with commas between. ConfigError for unknown ones."""
-    wanted = tuple(dict.fromkeys(name.strip() for part in given for name in part.split(",") if name.strip()))
-    if unknown := [name for name in wanted if name not in names()]:
+def check_trackers(values: Iterable[str]) -> tuple[str, ...]:
+    """Returns the named trackers, each once; a value may list several with commas; ConfigError for unknown ones."""
+    chosen = tuple(dict.fromkeys(name.strip() for part in values for name in part.split(",") if name.strip()))
+    if unknown := [name for name in chosen if name not in names()]:
         raise ConfigError([f"unknown tracker: track={name}; {nearest(name, names())}" for name in unknown])
-    return wanted
+    return chosen
 
 
-def make_trackers(wanted: Iterable[str], storage: Path) -> dict[str, Tracker]:
-    """Name -> tracker. ConfigError with a line for each whose package is absent or does not import."""
+def make_trackers(chosen: Iterable[str], storage: Path) -> dict[str, Tracker]:
+    """Returns name -> tracker. Raises ConfigError with a line for each whose package cannot be imported."""
     trackers, problems = {}, []
-    for name in wanted:
+    for name in chosen:
         try:
             trackers[name] = importlib.import_module(f"{__name__}.{name}").Tracker(storage)
         except ImportError as error:

@@ -1,4 +1,4 @@
-"""MLflow: an experiment for each sweep, at MLFLOW_TRACKING_URI or MLflow's default place."""
+"""Tracker for MLflow: an experiment for each sweep, at MLFLOW_TRACKING_URI or MLflow's default location."""
 
 import logging
 import re
@@ -22,13 +22,13 @@ STATUS = {
 }
 SIGNATURE_TAG = "cse.signature"
 LONGEST_PARAMETER = 5_000
-"""Letters of a value; MLflow's databases take 6,000."""
+"""Characters kept of a value; MLflow's databases take 6,000."""
 MLFLOW_BATCH = 1_000
-"""Metrics in one request: MLflow's limit."""
+"""Maximum number of metrics in one request, by MLflow's limit."""
 
 
 class Tracker:
-    """A run of another call of the command, known by its signature, goes on as the same MLflow run."""
+    """Sends runs to MLflow; a run of an earlier command, found by its signature, continues as the same MLflow run."""
 
     def __init__(self, storage: Path) -> None:
         # Both are settled here: while Ray runs, the working folder is not the user's.
@@ -41,43 +41,46 @@ class Tracker:
 
     def send(self, run: TrackedRun) -> None:
         self._client = self._client or MlflowClient(tracking_uri=self._uri)
-        seen: set[int] = set()
+        sent_examples: set[int] = set()
         if run.signature not in self._ids:
-            seen = self._open(run)
-        mine = self._ids[run.signature]
+            sent_examples = self._open(run)
+        run_id = self._ids[run.signature]
         at = max((examples for examples, _ in run.points), default=0)
-        new = [(examples, metrics) for examples, metrics in run.points if examples not in seen]
-        metrics = [*_metrics(new), *(_metrics([(at, run.results)]) if run.ended else ())]
+        new_points = [(examples, metrics) for examples, metrics in run.points if examples not in sent_examples]
+        metrics = [*_metrics(new_points), *(_metrics([(at, run.results)]) if run.ended else ())]
         tags = [RunTag(f"cse.{name}", value[:LONGEST_PARAMETER]) for name, value in run.notes.items()]
-        self._client.log_batch(mine, tags=tags)
+        self._client.log_batch(run_id, tags=tags)
         for start in range(0, len(metrics), MLFLOW_BATCH):
-            self._client.log_batch(mine, metrics=metrics[start : start + MLFLOW_BATCH])
+            self._client.log_batch(run_id, metrics=metrics[start : start + MLFLOW_BATCH])
         if run.ended:
-            self._client.set_terminated(mine, STATUS.get(run.state, "FINISHED"))
+            self._client.set_terminated(run_id, STATUS.get(run.state, "FINISHED"))
             del self._ids[run.signature]
 
     def close(self) -> None:
-        """Nothing: each call was answered."""
+        """Does nothing, since every request was answered."""
 
     def _open(self, run: TrackedRun) -> set[int]:
-        """Begin the run, or go on with it; the examples of the points that it has."""
+        """Creates the run in MLflow, or reopens it; returns the examples of the points that MLflow has."""
         experiment: str | None = self._experiments.get(run.sweep)
         if experiment is None:
             stored = self._client.get_experiment_by_name(run.sweep)
             experiment = stored.experiment_id if stored else self._client.create_experiment(run.sweep)
             self._experiments[run.sweep] = experiment
-        same = self._client.search_runs([experiment], f"tags.`{SIGNATURE_TAG}` = '{run.signature}'", max_results=1)
-        if same:
-            self._ids[run.signature] = mine = same[0].info.run_id
-            self._client.set_terminated(mine, "RUNNING")
+        matching_runs = self._client.search_runs(
+            [experiment], f"tags.`{SIGNATURE_TAG}` = '{run.signature}'", max_results=1
+        )
+        if matching_runs:
+            self._ids[run.signature] = run_id = matching_runs[0].info.run_id
+            self._client.set_terminated(run_id, "RUNNING")
             names = {_key(name) for _, metrics in run.points for name in metrics}
-            return {point.step for name in names for point in self._client.get_metric_history(mine, name)}
+            return {point.step for name in names for point in self._client.get_metric_history(run_id, name)}
         tags = {SIGNATURE_TAG: run.signature, "cse.sweep": run.sweep}
-        mine = self._client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
+        run_id = self._client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
         params = [Param(_key(name), str(value)[:LONGEST_PARAMETER]) for name, value in run.settings.items()]
+        # MLflow takes at most 100 parameters in one request.
         for start in range(0, len(params), 100):
-            self._client.log_batch(mine, params=params[start : start + 100])
-        self._ids[run.signature] = mine
+            self._client.log_batch(run_id, params=params[start : start + 100])
+        self._ids[run.signature] = run_id
         return set()
 
 
@@ -87,5 +90,5 @@ def _metrics(points: Sequence[tuple[int, Mapping[str, float]]]) -> Iterator[Metr
 
 
 def _key(name: str) -> str:
-    """A name with the letters that MLflow takes."""
+    """Returns a name with every character that MLflow refuses replaced by `_`."""
     return re.sub(r"[^\w\-. /]", "_", name)[:250]

@@ -1,4 +1,4 @@
-"""TensorBoard: event files in STORAGE/tensorboard/SWEEP/RUN, with the settings for its page of hyperparameters."""
+"""Tracker for TensorBoard: event files in STORAGE/tensorboard/SWEEP/RUN, with settings for its HParams page."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,11 @@ from tensorboardX.summary import hparams
 from cse.trackers.tools import TrackedRun
 
 LONGEST_NAME = 200
-"""Letters of a folder's name; file systems take 255 bytes."""
+"""Characters kept of a folder's name; file systems take 255 bytes."""
 
 
 class Tracker:
-    """One writer for each run that has not ended."""
+    """Writes runs as TensorBoard event files, with one writer for each run that has not ended."""
 
     def __init__(self, storage: Path) -> None:
         self._folder = storage.resolve() / "tensorboard"
@@ -51,5 +51,5 @@ class Tracker:
 
 
 def _name(text: str) -> str:
-    """A name for one folder."""
+    """Returns a text as the name of one folder."""
     return re.sub(r"[^\w=.,@+ -]", "_", text)[-LONGEST_NAME:].strip(". ") or "_"

@@ -1,4 +1,4 @@
-"""Trackio: a project for each sweep, in TRACKIO_DIR or on the Space or the server that Trackio's environment names."""
+"""Tracker for Trackio: a project for each sweep, in TRACKIO_DIR or on the Space or server of Trackio's environment."""
 
 import contextvars
 import os
@@ -17,7 +17,7 @@ from cse.trackers.tools import TrackedRun
 
 
 class Tracker:
-    """A run's name ends in its signature's beginning, so that another call of the command goes on with it."""
+    """Sends runs to Trackio; a name ends in the start of the signature, so that a later command continues the run."""
 
     def __init__(self, storage: Path) -> None:
         self._runs: dict[str, Any] = {}
@@ -28,25 +28,25 @@ class Tracker:
             vars(module)["_emit_nonfatal_warning"] = lambda text, *rest, **options: self._problems.append(str(text))
 
     def send(self, run: TrackedRun) -> None:
-        shown = self._runs.get(run.signature) or self._open(run)
+        trackio_run = self._runs.get(run.signature) or self._open(run)
         for examples, metrics in run.points:
-            shown.log(dict(metrics), step=examples)
+            trackio_run.log(dict(metrics), step=examples)
         if run.ended:
             last = max((examples for examples, _ in run.points), default=None)
-            shown.log({**run.results, **run.notes}, step=last)
-            shown.finish()
+            trackio_run.log({**run.results, **run.notes}, step=last)
+            trackio_run.finish()
             del self._runs[run.signature]
         if self._problems:
             line, self._problems = self._problems[0], []
             raise RuntimeError(line)
 
     def close(self) -> None:
-        for shown in self._runs.values():
-            shown.finish()
+        for trackio_run in self._runs.values():
+            trackio_run.finish()
 
     def _open(self, run: TrackedRun) -> Any:
         # In a context of its own, since a second `init` in one context ends the first one's run.
-        shown = self._runs[run.signature] = contextvars.copy_context().run(
+        trackio_run = self._runs[run.signature] = contextvars.copy_context().run(
             trackio.init,
             project=re.sub(r"[^\w=.,@+ -]", "_", run.sweep),
             name=f"{run.name} {run.signature[:8]}",
@@ -57,4 +57,4 @@ class Tracker:
             auto_log_gpu=False,
             auto_log_cpu=False,
         )
-        return shown
+        return trackio_run

@@ -1,4 +1,4 @@
-"""Weights & Biases: a group for each sweep in the project WANDB_PROJECT, or `cse-search`; WANDB_MODE=offline works."""
+"""Tracker for Weights & Biases: a group for each sweep, in the project WANDB_PROJECT or `cse-search`; also offline."""
 
 import os
 from pathlib import Path
@@ -13,13 +13,13 @@ from cse.trackers.tools import TrackedRun
 from cse_train.fields import ConfigError
 
 PROJECT = "cse-search"
-FINISH_S = 60.0
+FINISH_SECONDS = 60.0
 """Seconds that the end of one run may wait for the network."""
 EXIT = {RunState.FAILED: 1, RunState.LOST: 255}
 
 
 class Tracker:
-    """A run's ID is its signature, so that another call of the command goes on with it."""
+    """Sends runs to W&B under their signatures as IDs, so that a later command continues the same run."""
 
     def __init__(self, storage: Path) -> None:
         # While Ray runs, the working folder is not the user's.
@@ -32,7 +32,7 @@ class Tracker:
             disable_git=True,
             disable_code=True,
             x_disable_stats=True,
-            finish_timeout=FINISH_S,
+            finish_timeout=FINISH_SECONDS,
             finish_timeout_raises=True,
         )
         self._runs: dict[str, Any] = {}
@@ -40,23 +40,23 @@ class Tracker:
             raise ConfigError(["no login: track=wandb; give wandb login or WANDB_API_KEY, or set WANDB_MODE=offline"])
 
     def send(self, run: TrackedRun) -> None:
-        shown = self._runs.get(run.signature) or self._open(run)
-        there = shown.summary.get("examples") or 0 if run.whole else 0
+        wandb_run = self._runs.get(run.signature) or self._open(run)
+        sent_examples = wandb_run.summary.get("examples") or 0 if run.whole else 0
         for examples, metrics in run.points:
-            if examples > there:
-                shown.log({"examples": examples, **metrics})
-        shown.summary.update({**run.results, **run.notes})
+            if examples > sent_examples:
+                wandb_run.log({"examples": examples, **metrics})
+        wandb_run.summary.update({**run.results, **run.notes})
         if run.ended:
-            shown.tags = (*(shown.tags or ()), run.state.value)
-            shown.finish(exit_code=EXIT.get(run.state, 0))
+            wandb_run.tags = (*(wandb_run.tags or ()), run.state.value)
+            wandb_run.finish(exit_code=EXIT.get(run.state, 0))
             del self._runs[run.signature]
 
     def close(self) -> None:
-        for shown in self._runs.values():
-            shown.finish()
+        for wandb_run in self._runs.values():
+            wandb_run.finish()
 
     def _open(self, run: TrackedRun) -> Any:
-        shown = self._runs[run.signature] = wandb.init(
+        wandb_run = self._runs[run.signature] = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             group=run.sweep[:128],
             name=run.name[:128],
@@ -67,6 +67,6 @@ class Tracker:
             reinit="create_new",
             settings=self._settings,
         )
-        shown.define_metric("examples")
-        shown.define_metric("*", step_metric="examples")
-        return shown
+        wandb_run.define_metric("examples")
+        wandb_run.define_metric("*", step_metric="examples")
+        return wandb_run

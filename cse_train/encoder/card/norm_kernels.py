@@ -1,7 +1,7 @@
-"""Triton's kernels of `fused_norm`: what stands between a layer's product and its LayerNorm's result, in one pass.
+"""Triton kernels of `fused_norm`: everything between a layer's product and the result of its LayerNorm, in one pass.
 
-A row of `width` numbers is in one program's registers. The way back adds and normalises again what the way there did,
-from the same draws: nothing is kept but what the products keep anyway.
+A row of `width` numbers is in one program's registers. The backward kernel adds and normalises again what the forward
+one did, from the same draws: nothing is kept but what the products keep anyway.
 """
 
 # mypy: disable-error-code="import-not-found, import-untyped, no-untyped-def, untyped-decorator"
@@ -13,7 +13,7 @@ import triton.language as tl
 
 @triton.jit
 def draw_row(seed, row, rate, block: tl.constexpr):
-    """1 / (1 - rate) where a number of the row stays and 0 elsewhere: four numbers a draw."""
+    """Draws dropout's factors for a row: 1 / (1 - rate) where a number stays, else 0; four numbers a draw."""
     quarter: tl.constexpr = block // 4
     a, b, c, d = tl.rand4x(seed, row * quarter + tl.arange(0, quarter))
     draws = tl.reshape(tl.join(tl.join(a, b), tl.join(c, d)), [block])
@@ -22,14 +22,14 @@ def draw_row(seed, row, rate, block: tl.constexpr):
 
 @triton.jit
 def add_row(product, bias, x, at, inside, kept):
-    """x + dropout(product + bias) of a row, fp32, 0 outside."""
+    """Returns x + dropout(product + bias) of a row in fp32, 0 outside the row."""
     value = (tl.load(product + at, mask=inside, other=0.0).to(tl.float32) + bias) * kept
     return value + tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
 
 
 @triton.jit
 def standardise(values, inside, width: tl.constexpr, epsilon):
-    """The row with mean 0 and variance 1, and what it was multiplied by."""
+    """Returns a row scaled to mean 0 and variance 1, and the factor by which it was scaled."""
     centred = tl.where(inside, values - tl.sum(values, 0) / width, 0.0)
     scale = tl.rsqrt(tl.sum(centred * centred, 0) / width + epsilon)
     return centred * scale, scale
@@ -40,7 +40,7 @@ def norm(
     product, bias, x, weight, shift, full, cast, seed, rate, epsilon, dropout: tl.constexpr, width: tl.constexpr,
     block: tl.constexpr,
 ):  # fmt: skip
-    """Write LayerNorm(x + dropout(product + bias)) of one row, in the dtype of `full` and in that of `cast`."""
+    """Writes LayerNorm(x + dropout(product + bias)) of one row, in the dtypes of `full` and of `cast`."""
     row = tl.program_id(0)
     column = tl.arange(0, block)
     inside = column < width
@@ -62,7 +62,7 @@ def norm_back(
     dropout: tl.constexpr, has_full: tl.constexpr, has_cast: tl.constexpr,
     width: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients of every so many rows, and of these rows' sums, which are weight's, shift's and bias's."""
+    """Writes the gradients of a program's rows, and its sums over rows for the gradients of weight, shift and bias."""
     program = tl.program_id(0)
     column = tl.arange(0, block)
     inside = column < width

@@ -1,4 +1,4 @@
-"""Self-attention of short rows on a card, in bf16 or fp16: one kernel there and one back for all length groups.
+"""Self-attention of short rows on a GPU, in bf16 or fp16: one kernel forward and one backward for all length groups.
 
 torch's fused kernels are made for long rows. Of 32 tokens they compute a tile of 64 or 128, need a call for each group
 and a mask where rows are padded. Shape suffixes: N packed rows, T packed slots, H hidden size.
@@ -16,45 +16,48 @@ from cse_train import distributed
 from cse_train.encoder.card.compilers import DTYPES, draw_seed, is_proved, load_kernel
 from cse_train.encoder.packing import Packed, pack_lists
 
-MOST_SLOTS = 64
-"""Slots of a row at most: a program holds all of its scores."""
+SLOT_LIMIT = 64
+"""Largest width of a row: one program of the kernel holds all of its scores."""
 HEAD_SIZES = (16, 32, 64, 128)
-MOST_NUMBERS = 2**31
-"""Of one call's scores, which dropout counts through."""
+SCORE_LIMIT = 2**31
+"""Largest number of scores in one call, through which dropout's random numbers are counted."""
 
 
 def find_block(packed: Packed, rows: int, size: int, dtype: torch.dtype) -> int:
-    """What `attend_short` takes for `block` of so many rows, all heads counted; 0 where it is not to be used."""
+    """Returns the `block` of `attend_short` for so many rows, all heads counted; 0 if the kernel does not apply."""
     device, widest = packed.ids_T.device, max(group.width for group in packed.groups)
     block = max(16, 1 << (widest - 1).bit_length())
-    fits = widest <= MOST_SLOTS and rows * block**2 < MOST_NUMBERS and size in HEAD_SIZES and dtype in DTYPES
+    fits = widest <= SLOT_LIMIT and rows * block**2 < SCORE_LIMIT and size in HEAD_SIZES and dtype in DTYPES
     return block if fits and device.type == "cuda" and is_right(device, dtype, size, block) else 0
 
 
 @functools.cache
 def is_right(device: torch.device, dtype: torch.dtype, size: int, block: int) -> bool:
-    """Whether the kernels can be used on this machine: looked at once in a process."""
+    """Returns True if the kernels work on this machine; tested once per process and shape."""
     return is_proved("attention of short rows", device, lambda: _compare(device, dtype, size, block))
 
 
 def _compare(
     device: torch.device, dtype: torch.dtype, size: int, block: int
 ) -> list[tuple[Tensor | None, Tensor | None]]:
-    """Two rows of as many tokens as fit, in two heads, there and back: ours and torch's."""
+    """Computes two rows of `block` tokens in two heads, forward and backward, with these kernels and with torch's."""
     packed = pack_lists([[0] * block] * 2, groups=1).to(device)
     values = torch.linspace(-3, 3, 2 * block * 6 * size, device=device).cos().view(2 * block, 6 * size).to(dtype)
-    ours, theirs = (values.clone().requires_grad_() for _ in range(2))
-    mixed = attend_short(ours, locate_rows(packed), 1, 2, 0.0, block)
-    parts = theirs.float().view(2, block, 3, 2, size).permute(2, 0, 3, 1, 4)
-    wanted = F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2).flatten(0, 1)
-    for result in (mixed, wanted):
+    fused_qkv, torch_qkv = (values.clone().requires_grad_() for _ in range(2))
+    mixed = attend_short(fused_qkv, locate_rows(packed), 1, 2, 0.0, block)
+    parts = torch_qkv.float().view(2, block, 3, 2, size).permute(2, 0, 3, 1, 4)
+    expected = F.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2).flatten(0, 1)
+    for result in (mixed, expected):
         result.backward(torch.ones_like(result) * torch.arange(2 * size, device=device).to(result.dtype).sin())
-    return [(mixed, wanted), (ours.grad, theirs.grad)]
+    return [(mixed, expected), (fused_qkv.grad, torch_qkv.grad)]
 
 
 def locate_rows(packed: Packed) -> Tensor:
-    """Int32 [N, 5], on the device: of each packed row its group's first slot in one view, its place in the group, the
-    group's rows, and its width and length."""
+    """Returns int32 [N, 5], on the pack's device: where each packed row lies.
+
+    The columns are: its group's first slot in one view, its place in the group, the group's number of rows, its width,
+    its length.
+    """
     rows = np.array([group.rows for group in packed.groups])
     widths = np.array([group.width for group in packed.groups])
     first_slots, first_rows = np.cumsum(rows * widths) - rows * widths, np.cumsum(rows) - rows
@@ -65,13 +68,16 @@ def locate_rows(packed: Packed) -> Tensor:
 
 
 def attend_short(qkv_T3H: Tensor, places_N5: Tensor, views: int, heads: int, rate: float, block: int) -> Tensor:
-    """The mixed heads [T, H], as `attend_packed` gives them; `block`, a power of two, is at least the widest row."""
+    """Returns the attention's output [T, H], as `attend_packed` does.
+
+    `block`, a power of two, is at least the width of the widest row.
+    """
     mixed: Tensor = ShortAttention.apply(qkv_T3H, places_N5, views, heads, rate, block)
     return mixed
 
 
 class ShortAttention(torch.autograd.Function):
-    """What `attend_short` applies."""
+    """Autograd function of `attend_short`."""
 
     @staticmethod
     def forward(

@@ -1,6 +1,6 @@
-"""Triton's kernels of `short_attention`: one program a row and head, which has all of the row's tokens at once.
+"""Triton kernels of `short_attention`: one program per row and head, which holds all of the row's tokens at once.
 
-A row's query, key and value stand in one slot each of the packed [T, 3H]. What the gradient needs is computed again:
+A row's query, key and value are in one slot each of the packed [T, 3H]. What the gradient needs is computed again:
 nothing but queries, keys, values and a number for dropout's masks is kept.
 """
 
@@ -13,7 +13,7 @@ import triton.language as tl
 
 @triton.jit
 def read_row(places, row, packed_rows, views: tl.constexpr):
-    """First slot, width and length of a row of one of the views, which lie one after the other inside a group."""
+    """Returns first slot, width and length of a row; a group's views lie one after the other."""
     view = row // packed_rows
     at = places + (row % packed_rows) * 5
     group_slot, in_group, group_rows = tl.load(at), tl.load(at + 1), tl.load(at + 2)
@@ -23,7 +23,7 @@ def read_row(places, row, packed_rows, views: tl.constexpr):
 
 @triton.jit
 def weigh(query, key, inside, scale):
-    """softmax(scale * query key'), fp32 [BLOCK, BLOCK], of the keys that are inside."""
+    """Returns softmax(scale * query key'), fp32 [BLOCK, BLOCK], over the keys that are `inside`."""
     scores = tl.dot(query, tl.trans(key)) * scale
     scores = tl.where(inside[None, :], scores, float("-inf"))
     weights = tl.exp(scores - tl.max(scores, 1)[:, None])
@@ -32,7 +32,7 @@ def weigh(query, key, inside, scale):
 
 @triton.jit
 def draw(seed, program, slots, rate, block: tl.constexpr):
-    """1 / (1 - rate) where a weight stays and 0 elsewhere."""
+    """Draws dropout's factors for the weights: 1 / (1 - rate) where a weight stays, else 0."""
     at = (program * block + slots[:, None]) * block + slots[None, :]
     return tl.where(tl.rand(seed, at) >= rate, 1.0 / (1.0 - rate), 0.0)
 
@@ -42,7 +42,7 @@ def mix(
     qkv, mixed, places, packed_rows, seed, rate, scale, heads: tl.constexpr, views: tl.constexpr, size: tl.constexpr,
     block: tl.constexpr, dropout: tl.constexpr,
 ):  # fmt: skip
-    """Write the mixed heads of one row and head."""
+    """Writes the attention's output of one row and head."""
     program = tl.program_id(0)
     first, width, length = read_row(places, program // heads, packed_rows, views)
     slots, inner = tl.arange(0, block), tl.arange(0, size)
@@ -64,7 +64,7 @@ def mix_back(
     qkv, by_mixed, by_qkv, places, packed_rows, seed, rate, scale, heads: tl.constexpr, views: tl.constexpr,
     size: tl.constexpr, block: tl.constexpr, dropout: tl.constexpr,
 ):  # fmt: skip
-    """Write the gradients of one row's query, key and value in one head."""
+    """Writes the gradients of one row's query, key and value in one head."""
     program = tl.program_id(0)
     first, width, length = read_row(places, program // heads, packed_rows, views)
     slots, inner = tl.arange(0, block), tl.arange(0, size)

@@ -103,9 +103,9 @@ def _load(file: UserFile, _state: FileState) -> Judgements:
         negative += worth < 0
         if worth > 0:
             asked = queries.add(query, row.get("query_id"))
-            answers_of = judged.setdefault(asked, {})
+            relevant = judged.setdefault(asked, {})
             if is_known:
-                answers_of[document] = worth
+                relevant[document] = worth
             else:
                 lost.setdefault(asked, {})[key] = worth
     if not any(judged.values()) or len(documents.texts) < 2:
@@ -147,7 +147,7 @@ def _hash(
     parts = [metric, *sorted(keys)]
     for query, place in sorted(queries.places.items()):
         parts += ["query", query, *(part for row, worth in answers[place].items() for part in (keys[row], repr(worth)))]
-        parts += [part for key, worth in lost.get(place, {}).items() for part in ("lost", str(key), repr(worth))]
+        parts += [part for key, worth in lost.get(place, {}).items() for part in ("unreachable", str(key), repr(worth))]
     if keys != documents.texts:
         named = (texts.texts[place] for texts in (documents, queries) for _, place in sorted(texts.places.items()))
         parts += ["IDs", *named]

@@ -72,12 +72,12 @@ class Config(Options):
         """Returns the setting that edits a text between the special tokens of both ends: the operator, or None."""
         return None if self.task == self.extra == "none" else f"method.operator={self.operator}"
 
+    def text_columns(self) -> tuple[str, ...]:
+        """Returns the corpus's text columns that the objective reads."""
+        return PAIR_COLUMNS if self.objective == "triplets" else ("text",)
+
 
 def has_generator(config: Config) -> bool:
     """Returns whether a generator fills anything: deletion and the masked-LM task need none."""
     fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
     return fills and config.operator != "delete"
-
-    def text_columns(self) -> tuple[str, ...]:
-        """The text columns that these settings read."""
-        return PAIR_COLUMNS if self.objective == "triplets" else ("text",)

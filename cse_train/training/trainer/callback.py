@@ -1,4 +1,4 @@
-"""Joins the Trainer of transformers, and so that of sentence-transformers, in a run's process.
+"""Adds a callback to every Trainer of transformers, and so of sentence-transformers, in a run's process.
 
 transformers has no public way to give a Trainer that others make a callback. `DEFAULT_CALLBACKS` of its module
 `transformers.trainer` is a plain list that every Trainer reads when it is made; this file alone uses it, and
@@ -20,11 +20,11 @@ from cse_train.training.trainer.trial import FITS_ADVICE, Trial, TrialStopped, r
 MODULE = "transformers.trainer"
 CALLBACK_LIST = "DEFAULT_CALLBACKS"
 EVALUATION = "eval_"
-"""What the library puts before the names of an evaluation."""
+"""Prefix that transformers puts before the names of an evaluation's metrics."""
 
 
 def watch_import(trial: Trial) -> None:
-    """Join every Trainer of this process as soon as it imports the library."""
+    """Adds the trial's callback to every Trainer as soon as this process imports transformers' module."""
     if MODULE in sys.modules:
         join(sys.modules[MODULE], trial)
     else:
@@ -32,93 +32,96 @@ def watch_import(trial: Trial) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Gives the module as Python finds it, and calls a function when it is loaded."""
+    """Import hook that finds the module as Python does, and calls a function once the module is loaded."""
 
-    def __init__(self, then: Callable[[ModuleType], None]) -> None:
-        self._then = then
+    def __init__(self, action: Callable[[ModuleType], None]) -> None:
+        self._action = action
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name != MODULE:
             return None
-        sys.meta_path.remove(self)
+        sys.meta_path.remove(self)  # before `find_spec`, which asks every finder in turn
         spec = importlib.util.find_spec(name)
         loader: Any = spec.loader if spec else None
         if loader is not None:
-            plain = loader.exec_module
+            original = loader.exec_module
 
             def load(module: ModuleType) -> None:
-                plain(module)
-                self._then(module)
+                original(module)
+                self._action(module)
 
             loader.exec_module = load
         return spec
 
 
 def join(module: ModuleType, trial: Trial) -> None:
-    """Give each Trainer that is made from now on a callback, and the newest checkpoint to resume from."""
+    """Gives each Trainer that is made from now on the trial's callback, and the newest checkpoint to resume from."""
     callbacks = getattr(module, CALLBACK_LIST, None)
     if not isinstance(callbacks, list):
         raise RuntimeError(f"{MODULE}.{CALLBACK_LIST} is gone: this version of transformers cannot be joined")
     fits = _Fits(trial)
     callbacks.append(_make_callback(module, trial, fits))
     trainer: Any = vars(module)["Trainer"]
-    plain = trainer.train
+    original = trainer.train
 
-    def train(self: Any, resume_from_checkpoint: Any = None, **given: Any) -> Any:
+    def train(self: Any, resume_from_checkpoint: Any = None, **options: Any) -> Any:
         fits.by_script = resume_from_checkpoint not in (None, False)
         if resume_from_checkpoint is None:
             resume_from_checkpoint = _newest(trial, fits.next_number, self.args.output_dir)
-        return plain(self, resume_from_checkpoint=resume_from_checkpoint, **given)
+        return original(self, resume_from_checkpoint=resume_from_checkpoint, **options)
 
     trainer.train = train
 
 
 def _newest(trial: Trial, number: int, output_dir: str) -> str | None:
-    """The newest checkpoint of fit `number` in a folder of this run; another run may write into any other."""
-    is_ours = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
-    checkpoint = find_checkpoint(Path(output_dir), number) if is_ours and trial.resume_from else None
+    """Returns the newest checkpoint of fit `number` in a folder of this run; None for other folders.
+
+    Another run may write into any other folder.
+    """
+    is_own = Path(output_dir).resolve().is_relative_to(trial.checkpoint_folder.resolve())
+    checkpoint = find_checkpoint(Path(output_dir), number) if is_own and trial.resume_from else None
     return str(checkpoint) if checkpoint else None
 
 
 class _Fits:
-    """The calls of `train` in this process: which one it is, and whether it goes on from what one before has learnt."""
+    """Counts the calls of `Trainer.train` in this process, and whether one continues what an earlier one has learnt."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._first: set[Weights] = set()
         self._learnt: set[Weights] = set()
         """Parameters that training has changed, as they were at evaluations, checkpoints and ends."""
-        self._begun = self._end = 0
+        self._count = self._end = 0
         self.by_script = False
-        """Whether the script itself names the checkpoint that `train` goes on from."""
+        """True if the script itself names the checkpoint from which `train` resumes."""
         self._is_stage = True
-        """Whether this fit begins with something learnt before, or is the first."""
+        """True if this fit is the first, or begins with weights that an earlier one has learnt."""
         self._has_score = False
-        """Whether one before it has reported."""
+        """True if an earlier fit has reported a score."""
 
     @property
     def next_number(self) -> int:
-        """The number of the fit that begins next, from 0."""
-        return self._begun
+        """Number of the fit that begins next, from 0."""
+        return self._count
 
     def begin(self, model: Any, step: int) -> None:
-        """A call of `train` has begun at a step of its own."""
+        """Records that a call of `train` has begun at a step of its own count."""
         weights = _describe_weights(model)
-        if self._begun and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
+        if self._count and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
             self._trial.begin_fit(self._end)
             self._is_stage = step > 0 or not self._learnt.isdisjoint(weights)
-        self._begun += 1
+        self._count += 1
         self._first, self._has_score = weights, self._trial.reported is not None
         if step:  # its checkpoint is something learnt
             self._learnt |= weights
 
     def note(self, model: Any, step: int) -> None:
-        """At a step of this fit its model may be saved, and trained on by a later one."""
+        """Records the model at a step of this fit: it may be saved, and trained further by a later fit."""
         self._learnt |= _describe_weights(model) - self._first
-        self._end = self._trial.before + step
+        self._end = self._trial.steps_before + step
 
     def require_one_score(self) -> None:
-        """ValueError for a report of a fit that has begun anew after another has reported."""
+        """Raises ValueError if this fit, of new weights, reports although an earlier fit has reported a score."""
         trial = self._trial
         if self._has_score and not (self._is_stage or trial.fits):
             line = f"two fits: fit {trial.fit + 1} begins with weights that no fit before has trained"
@@ -126,53 +129,54 @@ class _Fits:
 
 
 Weights = tuple[tuple[int, ...], float]
+"""Fingerprint of a parameter: its shape and the sum of its numbers."""
 
 
 def _describe_weights(model: Any) -> set[Weights]:
-    """Shape and sum of each parameter: enough to tell a trained tensor from its first values."""
-    return {(tuple(each.shape), float(each.detach().double().sum())) for each in model.parameters()}
+    """Returns shape and sum of each parameter: enough to distinguish a trained tensor from its first values."""
+    return {(tuple(parameter.shape), float(parameter.detach().double().sum())) for parameter in model.parameters()}
 
 
 def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
-    """The class, whose base belongs to the library."""
+    """Builds the callback's class, whose base class belongs to transformers."""
     base: Any = vars(module)["TrainerCallback"]
 
     class Reports(base):  # type: ignore[misc]
-        """Each evaluation is a report; a new best is saved; where the scheduler stops, training ends and saves."""
+        """Callback that reports each evaluation, saves each new best model, and stops when the scheduler says so."""
 
         stopped = False
 
-        def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             trial.say(world=args.world_size)
-            fits.begin(given["model"], state.global_step)
+            fits.begin(others["model"], state.global_step)
 
-        def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            fits.note(given["model"], state.global_step)
+        def on_save(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            fits.note(others["model"], state.global_step)
             if args.should_save:
                 mark_checkpoint(Path(args.output_dir), state.global_step, trial.fit)
 
-        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **given: Any) -> None:
-            seen = {name.removeprefix(EVALUATION): value for name, value in (metrics or {}).items()}
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **others: Any) -> None:
+            values = {name.removeprefix(EVALUATION): metric for name, metric in (metrics or {}).items()}
             if state.global_step == 0:
                 return
-            fits.note(given["model"], state.global_step)
-            if trial.reported is not None and trial.before + state.global_step <= trial.reported:
+            fits.note(others["model"], state.global_step)
+            if trial.reported is not None and trial.steps_before + state.global_step <= trial.reported:
                 return
-            if trial.rank == 0 and trial.score_name not in seen:
-                trial.say(names=[name for name, value in seen.items() if read_number(value) is not None])
+            if trial.rank == 0 and trial.score_name not in values:
+                trial.say(names=[name for name, metric in values.items() if read_number(metric) is not None])
                 return
             fits.require_one_score()
             losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
-            seen |= {"loss": losses[-1]} if losses and "loss" not in seen else {}
+            values |= {"loss": losses[-1]} if losses and "loss" not in values else {}
             fraction = min(1.0, state.global_step / max(1, state.max_steps))
-            score = float("nan") if (number := read_number(seen.get(trial.score_name))) is None else number
-            if trial.tell(state.global_step, score, fraction, seen) and args.should_save:
-                _save(given["model"], given.get("processing_class"), trial.best_folder)
+            score = float("nan") if (number := read_number(values.get(trial.score_name))) is None else number
+            if trial.tell(state.global_step, score, fraction, values) and args.should_save:
+                _save(others["model"], others.get("processing_class"), trial.best_folder)
             if trial.decide():
                 self.stopped = control.should_training_stop = control.should_save = True
 
-        def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            fits.note(given["model"], state.global_step)
+        def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            fits.note(others["model"], state.global_step)
             if self.stopped:
                 raise TrialStopped
 
@@ -180,7 +184,7 @@ def _make_callback(module: ModuleType, trial: Trial, fits: _Fits) -> type:
 
 
 def _save(model: Any, processing_class: Any, folder: Path) -> None:
-    """The model as its library saves it; the card of sentence-transformers is left out, whose making takes long."""
+    """Saves the model as its library does, without sentence-transformers' model card, whose making takes long."""
     if hasattr(model, "save_pretrained"):
         library = type(model).__mro__
         cardless = any(kind.__module__.startswith("sentence_transformers.") for kind in library)

@@ -1,4 +1,4 @@
-"""The process of one run: calls the user's script or function as Python would, and says how it ended."""
+"""Process of one run of a program: calls the user's script or function as Python would, and reports how it ended."""
 
 import contextlib
 import ctypes
@@ -12,28 +12,27 @@ import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from cse_train.training.trainer import trial as own
 from cse_train.training.trainer.callback import watch_import
 from cse_train.training.trainer.copies import CopiedModules
 from cse_train.training.trainer.marked import MARK_VARIABLE, end_marked
 from cse_train.training.trainer.timed_folders import TimedFolders
-from cse_train.training.trainer.trial import Trial, TrialStopped
+from cse_train.training.trainer.trial import Trial, TrialStopped, begin
 from cse_train.training.trainer.wire import TRIAL_VARIABLE, TrialOrder, Wire
 
 PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that this process gets when its parent ends."""
+"""Option of prctl(2): the signal that this process gets when its parent ends."""
 REASON_LENGTH = 300
 
 
 def main() -> int:
-    """Run the order of the environment; the exit code."""
+    """Runs the order that the environment holds, and returns the exit code."""
     order = TrialOrder.read(os.environ.pop(TRIAL_VARIABLE))
     _end_with_rank(order)
     end = socket.socket(fileno=order.wire)
     end.set_inheritable(False)
     wire = Wire(end)
-    trial = Trial(order, wire, own.rank_here())
-    own.begin(trial)
+    trial = Trial(order, wire, int(os.environ.get("RANK", "0")))
+    begin(trial)
     watch_import(trial)
     TimedFolders(Path(order.last).parent, order.last, functools.partial(_refuse, wire)).watch()
     sys.argv = [order.script, *order.arguments]
@@ -59,14 +58,14 @@ def main() -> int:
 
 
 def _end_with_rank(order: TrialOrder) -> None:
-    """Let this process end with its rank, and a watcher end all that it has started."""
+    """Makes this process end with its rank, and starts a watcher that ends all that it has started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != order.parent:
+    if os.getppid() != order.parent:  # the rank ended before prctl took effect: its signal will never come
         os._exit(1)
-    first = os.fork()
-    if first:
-        os.waitpid(first, 0)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
         os.close(order.life)
         return
     if os.fork():  # the watcher is nobody's child, so that a script that waits for its own does not see it
@@ -80,7 +79,10 @@ def _end_with_rank(order: TrialOrder) -> None:
 
 
 def _refuse(wire: Wire, path: str) -> None:
-    """End at once: the rank starts the program again, when the time has another name."""
+    """Ends the process because another run writes to `path`; the rank starts the program again later.
+
+    By then a name with the time in it is a different one.
+    """
     wire.say(shared=path)
     os._exit(1)
 
@@ -98,7 +100,7 @@ def _call(order: TrialOrder, trial: Trial) -> None:
 
 
 def _load(order: TrialOrder, name: str) -> ModuleType:
-    """Run the file as a module of this name, with the path that the user's file has."""
+    """Runs the user's file as a module of this name, with the path that the original file has."""
     module = ModuleType(name)
     module.__file__ = order.script
     module.__spec__ = None if name == "__main__" else importlib.util.spec_from_file_location(name, order.script)
@@ -114,7 +116,7 @@ def _flush() -> None:
 
 
 def _below(error: BaseException, order: TrialOrder) -> TracebackType | None:
-    """The traceback from the user's file on."""
+    """Returns the part of an error's traceback from the user's file on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != order.script:
         trace = trace.tb_next
@@ -122,18 +124,18 @@ def _below(error: BaseException, order: TrialOrder) -> TracebackType | None:
 
 
 def _tell(error: BaseException, order: TrialOrder) -> str:
-    """`TYPE: first line (FILE:LINE in FUNCTION)` with the innermost frame of the user's own."""
+    """Returns `TYPE: first line (FILE:LINE in FUNCTION)` of an error, with the innermost frame in the user's code."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}:{error.lineno})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = f"{type(error).__name__}: {lines[0][:REASON_LENGTH]}" if lines else type(error).__name__
+    reason = f"{type(error).__name__}: {lines[0][:REASON_LENGTH]}" if lines else type(error).__name__
     roots = tuple(str(place) + os.sep for place in {Path(order.script).parent, order.root, *order.places.values()})
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename.startswith(roots) and "-packages" + os.sep not in frame.filename
     ]
-    return f"{said} ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else said
+    return f"{reason} ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else reason
 
 
 if __name__ == "__main__":

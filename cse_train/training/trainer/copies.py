@@ -1,6 +1,6 @@
-"""The user's modules in a run's process: the sweep's copy of their code, in the place where they lie.
+"""Imports the user's modules from the sweep's copy of their code, under the paths of the originals.
 
-What a package reads beside its code, and its compiled modules, are not in the copy; they are found as by hand.
+What a package reads beside its code, and its compiled modules, are not in the copy; Python finds them as usual.
 """
 
 import importlib.abc
@@ -14,10 +14,10 @@ from typing import Any
 
 
 class CopiedModules(importlib.abc.MetaPathFinder):
-    """Finds the modules that were copied, unless Python finds other files than they were copied from."""
+    """Import hook for modules that were copied, unless Python would find other files than the copied ones."""
 
     def __init__(self, root: str, places: Mapping[str, str]) -> None:
-        """`places`: top-level module -> the folder in which it lay when it was copied into `root`."""
+        """Creates the hook; `places`: top-level module -> the folder from which it was copied into `root`."""
         self._root, self._places = Path(root), places
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
@@ -25,10 +25,10 @@ class CopiedModules(importlib.abc.MetaPathFinder):
         if parts[0] not in self._places:
             return None
         folders = [folder for folder in path or sys.path if not Path(folder).is_relative_to(self._root)]
-        others: list[Any] = [finder for finder in sys.meta_path if finder is not self]
+        finders: list[Any] = [finder for finder in sys.meta_path if finder is not self]
         specs = (
             PathFinder.find_spec(name, folders) if finder is PathFinder else finder.find_spec(name, path, target)
-            for finder in others
+            for finder in finders
         )  # fmt: skip
         spec: ModuleSpec | None = next(filter(None, specs), None)
         for file in (Path(*parts).with_suffix(".py"), Path(*parts, "__init__.py")):

@@ -1,4 +1,4 @@
-"""Whether a folder has a program's run that ended in order, and its model; for a process that trains nothing."""
+"""Reads the points of a program's run that ended in order, and checks its model; for a process that trains nothing."""
 
 import json
 from pathlib import Path
@@ -9,27 +9,27 @@ from cse_train.training.trainer.models import TrialFolder
 
 
 class NotJudged(Exception):
-    """Nobody can say whether a model is what was saved; the message says why."""
+    """A model cannot be compared with what was saved; the message says why."""
 
 
 class DamagedModel(Exception):
-    """A model is not what was saved, or is another run's; the message says where."""
+    """A model differs from what was saved, or is another run's; the message says where."""
 
 
 def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
-    """The points of the run of this signature; none where it did not end in order."""
-    kept = TrialFolder(folder)
+    """Returns the points of the program's run of this signature, or none if it did not end in order."""
+    trial_folder = TrialFolder(folder)
     try:
-        end = json.loads(kept.end_file.read_text(encoding="utf8"))
-        return kept.read_points() if end.get("signature") == signature else []
+        end = json.loads(trial_folder.end_file.read_text(encoding="utf8"))
+        return trial_folder.read_points() if end.get("signature") == signature else []
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return []
 
 
 def check_model(folder: Path, signature: str) -> None:
-    """Raise DamagedModel or NotJudged unless the best model of a program's run is the one that it saved.
+    """Raises DamagedModel or NotJudged unless the best model of a program's run is the one that it saved.
 
-    A run without a model is fine where it saved none, or where `cse clean` freed it. OSError for files that this
+    A run without a model passes where it saved none, or where `cse clean` freed it. Raises OSError for files that this
     machine cannot read.
     """
     best, files = TrialFolder(folder).best, read_digests(folder)
@@ -37,13 +37,13 @@ def check_model(folder: Path, signature: str) -> None:
         if files:
             raise DamagedModel(f"{best}: its model was deleted, and not by cse clean")
         return
-    written = _read_signature(best / PROGRAM_MARK)
-    if written not in (None, signature):
-        raise DamagedModel(f"{best}: it is of another run, {str(written)[:12]} and not {signature[:12]}")
+    stored = _read_signature(best / PROGRAM_MARK)
+    if stored not in (None, signature):
+        raise DamagedModel(f"{best}: it is of another run, {str(stored)[:12]} and not {signature[:12]}")
     if files is None:
-        noted = (folder / PROGRAM_DIGESTS).exists()
-        why = f"{PROGRAM_DIGESTS} is damaged" if noted else "it was saved by a version without checksums"
-        raise NotJudged(f"{best}: {why}")
+        is_listed = (folder / PROGRAM_DIGESTS).exists()
+        cause = f"{PROGRAM_DIGESTS} is damaged" if is_listed else "it was saved by a version without checksums"
+        raise NotJudged(f"{best}: {cause}")
     for name, digest in files.items():
         path = best / name
         if not path.is_file() or hash_file(path) != digest:
@@ -52,7 +52,7 @@ def check_model(folder: Path, signature: str) -> None:
 
 
 def _read_signature(mark: Path) -> object:
-    """The signature of the run that a model is of; None where the mark is damaged or says nothing."""
+    """Returns the signature of the run to which a model belongs; None if the mark is damaged or names none."""
     try:
         return json.loads(mark.read_bytes()).get("signature") or None
     except (FileNotFoundError, ValueError, AttributeError, RecursionError):

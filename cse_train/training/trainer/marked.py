@@ -1,4 +1,4 @@
-"""The processes of one run's program, whichever session they have gone to: all inherit a mark in their environment."""
+"""Ends all processes of one run's program, whatever their session: they inherit a mark in their environment."""
 
 import contextlib
 import os
@@ -7,21 +7,21 @@ import time
 from pathlib import Path
 
 MARK_VARIABLE = "CSE_PROGRAM"
-"""The variable with a number that no other program has, in the environment of all that a program starts."""
-ROUNDS, ROUND_S = 100, 0.02
-"""Looks for what a process has started while the others were ended, and seconds between two of them."""
+"""Environment variable that all processes of one program share; its value is a number that no other program has."""
+ROUNDS, ROUND_SECONDS = 100, 0.02
+"""Number of looks for processes that were started while others were ended, and seconds between two looks."""
 
 
 def end_marked(mark: str, spare: int = 0) -> None:
-    """End all processes of this machine with the mark but `spare`; without /proc, nothing.
+    """Ends all processes of this machine with the mark, except process `spare`; does nothing without /proc.
 
-    Ranks of torchrun, and all that is started with `start_new_session`, are in no process group of ours.
+    Ranks of torchrun, and all that is started with `start_new_session`, are in no process group of the run.
     """
     for _ in range(ROUNDS):
         ended = [process for process in _list_processes() if process != spare and _end(process, mark)]
         if not ended:
             return
-        time.sleep(ROUND_S)
+        time.sleep(ROUND_SECONDS)
 
 
 def _list_processes() -> list[int]:
@@ -31,7 +31,7 @@ def _list_processes() -> list[int]:
 
 
 def _end(process: int, mark: str) -> bool:
-    """Whether a process had the mark, and was sent SIGKILL."""
+    """Sends SIGKILL to a process if it has the mark; returns True if it did."""
     try:
         handle = os.pidfd_open(process)
     except (OSError, AttributeError):

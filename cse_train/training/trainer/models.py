@@ -1,9 +1,9 @@
-"""The best model of a run and its checkpoints, through every kind of end: saved aside, renamed, and taken over.
+"""Best model and checkpoints of a program's run, safe at every kind of end: saved aside, renamed, taken over.
 
 last/points.jsonl     what was reported, a line each
 last/output/          the `output_dir` of the program: its checkpoints, and what else it writes
 last/.best-new        a best model that is being saved
-last/.best-before     the best before it, for a run that goes on from a checkpoint before the newest best
+last/.best-before     the best before it, for a run that resumes from a checkpoint before the newest best
 last/end.json         written when the run has ended in order
 """
 
@@ -18,18 +18,18 @@ from cse_train.files import BEST_FOLDER, LAST_FOLDER, PROGRAM_MARK, PROGRAM_POIN
 from cse_train.results import Json, Point
 
 CHECKPOINT = "checkpoint-"
-"""How the folder of a checkpoint of transformers begins; the step follows."""
+"""Prefix of the folder of a checkpoint of transformers; the step follows."""
 STATE_FILE = "trainer_state.json"
-"""What transformers writes last into a checkpoint."""
+"""File that transformers writes last into a checkpoint."""
 FIT_FILE = "cse_fit"
-"""In a checkpoint of a run that trains more than once: the number of the fit; absent for the first one, 0."""
+"""File with the number of the fit in a checkpoint of a run that trains more than once; absent for fit 0."""
 WEIGHT_ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
-"""Files that nobody writes into again: an attempt shares them with the one that it goes on from."""
+"""Endings of files that nobody writes into again: a resuming attempt hard-links them."""
 
 
 @dataclass(frozen=True)
 class TrialFolder:
-    """What a run of a program keeps, in the folder of its attempt."""
+    """Folder of an attempt at a program's run, and the files that it keeps there."""
 
     path: Path
 
@@ -54,7 +54,7 @@ class TrialFolder:
         return self.last / "end.json"
 
     def read_points(self) -> list[Point]:
-        """What was reported; a line that a killed process has not ended does not count."""
+        """Reads the points that were reported; a line that a killed process left unfinished does not count."""
         lines = self.points_file.read_text(encoding="utf8").splitlines(True) if self.points_file.is_file() else []
         return [Point(**json.loads(line)) for line in lines if line.endswith("\n")]
 
@@ -67,7 +67,7 @@ class TrialFolder:
         replace_file(self.points_file, lambda path: path.write_text(text, encoding="utf8"))
 
     def take_over(self, earlier: Path) -> None:
-        """Begin with what an earlier attempt kept."""
+        """Copies what an earlier attempt kept into this folder, so that this attempt begins with it."""
         source = TrialFolder(earlier)
         aside = self.path / f".{LAST_FOLDER}"
         shutil.rmtree(aside, ignore_errors=True)
@@ -92,38 +92,37 @@ def _link(source: str, target: str) -> None:
 
 
 class BestModel:
-    """Where a run's best model is saved, and which one counts."""
+    """Saves a run's best model aside and then publishes it; keeps the one before it as well."""
 
     def __init__(self, last: Path, best: Path, facts: Json) -> None:
-        self.aside, self.before, self.best, self._facts = last / ".best-new", last / ".best-before", best, facts
-        self._begun: Json | None = None
+        self.aside, self.previous, self.best, self._facts = last / ".best-new", last / ".best-before", best, facts
+        self._mark: Json | None = None
 
     def begin(self, step: int, score: float) -> Path:
-        """An empty folder for the model of this step; what was begun before counts from here on."""
+        """Publishes an earlier save, and returns an empty folder for the model of this step."""
         self.publish()
         shutil.rmtree(self.aside, ignore_errors=True)
         self.aside.mkdir(parents=True)
-        self._begun = {**self._facts, "step": step, "score": score}
-        _write_mark(self.aside, self._begun)
+        self._mark = {**self._facts, "step": step, "score": score}
+        _write_mark(self.aside, self._mark)
         return self.aside
 
     def publish(self) -> None:
-        """Let what was saved since `begin` be the best model; nothing where nothing was."""
-        if self._begun is not None and _has_files(self.aside):
+        """Makes what was saved since `begin` the best model; does nothing if nothing was saved."""
+        if self._mark is not None and _has_files(self.aside):
             bases = place_bases(self.aside)
-            _write_mark(self.aside, {**self._begun, **({BASES: bases} if bases else {})})
+            _write_mark(self.aside, {**self._mark, **({BASES: bases} if bases else {})})
             if self.best.is_dir():
-                shutil.rmtree(self.before, ignore_errors=True)
-                self.best.rename(self.before)
+                shutil.rmtree(self.previous, ignore_errors=True)
+                self.best.rename(self.previous)
             self.aside.rename(self.best)
-        self._begun = None
+        self._mark = None
 
     def settle(self, step: int) -> None:
-        """Keep the newest model of before a step: the run goes on from there, and reports the rest again."""
-        places = [
-            (at, place) for place in (self.aside, self.best, self.before) if (at := _read_step(place)) is not None
-        ]
-        fitting = [each for each in places if each[0] < step and (each[1] != self.aside or _has_files(self.aside))]
+        """Makes the newest model from before a step the best one: the run resumes there and reports the rest again."""
+        steps = ((_read_step(place), place) for place in (self.aside, self.best, self.previous))
+        places = [(number, place) for number, place in steps if number is not None]
+        fitting = [pair for pair in places if pair[0] < step and (pair[1] != self.aside or _has_files(self.aside))]
         chosen = max(fitting)[1] if fitting else None
         for _, place in places:
             if place != chosen:
@@ -132,8 +131,8 @@ class BestModel:
             chosen.rename(self.best)
 
     def clean(self) -> None:
-        """Leave the best model alone: the run has ended."""
-        for place in (self.aside, self.before):
+        """Deletes all but the best model: the run has ended."""
+        for place in (self.aside, self.previous):
             shutil.rmtree(place, ignore_errors=True)
 
 
@@ -153,7 +152,7 @@ def _read_step(folder: Path) -> int | None:
 
 
 def mark_checkpoint(output: Path, step: int, fit: int) -> None:
-    """Note in a checkpoint which fit of the run wrote it, from 0, where there was one before."""
+    """Writes into a checkpoint the number of the fit that wrote it, unless it is the first, 0."""
     folder = output / f"{CHECKPOINT}{step}"
     if fit and folder.is_dir():
         (folder / FIT_FILE).write_text(str(fit), encoding="utf8")
@@ -164,7 +163,7 @@ def _read_fit(folder: Path) -> int:
 
 
 def find_checkpoint(output: Path, fit: int | None = None) -> Path | None:
-    """The newest whole checkpoint of transformers in a folder, of one fit of a run where that is said."""
+    """Returns the newest complete checkpoint of transformers in a folder, of fit `fit` only if that is given."""
     places = [path.parent for path in output.glob(f"{CHECKPOINT}*/{STATE_FILE}")]
     places = [path for path in places if fit in (None, _read_fit(path))]
     numbered = {int(number): path for path in places if (number := path.name.removeprefix(CHECKPOINT)).isdigit()}

@@ -1,4 +1,4 @@
-"""One run of a program, on its rank: its process, its reports as points, and whose fault its end is."""
+"""Rank's side of a program's run: starts its process, turns its reports into points, and judges its end."""
 
 import json
 import math
@@ -27,9 +27,13 @@ from cse_train.training.trainer.wire import TrialOrder
 
 Report = Callable[[Point], bool]
 NO_NAMES = "it reported none; its Trainer evaluates, or it calls cse.report"
+"""Part of the message for a program that reported no metric at all."""
 
-RESTARTS_S = (1, 2, 4, 8, 16, 32, 32)
-"""Seconds before a program is started again whose folder is another run's: names have seconds in them, or minutes."""
+RESTART_SECONDS = (1, 2, 4, 8, 16, 32, 32)
+"""Seconds to wait before each new start of a program whose folder another run uses.
+
+The names of such folders have seconds in them, or minutes.
+"""
 
 
 class ProgramFailed(WholeReason, ValueError):
@@ -37,7 +41,7 @@ class ProgramFailed(WholeReason, ValueError):
 
 
 class RanksParted(WholeReason, RuntimeError):
-    """A rank's program broke, perhaps because another rank's did."""
+    """The program of one rank failed, perhaps because that of another rank did."""
 
 
 def train(
@@ -49,11 +53,11 @@ def train(
     signature: str | None = None,
     save_minutes: float = 0.0,
 ) -> Outcome:
-    """Run the program of `run.method` in a process, going on from what `folder` or `resume_from` keeps.
+    """Runs the program of `run.method` in a process, resuming from what `folder` or `resume_from` keeps.
 
-    Every rank of a process group calls it with the same arguments. Raises ProgramFailed for what the program does,
-    MachineFault where a signal ended it, ConfigError where its folder is not here. `save_minutes` is of our own loop: a
-    program writes its checkpoints when it likes.
+    Every rank of a process group calls this with the same arguments. Raises ProgramFailed for what the program does,
+    MachineFault where a signal ended it, ConfigError where its folder is not here. `save_minutes` is ignored: a program
+    writes its checkpoints when it likes.
     """
     plugin = registry.require("method", run.method)
     assert isinstance(plugin, Trainer), plugin
@@ -61,6 +65,8 @@ def train(
 
 
 class _Attempt:
+    """One attempt at a program's run: its process, its points, and how it ended."""
+
     def __init__(
         self,
         run: RunConfig,
@@ -72,36 +78,36 @@ class _Attempt:
     ) -> None:
         self.run, self.trainer, self.folder, self.report, self.signature = run, trainer, folder, report, signature
         self.leads = distributed.rank() == 0
-        kept = folder.points_file.is_file() or find_checkpoint(folder.output) is not None
+        has_progress = folder.points_file.is_file() or find_checkpoint(folder.output) is not None
         if self.leads:
-            if not kept and resume_from is not None and resume_from != folder.path:
+            if not has_progress and resume_from is not None and resume_from != folder.path:
                 folder.take_over(resume_from)
             folder.output.mkdir(parents=True, exist_ok=True)
         distributed.barrier()
         self.earlier: list[Point] | None = folder.read_points()
-        """Reported by earlier attempts, until the program says where it goes on."""
+        """Points of earlier attempts; None once the program has shown at which step it resumes."""
         self.points: list[Point] = []
         self.waiting: Point | None = None
-        """The newest one until its model is saved: what the scheduler has heard of is never lost."""
+        """Newest point, unreported until its model is saved: no point that the scheduler has heard of is lost."""
         self.seconds_before = self.earlier[-1].seconds if self.earlier else 0.0
         self.stopped, self.error, self.kinds = False, "", list[str]()
         self.shared = ""
-        """A path with the time in its name that another run writes to."""
+        """Path with the time in its name to which another run writes as well; empty if there is none."""
         self.names = dict[str, None]()
-        """Numbers of evaluations that had no score of the space's name."""
+        """Numeric metrics of the program's evaluations that lacked the score's name."""
 
     def go(self) -> Outcome:
-        """The program from its start to its end."""
+        """Runs the program from its start to its end."""
         cwd = self.trainer.script.parent
         if not cwd.is_dir():
             raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
         port = find_port() if distributed.size() > 1 else 0
-        self.begun = time.perf_counter()
+        self.start = time.perf_counter()
         code, line = self._listen(cwd, port)
-        for wait_s in RESTARTS_S:
-            if not self.shared or self.points or distributed.size() > 1:
+        for seconds in RESTART_SECONDS:
+            if not self.shared or self.points or distributed.size() > 1:  # what has reported does not start again
                 break
-            time.sleep(wait_s)
+            time.sleep(seconds)
             self.shared = ""
             code, line = self._listen(cwd, port)
         if self.shared:
@@ -115,11 +121,11 @@ class _Attempt:
         return self._outcome()
 
     def _listen(self, folder: Path, port: int) -> tuple[int, str]:
-        """Start the program and hear it until it ends; its exit code and its last line."""
+        """Starts the program, handles its messages until it ends, and returns its exit code and its last line."""
         program = Program(self._order, folder, torch.get_num_threads(), port)
         try:
-            for said in program.listen():
-                self._hear(said, program)
+            for message in program.listen():
+                self._hear(message, program)
                 if self.error:
                     break
             return 1 if self.error and not self.kinds else program.wait(), program.last_line()
@@ -130,12 +136,12 @@ class _Attempt:
         trainer, run = self.trainer, self.run
         flat = run.flat()
         params = {name: flat[name] for name, _ in trainer.parameters}
-        given = {"seed": str(run.train.seed), "output_dir": str(self.folder.output)}
+        variables = {"seed": str(run.train.seed), "output_dir": str(self.folder.output)}
         mark = {
             "program": trainer.name, "params": params, "seed": run.train.seed, "signature": self.signature,
             "score_name": trainer.score.name,
         }  # fmt: skip
-        arguments = trainer.arguments(params, **given, best_dir=str(self.folder.best))
+        arguments = trainer.arguments(params, **variables, best_dir=str(self.folder.best))
         return TrialOrder(
             script=str(trainer.script), code=str(trainer.file), root=str(trainer.root), places=dict(trainer.places),
             function=trainer.function, arguments=[] if trainer.function else arguments, params=params,
@@ -146,62 +152,62 @@ class _Attempt:
             resumes=bool(self.earlier) or find_checkpoint(self.folder.output) is not None,
         )  # fmt: skip
 
-    def _hear(self, said: Json, program: Program) -> None:
-        if "error" in said:
-            self.error, self.kinds = str(said["error"]), list(said["kinds"])
-        elif "shared" in said:
-            self.shared = str(said["shared"])
-        elif "names" in said:
-            self.names.update(dict.fromkeys(said["names"]))
-        elif "step" in said:
-            self._hear_report(said, program)
-        elif "decide" in said:
+    def _hear(self, message: Json, program: Program) -> None:
+        if "error" in message:
+            self.error, self.kinds = str(message["error"]), list(message["kinds"])
+        elif "shared" in message:
+            self.shared = str(message["shared"])
+        elif "names" in message:
+            self.names.update(dict.fromkeys(message["names"]))
+        elif "step" in message:
+            self._hear_report(message, program)
+        elif "decide" in message:
             self._pass_on()
             program.answer(stop=self.stopped)
-        if not self.error and (world := said.get("world")) not in (None, distributed.size()):
+        if not self.error and (world := message.get("world")) not in (None, distributed.size()):
             ranks = distributed.size()
             self.error = (
                 f"ranks apart: workers={ranks}, and the program trains as {world}; "
                 "let it join the group of its environment (torchrun's variables), or give --workers 1"
             )
 
-    def _hear_report(self, said: Json, program: Program) -> None:
-        score, step = float(said["score"]), int(said["step"])
+    def _hear_report(self, message: Json, program: Program) -> None:
+        score, step = float(message["score"]), int(message["step"])
         if self.leads and not math.isfinite(score):
             self.error = f"no score: {self.trainer.score.name}={score} at step {step}; the program reports no number"
             return
-        if self.leads and not math.isfinite(loss := said["metrics"].get("loss", 0.0)):
+        if self.leads and not math.isfinite(loss := message["metrics"].get("loss", 0.0)):
             self.error = f"diverged: loss={loss} at step {step}; the program's training has no number any more"
             return
         if self._settle(step):
             program.answer(best=False)
             return
         value = score * self.trainer.score.scale * (-1 if self.run.options.TURNED else 1)
-        fit, fits, total = int(said["fit"]), self.trainer.fits, self._total
-        others = [point for point in self.points if not fits or point.metrics[FIT] == fit + 1]
-        before = others[-1] if others else None
-        examples = step if self.trainer.steps and not fits else round(float(said["fraction"]) * total)
+        fit, fits, total = int(message["fit"]), self.trainer.fits, self._total
+        fit_points = [point for point in self.points if not fits or point.metrics[FIT] == fit + 1]
+        previous = fit_points[-1] if fit_points else None
+        examples = step if self.trainer.steps and not fits else round(float(message["fraction"]) * total)
         if not fits:  # stages follow one another on one axis, each as long as the first
             total, examples = total * (fit + 1), examples + (0 if self.trainer.steps else total * fit)
-        examples = max(before.examples + 1 if before else 1, min(total, examples))
-        best = before is None or value > before.best
+        examples = max(previous.examples + 1 if previous else 1, min(total, examples))
+        best = previous is None or value > previous.best
         is_kept = best if fits != "mean" else all(value > point.best for point in self.points)
         point = Point(
             examples=examples,
             step=step,
-            seconds=self.seconds_before + time.perf_counter() - self.begun,
-            metrics={**said["metrics"], self.run.train.dev: value},
-            best=value if before is None or best else before.best,
-            best_examples=examples if before is None or best else before.best_examples,
+            seconds=self.seconds_before + time.perf_counter() - self.start,
+            metrics={**message["metrics"], self.run.train.dev: value},
+            best=value if previous is None or best else previous.best,
+            best_examples=examples if previous is None or best else previous.best_examples,
         )
         self.points.append(point)
         if self.leads:
             self.folder.add_point(point)
-        self.waiting = None if self.trainer.fits else point
+        self.waiting = None if self.trainer.fits else point  # several fits are counted when all have ended
         program.answer(best=is_kept and self.leads)
 
     def _pass_on(self) -> None:
-        """Report the point that waits, whose model is saved by now."""
+        """Reports the newest point to the scheduler, now that its model is saved."""
         if self.waiting is not None:
             point, self.waiting = self.waiting, None
             self.stopped = self.report(point)
@@ -212,24 +218,25 @@ class _Attempt:
         return self.run.train.examples
 
     def _settle(self, step: int | None) -> bool:
-        """Once it is known at which step the program goes on: report again what was before it; whether to stop there.
+        """Reports the points of earlier attempts again, up to the step at which the program resumes.
 
-        `step`: None where it had nothing left to do.
+        Returns True if the run is to stop there. `step`: the first new step; None if the program had nothing left to
+        do. Only the first call does anything.
         """
         if self.earlier is None:
             return False
-        kept = [point for point in self.earlier if step is None or point.step < step]
-        self.earlier, self.points = None, kept
+        points = [point for point in self.earlier if step is None or point.step < step]
+        self.earlier, self.points = None, points
         if self.leads:
-            BestModel(self.folder.last, self.folder.best, {}).settle(kept[-1].step + 1 if kept else 0)
-            self.folder.write_points(kept)
-        for point in () if self.trainer.fits else kept:
+            BestModel(self.folder.last, self.folder.best, {}).settle(points[-1].step + 1 if points else 0)
+            self.folder.write_points(points)
+        for point in () if self.trainer.fits else points:
             if self.report(replace(point, replayed=True)):
                 self.stopped = True
         return self.stopped
 
     def _count_fits(self) -> None:
-        """Report what counts of several fits, now that all have ended: the last one's points, or one with the mean."""
+        """Reports the result of several fits after all have ended: the last fit's points, or a point with the mean."""
         fits: dict[float, list[Point]] = {}
         for point in self.points:
             fits.setdefault(point.metrics[FIT], []).append(point)
@@ -238,18 +245,18 @@ class _Attempt:
             bests = {f"{FIT}{number:.0f}": max(p.metrics[name] for p in points) for number, points in fits.items()}
             mean = sum(bests.values()) / len(bests)
             newest = replace(self.points[-1], examples=total, best_examples=total)
-            counted = [replace(newest, metrics={**bests, name: mean}, best=mean)]
+            results = [replace(newest, metrics={**bests, name: mean}, best=mean)]
         else:
-            counted = fits[max(fits)]
+            results = fits[max(fits)]
         self.points = []
-        for point in counted:
+        for point in results:
             self.points.append(point)
             if self.report(point):
                 self.stopped = True
                 break
 
     def _check_end(self, code: int, line: str) -> None:
-        """Raise where the process did not end in order, or reported nothing."""
+        """Raises an error if the process did not end in order, or reported nothing."""
         if self.error:
             if distributed.size() > 1 and "RuntimeError" in self.kinds:
                 raise RanksParted(self.error)
@@ -260,8 +267,8 @@ class _Attempt:
             raise ProgramFailed(line or f"exit code {code}: {self.trainer.script.name} said nothing")
         if not self.points and not self.earlier:
             name = self.trainer.score.name
-            named = f"its evaluations gave {', '.join(list(self.names)[:12])}" if self.names else NO_NAMES
-            raise ProgramFailed(f"no score: trainer.score.name={name}, and the program ended in order; {named}")
+            evaluations = f"its evaluations gave {', '.join(list(self.names)[:12])}" if self.names else NO_NAMES
+            raise ProgramFailed(f"no score: trainer.score.name={name}, and the program ended in order; {evaluations}")
 
     def _outcome(self) -> Outcome:
         if self.leads:
@@ -272,7 +279,7 @@ class _Attempt:
                 replace_file(self.folder.end_file, lambda path: path.write_text(end, encoding="utf8"))
         newest = self.points[-1]
         examples = newest.examples if self.stopped else max(self._total, newest.examples)
-        seconds = self.seconds_before + time.perf_counter() - self.begun
+        seconds = self.seconds_before + time.perf_counter() - self.start
         return Outcome(self.stopped, examples, newest.best, newest.best_examples, seconds, tuple(self.points))
 
 
@@ -284,7 +291,7 @@ def score_best(
     signature: str | None = None,
     encoder: str | None = None,
 ) -> list[Score]:
-    """The scores of a run's best model on suites; ConfigError where it saved none that can be opened."""
+    """Scores a run's best model on suites; raises ConfigError if the run saved none that can be opened."""
     if not best_folder.is_dir():
         raise ConfigError([f"no model: the run saved none in its best folder, and evaluate={','.join(suites)}"])
     return score_folder(best_folder, suites, paths, out)

@@ -1,4 +1,4 @@
-"""What a run's process is told when it starts, and what it and its rank say to each other: JSON, a line each."""
+"""Order with which a run's process starts, and the messages between it and its rank: JSON, a line each."""
 
 import json
 import socket
@@ -9,21 +9,21 @@ from typing import Any
 from cse_train.results import Json, Scalar
 
 TRIAL_VARIABLE = "CSE_TRIAL"
-"""The variable of the environment that holds an `TrialOrder`."""
+"""Environment variable that holds the `TrialOrder` of a program's process."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOrder:
-    """What a process is to do."""
+    """Order for a program's process: the code to run, its parameters, and its folders."""
 
     script: str
-    """The user's file, whose name tracebacks have."""
+    """Path of the user's file, which tracebacks show."""
     code: str
-    """The file that is read: the sweep's copy."""
+    """Path of the file that is run: the sweep's copy of `script`."""
     root: str
-    """Where the modules lie that it imports."""
+    """Folder with the modules that the script imports."""
     places: dict[str, str]
-    """Top-level module -> the folder from which it was copied there."""
+    """Top-level module -> the folder from which it was copied into `root`."""
     function: str
     arguments: list[str]
     params: dict[str, Scalar]
@@ -31,23 +31,23 @@ class TrialOrder:
     score: str
     steps: int | None
     fit_ends: list[tuple[int, int]]
-    """(number of a fit from 0, step of its newest report) of what earlier attempts reported."""
+    """(number of a fit from 0, step of its newest report), from the reports of earlier attempts."""
     fits: str
-    """What counts of several fits: `last`, `mean`; empty where the space says nothing."""
+    """Rule for several fits: score their `mean`, or the `last` one; empty if the space says nothing."""
     last: str
-    """The run's folder of what it goes on from."""
+    """Folder of the run's state, from which it resumes."""
     best: str
-    """Where the best model is to lie."""
+    """Folder in which the best model is published."""
     mark: Json
-    """What stands beside the best model."""
+    """Content of the file that identifies the run beside its best model."""
     resumes: bool
-    """Whether an earlier attempt left something."""
+    """True if an earlier attempt left points or a checkpoint."""
     wire: int
-    """Descriptor of the socket to the rank."""
+    """File descriptor of the socket to the rank."""
     life: int
-    """Descriptor that ends when the rank does."""
+    """File descriptor of a pipe that closes when the rank ends."""
     parent: int
-    """The rank's process."""
+    """Process number of the rank."""
 
     @classmethod
     def read(cls, text: str) -> "TrialOrder":
@@ -58,29 +58,29 @@ class TrialOrder:
 
 
 class Wire:
-    """One end of the socket."""
+    """One end of the socket between a rank and its program's process."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._file = end.makefile("rw", encoding="utf8")
 
-    def say(self, **said: Any) -> None:
-        self._file.write(json.dumps(said) + "\n")
+    def say(self, **message: Any) -> None:
+        self._file.write(json.dumps(message) + "\n")
         self._file.flush()
 
-    def ask(self, **said: Any) -> Json:
-        """The answer to what is said."""
-        self.say(**said)
+    def ask(self, **message: Any) -> Json:
+        """Sends a message and returns the other end's answer; raises ConnectionResetError if that end is gone."""
+        self.say(**message)
         line = self._file.readline()
         if not line:
             raise ConnectionResetError("the rank of this run is gone")
         return dict(json.loads(line))
 
     def listen(self) -> Iterator[Json]:
-        """What the other end says, until it is closed."""
+        """Yields the other end's messages until it is closed."""
         for line in self._file:
             yield json.loads(line)
 
     def end(self) -> None:
-        """Let `listen` end once everything that was said is read, whoever else holds the other end."""
+        """Lets `listen` end once every message has been read, whoever else holds the other end."""
         self._end.shutdown(socket.SHUT_RD)

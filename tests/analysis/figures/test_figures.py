@@ -13,7 +13,8 @@ from analysis.figures.axes import effects_plot
 from analysis.figures.canvas import save
 from analysis.figures.table import axis_plot
 from analysis.figures.words import distinct, metric_name
-from analysis.tables.aggregate import Baseline, Table, aggregate
+from analysis.tables.aggregate import Baseline, Row, Table, aggregate
+from analysis.tables.columns import entry_of
 from analysis.tables.spec import TableSpec
 from tests.run_values import value_of
 
@@ -54,6 +55,15 @@ def test_rows_of_words_are_a_list(table: Table) -> None:
         "rate=low", "rate=middle", "rate=high", "untrained [CLS]",
     ]  # fmt: skip
     assert list(ours.containers[0][0].get_ydata()) == [0, 1] and ours.containers[0][0].get_linestyle() == "None"
+
+
+def test_a_searchs_rows_begin_with_the_best_and_end_with_those_without_a_number() -> None:
+    """A row without a number stood first, and so did a mean of 0."""
+    means = {"none": None, "nought": 0.0, "low": -1.0, "high": 2.0}
+    rows = [Row({"rate": name}, {"dev": entry_of({} if mean is None else {0: mean})}) for name, mean in means.items()]
+    spec = TableSpec(id="X", title="", axes=["rate"], columns=["dev"], rows=[row.key for row in rows], searched=True)
+    names = [label.get_text() for label in axis_plot(Table(spec, rows, [], {}, [])).axes[0].get_yticklabels()]
+    assert names == ["rate=high", "rate=nought", "rate=low", "rate=none"]
 
 
 def test_a_start_far_below_is_said_and_not_drawn(table: Table) -> None:

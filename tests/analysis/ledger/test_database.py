@@ -16,7 +16,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.sql import sqltypes
 
 from analysis.ledger import Ledger, LedgerError, schema
-from analysis.ledger.database import UNASKED_S, _ask_if_there, connect, parse_url, transaction
+from analysis.ledger.database import PING_AFTER_SECONDS, _ping_if_unused, connect, parse_url, transaction
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
 from tests.analysis.ledger.test_network_mounts import mounted
@@ -189,16 +189,16 @@ class Database:
             raise self.Error
 
 
-@pytest.mark.parametrize(("idle_s", "asked"), [(0.0, 0), (UNASKED_S + 1, 1), (None, 1)])
+@pytest.mark.parametrize(("idle_s", "asked"), [(0.0, 0), (PING_AFTER_SECONDS + 1, 1), (None, 1)])
 def test_a_connection_that_was_just_used_is_not_asked_again(idle_s: float | None, asked: int) -> None:
     database, record = Database(there=True), SimpleNamespace(info={})
     if idle_s is not None:
         record.info["used"] = time.monotonic() - idle_s
-    _ask_if_there(database, object(), record, None)
+    _ping_if_unused(database, object(), record, None)
     assert database.asked == asked
 
 
 def test_a_connection_that_died_idle_is_replaced() -> None:
     database, record = Database(there=False), SimpleNamespace(info={})
     with pytest.raises(DisconnectionError):
-        _ask_if_there(database, object(), record, None)
+        _ping_if_unused(database, object(), record, None)

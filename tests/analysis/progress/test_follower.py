@@ -22,7 +22,7 @@ END = {"examples": 64, "best_examples": 64, "seconds": 1.0, "folder": None}
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """Two sweeps that share a run; what was written a moment ago counts as old."""
-    monkeypatch.setattr(queries, "LATE_S", -0.001)
+    monkeypatch.setattr(queries, "LATE_WRITE_SECONDS", -0.001)
     made = Ledger.open(tmp_path / "ledger.db")
     for sweep in ("s", "t"):
         made.record_sweep(sweep, SweepSpec({"title": sweep}))

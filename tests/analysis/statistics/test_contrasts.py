@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.statistics.contrasts import FLOOR, contrasts, prior_freedom
+from analysis.statistics.contrasts import VARIANCE_FLOOR, contrasts, prior_freedom
 from analysis.statistics.looks import level
 
 
@@ -40,7 +40,7 @@ def looped(rows: list[list[float]], reference: int) -> list[tuple[float, float, 
     left = sum((value - by_seed[s]) ** 2 for row in centred for s, value in enumerate(row)) / freedom / count
     table = common + left
     known = table**2 / (common**2 / freedom + left**2 / ((count - 1) * freedom))
-    logs = [math.log(max(v, FLOOR * table)) for v in own]
+    logs = [math.log(max(v, VARIANCE_FLOOR * table)) for v in own]
     prior = _inverse_trigamma(statistics.variance(logs) - float(scipy.special.polygamma(1, freedom / 2)))
     made = []
     for i, row in enumerate(apart):

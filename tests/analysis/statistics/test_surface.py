@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.statistics import surface
-from analysis.statistics.surface import coordinates, lower_bounds, raise_broken
+from analysis.statistics.surface import clip_broken, coordinates, lower_bounds
 
 GRID = [{"rate": rate, "dropout": dropout} for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2) for dropout in (0.0, 0.1, 0.2)]
 
@@ -31,7 +31,7 @@ def test_bounds_are_those_of_a_gaussian_process(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(GaussianProcessRegressor, "fit", lambda self, *given: models.append(fit(self, *given)) or self)
     _, scores = ridge(1.0)
     bounds = lower_bounds(GRID, scores)
-    values = raise_broken(scores)
+    values = clip_broken(scores)
     mean, deviation = models[0].predict(coordinates(GRID), return_std=True)
     without_noise = np.sqrt(deviation**2 - models[0].kernel_.k2.noise_level)
     assert bounds == pytest.approx(values.mean() + values.std() * (mean - surface.DOUBT * without_noise), abs=1e-6)
@@ -57,7 +57,7 @@ def test_in_the_mean_of_many_draws_the_pick_loses_less_than_the_best_run_does() 
 
 
 def test_broken_runs_are_raised_to_where_the_rest_ends() -> None:
-    assert raise_broken(np.array([50.0, 51.0, 52.0, 53.0, -10.0])).tolist() == [50.0, 51.0, 52.0, 53.0, 49.0]
+    assert clip_broken(np.array([50.0, 51.0, 52.0, 53.0, -10.0])).tolist() == [50.0, 51.0, 52.0, 53.0, 49.0]
     _, scores = ridge(0.3)
     broken = scores.copy()
     broken[0] = -40.0

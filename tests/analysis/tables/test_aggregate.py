@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.tables.aggregate import IDLE, Baseline, Table, aggregate
+from analysis.tables.aggregate import NO_SIGNAL_TEXT, Baseline, Table, aggregate
 from analysis.tables.spec import MetricScale, RunValue, TableError, TableSpec
 from cse_train.results import Protocol
 from tests.run_values import value_of
@@ -112,14 +112,14 @@ def test_a_table_of_which_half_the_runs_are_idle_is_without_signal(idle: int, wi
     lines = lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 62.0))
     signed = [dataclasses.replace(line, signature=f"run {place}") for place, line in enumerate(lines)]
     asleep = {f"run {place}" for place in range(idle)} | {"a run of another table"}
-    table = aggregate(E7, signed, idle=asleep)
+    table = aggregate(E7, signed, no_signal_runs=asleep)
     assert no_signal(table) is without is bool(table.no_signal)
     if without:
-        assert table.no_signal == f"{idle} of 4 runs {IDLE}"
+        assert table.no_signal == f"{idle} of 4 runs {NO_SIGNAL_TEXT}"
     assert [row.entries["sts_dev"].idle for row in table.rows[:2]] == [(1, 2)[:idle], (1, 2)[: max(0, idle - 2)]]
-    searched = aggregate(dataclasses.replace(E7, searched=True), signed, idle=asleep)
+    searched = aggregate(dataclasses.replace(E7, searched=True), signed, no_signal_runs=asleep)
     assert not no_signal(searched), "most cells of a search may be bad"
-    assert not no_signal(aggregate(dataclasses.replace(E7, published=[]), signed, idle=asleep))
+    assert not no_signal(aggregate(dataclasses.replace(E7, published=[]), signed, no_signal_runs=asleep))
 
 
 def protocol(**changes: Any) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """Runs of one cell on several data sets are told apart, and those of a cell on one data set are not."""
 
-from analysis.tables.data_sets import tell_apart
+from analysis.tables.data_sets import distinguish_runs
 
 A, B = {"corpus": "aaaaaaaaaaaa", "dev": "d", "examples": 3}, {"corpus": "bbbbbbbbbbbb", "dev": "d", "examples": 4}
 
 
 def test_inputs_that_differ_within_a_cell_are_named_for_all() -> None:
     runs = [("one", {"x": 1}, 0, A), ("two", {"x": 1}, 1, B), ("three", {"x": 2}, 0, A)]
-    assert tell_apart(runs) == {
+    assert distinguish_runs(runs) == {
         "one": {"corpus": "aaaaaaaa"},
         "two": {"corpus": "bbbbbbbb"},
         "three": {"corpus": "aaaaaaaa"},
@@ -15,16 +15,19 @@ def test_inputs_that_differ_within_a_cell_are_named_for_all() -> None:
 
 
 def test_inputs_that_only_cells_differ_in_are_not_named() -> None:
-    assert tell_apart([("one", {"x": 1}, 0, A), ("two", {"x": 2}, 0, B)]) == {}
+    assert distinguish_runs([("one", {"x": 1}, 0, A), ("two", {"x": 2}, 0, B)]) == {}
 
 
 def test_an_input_that_some_runs_lack_tells_them_apart() -> None:
     coded = A | {"code": "0123456789"}
-    assert tell_apart([("one", {}, 0, A), ("two", {}, 1, coded)]) == {"one": {"code": ""}, "two": {"code": "01234567"}}
+    assert distinguish_runs([("one", {}, 0, A), ("two", {}, 1, coded)]) == {
+        "one": {"code": ""},
+        "two": {"code": "01234567"},
+    }
 
 
 def test_runs_alike_in_all_but_their_signature_are_of_other_code() -> None:
-    assert tell_apart([("signature1", {}, 0, A), ("another", {}, 0, A)]) == {
+    assert distinguish_runs([("signature1", {}, 0, A), ("another", {}, 0, A)]) == {
         "signature1": {"run": "signatur"},
         "another": {"run": "another"},
     }

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.basics import holm, mean_and_sd
-from analysis.statistics.spearman_bootstrap import draws_of, resample_pairs
+from analysis.statistics.spearman_bootstrap import draw_counts, resample_pairs
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Entry
 from analysis.tables.ordering import measure_chance, orderings, pair_differences, resample_means, tau_b, tau_interval
@@ -132,7 +132,7 @@ def test_all_resamples_at_once_equal_the_loop() -> None:
     gold = rng.integers(0, 6, 60).astype(float)
     rows = [[(gold + rng.normal(0, s, 60)).round(1) for _ in range(2)] for s in (1, 3)]
     found = resample_pairs(rows, gold, 230, np.random.default_rng(9))
-    counts = np.concatenate(list(draws_of(60, 230, np.random.default_rng(9))), axis=1)
+    counts = np.concatenate(list(draw_counts(60, 230, np.random.default_rng(9))), axis=1)
     for draw, count in enumerate(counts.T.astype(int)):
         picked = np.repeat(np.arange(60), count)
         for row, seeds in enumerate(rows):

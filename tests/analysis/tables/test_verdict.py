@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import IDLE, Row, Table
+from analysis.tables.aggregate import NO_SIGNAL_TEXT, Row, Table
 from analysis.tables.columns import Entry, Verdict
 from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError, TableSpec
@@ -188,7 +188,7 @@ def test_a_direction_needs_a_row_with_signal_and_a_tie_two(row: str, base: str, 
         verdict = judge(table, same_scale=False)[1, "dev"]
         assert verdict.word == word
         if word == "no signal":
-            assert IDLE in verdict.reason and verdict.more_seeds is None and verdict.interval is not None
+            assert NO_SIGNAL_TEXT in verdict.reason and verdict.more_seeds is None and verdict.interval is not None
             assert "would decide" not in verdict.reason and "within" not in verdict.reason
 
 
@@ -197,10 +197,10 @@ def test_no_seed_would_bring_signal() -> None:
     wide = [61.0, 63.0, 62.0]
     table = table_of((STEADY, 84.0), (wide, 85.0), ([], 85.0), ([61.0], None))
     assert judge(table, same_scale=False)[1, "dev"].more_seeds
-    found = judge(replace(table, no_signal=f"3 of 4 runs {IDLE}"), same_scale=False)
+    found = judge(replace(table, no_signal=f"3 of 4 runs {NO_SIGNAL_TEXT}"), same_scale=False)
     words = {row: verdict.word for (row, _), verdict in found.items()}
     assert words == {0: "reference", 1: "no signal", 2: "not run"}
-    assert found[1, "dev"].more_seeds is None and found[1, "dev"].reason.endswith(f"; 3 of 4 runs {IDLE}")
+    assert found[1, "dev"].more_seeds is None and found[1, "dev"].reason.endswith(f"; 3 of 4 runs {NO_SIGNAL_TEXT}")
     alone = table_of(([60.0], 84.0), ([61.0], 85.0))
     assert judge(replace(alone, no_signal="why"), same_scale=False)[1, "dev"].word == "no signal"
     at_scale = judge(replace(table, no_signal="why"), same_scale=True)

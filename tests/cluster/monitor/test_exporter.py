@@ -97,7 +97,7 @@ def test_ray_s_list_of_targets_lies_in_the_storage_while_a_driver_sweeps(session
     other.write_text("[]", encoding="utf8")
     discovery.TargetFile(storage).refresh()
     assert other.exists(), "another driver's"
-    os.utime(other, (time.time() - 2 * discovery.FORGOTTEN_S,) * 2)
+    os.utime(other, (time.time() - 2 * discovery.STALE_FILE_SECONDS,) * 2)
     discovery.TargetFile(storage).refresh()
     assert not other.exists(), "a killed driver's"
     first.remove()

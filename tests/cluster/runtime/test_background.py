@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from cluster.runtime.background import ENDING, ending_signals, interrupts_held, signals_interrupt
+from cluster.runtime.background import TERMINATION_SIGNALS, ending_signals, interrupts_held, signals_interrupt
 
 
-@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("name", TERMINATION_SIGNALS)
 def test_a_signal_interrupts_and_its_handler_comes_back(name: signal.Signals) -> None:
     before = signal.getsignal(name)
     with pytest.raises(KeyboardInterrupt), signals_interrupt():

@@ -18,8 +18,8 @@ DEAD: Nodes = [{"Alive": False, "Resources": {}}, {"Alive": True, "Resources": {
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Nodes]], None]:
     """Lets a watch that is fast ask this function for the cluster's nodes."""
-    monkeypatch.setattr(head_watch, "HEAD_PERIOD_S", 0.01)
-    monkeypatch.setattr(head_watch, "HEAD_GRACE_S", 0.2)
+    monkeypatch.setattr(head_watch, "HEAD_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(head_watch, "HEAD_GRACE_SECONDS", 0.2)
     return lambda asked: monkeypatch.setattr(head_watch, "ray_nodes", asked)
 
 

@@ -173,7 +173,7 @@ def test_examples_are_set_aside_and_come_back_when_a_run_stops_early():
 
 
 def test_what_another_driver_holds_is_set_aside_and_comes_back_when_it_dies(monkeypatch):
-    monkeypatch.setattr("cluster.search.budget.LOOK_S", 0.0)
+    monkeypatch.setattr("cluster.search.budget.BUDGET_POLL_SECONDS", 0.0)
     ledger = {}
     source, _ = source_of([planned(f"s{i}") for i in range(9)], "2runs", ledger, ("simcse",))
     ledger["other"] = Row("other", state=RunState.RUNNING, live=True)

@@ -46,7 +46,7 @@ def sign(run):
 def test_cells_that_another_driver_began_count(
     tmp_path: Path, state: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.search.search.EVERY_S", 0.0)
+    monkeypatch.setattr("cluster.search.search.FEED_POLL_SECONDS", 0.0)
     (tmp_path / "t.yaml").write_text(SPACE, encoding="utf8")
     resolved = resolve(load_space(tmp_path / "t.yaml"), Profile("p", {"train.examples": 64}))
     rows: list[Row] = []

@@ -14,7 +14,7 @@ from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.search.optuna_sampler import OptunaSampler
 from cluster.search.sampler import Sampler, Unvisited
-from cluster.search.search import ASKS, Search, make_search
+from cluster.search.search import MAX_SUGGESTIONS, Search, make_search
 from cluster.search.source import SearchSource
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -204,7 +204,7 @@ def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(space_of):
     search.observe(first, 0, 80.0)
     search.observe(first, 1, 82.0)
     assert search.propose() != first
-    assert sampler.repeats == [81.0] * ASKS
+    assert sampler.repeats == [81.0] * MAX_SUGGESTIONS
     assert len(drain(search)) == 6
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.slots.health import FIRST_REST_S, LONGEST_REST_S, STUCK_S, Pace, Quarantine
+from cluster.slots.health import FIRST_QUARANTINE_SECONDS, LONGEST_QUARANTINE_SECONDS, STUCK_SECONDS, Pace, Quarantine
 
 
 class Clock:
@@ -28,7 +28,14 @@ def test_each_rest_without_a_good_run_between_is_twice_as_long_up_to_a_limit() -
         rests.append(quarantine.left_s)
         clock.now += quarantine.left_s
         assert quarantine.left_s == 0
-    assert rests == [FIRST_REST_S, 600.0, 1200.0, 2400.0, LONGEST_REST_S, LONGEST_REST_S]
+    assert rests == [
+        FIRST_QUARANTINE_SECONDS,
+        600.0,
+        1200.0,
+        2400.0,
+        LONGEST_QUARANTINE_SECONDS,
+        LONGEST_QUARANTINE_SECONDS,
+    ]
 
 
 def test_a_run_that_ends_in_order_makes_the_slot_healthy_again() -> None:
@@ -58,7 +65,7 @@ def test_short_gaps_give_a_job_ten_minutes_and_a_retry_gives_it_any_time() -> No
     for _ in range(3):
         pace.point()
         clock.now += 1
-    clock.now += STUCK_S - 1
+    clock.now += STUCK_SECONDS - 1
     assert pace.stuck() == ""
     clock.now += 1
     assert pace.stuck()
@@ -86,7 +93,7 @@ def test_where_nothing_has_finished_a_long_silence_is_said() -> None:
     clock = Clock()
     pace = Pace(clock)
     pace.begin()
-    clock.now += STUCK_S
+    clock.now += STUCK_SECONDS
     assert pace.doubt() == ""
     clock.now += 1
     assert pace.doubt().startswith("no dev point for 10 min, and no finished run") and pace.stuck() == ""

@@ -42,4 +42,4 @@ def test_callbacks_that_somebody_asked_for_stay_and_ours_comes_first(monkeypatch
     monkeypatch.setenv(worker_group.CALLBACKS, "mine.Callback")
     worker_group.add_callbacks()
     worker_group.add_callbacks()
-    assert os.environ[worker_group.CALLBACKS].split(",") == [*worker_group.OURS, "mine.Callback"]
+    assert os.environ[worker_group.CALLBACKS].split(",") == [*worker_group.TRAIN_CALLBACKS, "mine.Callback"]

@@ -20,7 +20,7 @@ async def opened(size: int = 2, given: Job | None = None) -> tuple[Mailbox, int,
 
 
 def test_every_rank_pulls_the_same_job_and_waits_for_the_next(monkeypatch):
-    monkeypatch.setattr(mailbox, "LONG_POLL_S", 0.05)
+    monkeypatch.setattr(mailbox, "LONG_POLL_SECONDS", 0.05)
 
     async def story():
         first, second = job(signature="a"), job(signature="b")

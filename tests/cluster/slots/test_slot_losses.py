@@ -19,7 +19,7 @@ def slot_that_loses(causes: list[str], max_retries: int, signature: str = "signa
     slot.job, slot.settings = job(signature=signature), slot_settings(max_retries=max_retries)
     slot.losses, slot.pace, slot.quarantine = Losses(max_retries), Pace(), Quarantine()
     slot.points, slot.scores, slot.examples, slot.judged, slot.best = [], [], 0, 0, 0.0
-    slot.events, slot.held = SimpleNamespace(clear=lambda: None), False
+    slot.events, slot.holds_ranks = SimpleNamespace(clear=lambda: None), False
     return slot, [slot._handle_loss("rank 0 is gone", cause) for cause in causes]
 
 
@@ -52,7 +52,7 @@ def test_a_slot_that_loses_two_runs_rests_and_keeps_the_processes_of_a_sick_mach
     assert slot.quarantine.left_s < 0 and slot.calls == ["abort"]
     slot.job, slot.losses = job(signature="another"), Losses(0)
     assert slot._handle_loss("CUDA error", "machine")["state"] == "lost"
-    assert slot.quarantine.left_s > 0 and slot.held and slot.calls == ["abort"]
+    assert slot.quarantine.left_s > 0 and slot.holds_ranks and slot.calls == ["abort"]
 
 
 def test_lost_nodes_are_no_reason_to_rest():

@@ -51,8 +51,8 @@ def configured(folder: Path) -> dict[str, Any]:
 def slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slot:
     made = object.__new__(Slot)
     made.setup(configured(tmp_path))
-    monkeypatch.setattr(module, "SLOT_IDLE_S", 0.05)
-    monkeypatch.setattr(module, "IDLE_JOB_S", 0.05)
+    monkeypatch.setattr(module, "SLOT_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "IDLE_JOB_SECONDS", 0.05)
     return made
 
 
@@ -95,7 +95,7 @@ def test_a_run_in_hand_goes_on_from_its_checkpoint_and_no_worker_counts_as_lost(
 
 
 def test_a_call_that_comes_at_the_last_moment_keeps_the_group(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IDLE_JOB_S", 60.0)
+    monkeypatch.setattr(module, "IDLE_JOB_SECONDS", 60.0)
     slot.step()
     slot.step()
     slot.idle_timer._expire(calls=2)  # the first step's timer, which fired while the second began

@@ -11,7 +11,7 @@ from tests.run_values import outcome_of, point_of, score_of
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(module, "POLL_S", 0.0)
+    monkeypatch.setattr(module, "DISPATCHER_POLL_SECONDS", 0.0)
 
 
 def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_path):

@@ -19,7 +19,7 @@ from tests.run_values import point_of, score_of
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(module, "POLL_S", 0.0)
+    monkeypatch.setattr(module, "DISPATCHER_POLL_SECONDS", 0.0)
 
 
 def test_a_run_is_claimed_only_when_a_slot_asks_trained_once_and_published_by_rename(tmp_path):

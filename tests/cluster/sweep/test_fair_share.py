@@ -9,7 +9,7 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.ledger.cluster_log import Driver
 from cluster.sweep import fair_share
-from cluster.sweep.fair_share import TURN_S, FairShare, fill, most_runs
+from cluster.sweep.fair_share import TURN_SECONDS, FairShare, fill, most_runs
 
 
 def driver(owner: str, wanted: int | None = None, slots: int = 4, **facts) -> Driver:
@@ -20,7 +20,7 @@ def driver(owner: str, wanted: int | None = None, slots: int = 4, **facts) -> Dr
 
 def numbers(*drivers: Driver, turn: int = 0) -> list[int]:
     """What each of the drivers finds for itself."""
-    return [most_runs(each, [other for other in drivers if other is not each], turn * TURN_S) for each in drivers]
+    return [most_runs(each, [other for other in drivers if other is not each], turn * TURN_SECONDS) for each in drivers]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def share_of(ledger: Ledger, mine: Driver, room: list[bool]) -> list[int]:
 
 def test_room_that_nobody_takes_is_taken_beyond_the_share_but_never_beyond_the_cap(ledger):
     ledger.stand_beside(driver("ben@h:2"))
-    looks = math.ceil(fair_share.SPARE_S / fair_share.SHARE_LOOK_S)
+    looks = math.ceil(fair_share.SPARE_ROOM_SECONDS / fair_share.SHARE_POLL_SECONDS)
     full = driver("anna@h:1", running=2)
     assert share_of(ledger, full, [True] * looks) == [2] * (looks - 1) + [3]
     assert share_of(ledger, full, [True, False] * looks) == [2] * 2 * looks
@@ -100,7 +100,7 @@ def test_drivers_see_each_other_in_the_ledger_and_one_that_is_silent_counts_no_m
     ledger.leave(ben.owner)
     assert ledger.stand_beside(anna)[0] == []
     ledger.stand_beside(ben)
-    monkeypatch.setattr("analysis.ledger.cluster_log.SILENT_S", -1.0)
+    monkeypatch.setattr("analysis.ledger.cluster_log.SILENCE_SECONDS", -1.0)
     assert ledger.stand_beside(anna)[0] == []
 
 

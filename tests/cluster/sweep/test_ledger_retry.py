@@ -38,8 +38,8 @@ class Flaky:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_retry, "AWAY_S", 60.0)
-    monkeypatch.setattr(ledger_retry, "PAUSE_S", 0.001)
+    monkeypatch.setattr(ledger_retry, "LEDGER_AWAY_SECONDS", 60.0)
+    monkeypatch.setattr(ledger_retry, "LEDGER_RETRY_SECONDS", 0.001)
 
 
 def retrying(flaky: Flaky, said: list[str]) -> RetryingLedger:
@@ -59,7 +59,7 @@ def test_a_call_waits_until_the_database_answers(tmp_path: Path, after: bool) ->
 
 
 def test_a_database_that_stays_away_ends_it_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_retry, "AWAY_S", 0.05)
+    monkeypatch.setattr(ledger_retry, "LEDGER_AWAY_SECONDS", 0.05)
     said: list[str] = []
     with pytest.raises(LedgerAway, match="ledger unreachable"):
         retrying(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), said).claim("aa", {}, owner="me", **KNOWN)
@@ -91,7 +91,7 @@ def test_after_an_outage_nobody_is_taken_over_for_one_lease(tmp_path: Path, monk
 
 
 def test_a_heartbeat_comes_as_soon_as_the_database_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_sweep, "SWEEP_AGAIN_S", 0.01)
+    monkeypatch.setattr(run_sweep, "HEARTBEAT_RETRY_SECONDS", 0.01)
     done, beats = threading.Event(), list[str]()
 
     class Away:

@@ -22,8 +22,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
     """The nodes that there are; change them as a cluster would."""
     nodes = [HEAD_NODE, WORKER]
     monkeypatch.setattr(places, "cluster_nodes", lambda: list(nodes))
-    monkeypatch.setattr(places, "FOLLOW_S", 0.01)
-    monkeypatch.setattr(places, "ARRIVE_S", 0.01)
+    monkeypatch.setattr(places, "NODE_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(places, "NODE_ARRIVAL_POLL_SECONDS", 0.01)
     return nodes
 
 

@@ -10,7 +10,7 @@ from analysis.sweep_spec import SweepSpec
 from cluster.runtime.options import SweepOptions
 from cluster.sweep import disk_use, retention
 from cluster.sweep.events import SweepEvent, SweepOutcome
-from cluster.sweep.retention import RETENTION_PERIOD_S, Pruner
+from cluster.sweep.retention import RETENTION_PERIOD_SECONDS, Pruner
 from cse.cli import exit
 from cse.cli.app import main
 from cse.experiments import run
@@ -57,7 +57,7 @@ def test_ends_of_runs_prune_now_and_then(ledger: Ledger, tmp_path: Path) -> None
     pruner = Pruner(ledger.url, SweepOptions(storage=tmp_path, keep_top=1), lambda: clock[0])
     pruner(DONE)
     assert left(tmp_path) == ALL, "not yet"
-    clock[0] = RETENTION_PERIOD_S
+    clock[0] = RETENTION_PERIOD_SECONDS
     pruner(SweepEvent(kind="point", signature="r3"))
     pruner.wait()
     assert left(tmp_path) == ALL, "only when a run ends"
@@ -86,10 +86,10 @@ def test_what_another_driver_removed_is_not_counted_as_freed_here(ledger: Ledger
 def test_the_driver_does_not_wait_while_the_disk_is_slow(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, goes_on, waited = [RETENTION_PERIOD_S], threading.Event(), list[bool]()
+    clock, goes_on, waited = [RETENTION_PERIOD_SECONDS], threading.Event(), list[bool]()
     monkeypatch.setattr(disk_use, "size_of", lambda folder: waited.append(goes_on.wait(250)) or 10**6)
     with Pruner(ledger.url, SweepOptions(storage=tmp_path, keep_top=1), lambda: clock[0]) as pruner:
-        clock[0] = 2 * RETENTION_PERIOD_S
+        clock[0] = 2 * RETENTION_PERIOD_SECONDS
         for _ in range(1000):
             pruner(DONE)
         assert waited == [] and pruner.freed == 0

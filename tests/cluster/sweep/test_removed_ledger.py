@@ -17,7 +17,7 @@ from tests.cluster.sweep.list_driver import wanted
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_the_sweep_ends_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool) -> None:
-    monkeypatch.setattr(module, "LEASE_HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(module, "LEASE_HEARTBEAT_SECONDS", 0.05)
     file = tmp_path / "l.db"
     other = Ledger.open(file)
     given = {"method": "simcse", "seed": 1, "owner": "other", "identity": {}, "provenance": {}}

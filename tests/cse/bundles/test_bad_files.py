@@ -103,7 +103,7 @@ def test_a_file_that_ends_early_or_has_a_broken_byte(file: Path) -> None:
 
 
 def test_a_file_that_unpacks_to_more_than_the_limit(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MOST_UNPACKED", 10**6)
+    monkeypatch.setattr(reader, "LARGEST_UNPACKED", 10**6)
     file.write_bytes(gzip.compress(b"0" * 2_000_000))
     assert refused(file).startswith("bundle too large: ")
     packed(file, [b" " * 1023 + b"\n"] * 2_000)

@@ -15,7 +15,7 @@ from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import card_peak, probe
 from cse.doctor.memory import MemoryWatch
-from cse.doctor.probe import Measured, Packing, packing
+from cse.doctor.probe import Measurement, Packing, packing
 from cse_train.backbone.folders import find_weights
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
@@ -79,7 +79,7 @@ def test_only_the_workers_of_this_process_count() -> None:
 
 
 def advised(node: Node, group_gb: float = 2.0, gpu_gb: float = 0.0, **options: float) -> Packing:
-    measured = Measured(group_gb=group_gb, gpu_gb=gpu_gb, gpu_size_gb=80, seconds=1, examples=1)
+    measured = Measurement(group_gb=group_gb, gpu_gb=gpu_gb, gpu_size_gb=80, seconds=1, examples=1)
     return packing(measured, SweepOptions(storage=Path("/runs"), **options), node)  # type: ignore[arg-type]
 
 
@@ -142,9 +142,9 @@ def test_what_others_take_on_a_card_counts_for_nothing(tmp_path: Path) -> None:
 def test_a_part_of_a_card_is_advised_with_a_word_on_mps(somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[SweepOptions] = []
 
-    def measure(run: object, paths: object, options: SweepOptions) -> Measured:
+    def measure(run: object, paths: object, options: SweepOptions) -> Measurement:
         asked.append(options)
-        return Measured(group_gb=2, gpu_gb=20, gpu_size_gb=80, seconds=4, examples=160)
+        return Measurement(group_gb=2, gpu_gb=20, gpu_size_gb=80, seconds=4, examples=160)
 
     monkeypatch.setattr(probe, "measure", measure)
     monkeypatch.setattr(probe, "this_machine", lambda: Node(cpus=16, gpus=1, memory_gb=128))
@@ -183,7 +183,7 @@ def test_a_probe_that_fails_stops_with_its_reason(
 def test_a_probe_tells_what_was_measured_and_how_to_run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = Measured(group_gb=1.5, seconds=4, examples=160)
+    measured = Measurement(group_gb=1.5, seconds=4, examples=160)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe, "measure", lambda *_: measured)
     Path("mine.yaml").write_text(SPACE)
@@ -204,7 +204,7 @@ def test_what_stands_in_for_the_loop_takes_all_that_a_worker_gives_it(train: Cal
 def test_a_real_probe_measures_a_group(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured: list[Measured] = []
+    measured: list[Measurement] = []
     measure = probe.measure
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe, "measure", lambda *given: measured.append(measure(*given)) or measured[0])

@@ -64,7 +64,7 @@ def publisher(monkeypatch) -> Iterator[Publisher]:
         "multinli_1.0.zip": zip_of({"multinli_1.0/multinli_1.0_train.txt": SPLITS["train"]}),
         "glove.840B.300d.zip": zip_of({"glove.840B.300d.txt": b"the 0.5 0.25\n"}),
     }
-    monkeypatch.setattr(fetch, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(fetch, "FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(fetch, "_from_hub", away)  # half a minute of its tries; `on_the_hub` has it in another process
     with publish(files) as server:
         yield server
@@ -197,17 +197,17 @@ def test_a_file_of_somebody_s_own_is_never_overwritten(publisher, tmp_path, caps
 
 
 def test_a_disk_that_fills_is_one_line_and_the_same_command_goes_on(publisher, tmp_path, capsys, monkeypatch):
-    real = fetch._go_on
+    real = fetch._resume
 
     def fills(address: str, here: Path) -> Path:
         here.write_bytes(SENTENCES[:1000])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(here))
 
-    monkeypatch.setattr(fetch, "_go_on", fills)
+    monkeypatch.setattr(fetch, "_resume", fills)
     assert got(tmp_path, "wiki1m", mirror=publisher.url) == 1
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith(f"cse: disk full: file={tmp_path}") and "give the same command again" in line
-    monkeypatch.setattr(fetch, "_go_on", real)
+    monkeypatch.setattr(fetch, "_resume", real)
     assert got(tmp_path, "wiki1m", mirror=publisher.url) == 0
     assert publisher.asked[-1][2] == "bytes=1000-"
 

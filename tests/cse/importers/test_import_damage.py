@@ -10,7 +10,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.importers import sources
-from cse.importers.records import Taking
+from cse.importers.records import ImportRequest
 from cse.importers.take import take
 from tests.cse.importers.test_folders import write_project, write_result, write_state
 from tests.damage.boundaries import Boundary
@@ -61,8 +61,8 @@ def all_boundaries(folder: Path) -> list[Boundary]:
             (place / name).write_bytes(content)
             finished = sources.load(tool).read(str(place / name.partition("/")[0]), None)
             ledger = Ledger.open(place / "ledger.db")
-            taking = Taking(tool=tool, source=name, sweep="s", score=SCORES.get(tool, "value"))
-            take(finished, taking, ledger)
+            request = ImportRequest(tool=tool, source=name, sweep="s", score=SCORES.get(tool, "value"))
+            take(finished, request, ledger)
             assert all(run.best is not None and np.isfinite(run.best) for run in ledger.runs())
             ledger.close()
 

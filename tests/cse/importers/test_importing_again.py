@@ -76,7 +76,7 @@ def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Call
     import hashlib
 
     from cse.importers import ForeignRun
-    from cse.importers.records import Taking
+    from cse.importers.records import ImportRequest
     from cse.importers.take import take
 
     names, *rows = (line.split(",") for line in PAGE.splitlines())
@@ -86,7 +86,11 @@ def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Call
         ForeignRun(id=name, settings={"train.batch_size": 64}, metrics={"sts_dev": float(row["sts_dev"])})
         for name, row in zip(hashes, old, strict=True)
     ]
-    take(runs, Taking(tool="wandb", source="runs.csv", sweep="w", score="sts_dev"), Ledger.open(tmp_path / "ledger.db"))
+    take(
+        runs,
+        ImportRequest(tool="wandb", source="runs.csv", sweep="w", score="sts_dev"),
+        Ledger.open(tmp_path / "ledger.db"),
+    )
     assert say(PAGE).startswith("0 runs imported, 2 already there, 2 of them with more settings or metrics than before")
 
 

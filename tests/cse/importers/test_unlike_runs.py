@@ -141,7 +141,7 @@ def test_settings_of_wandb_with_descriptions(take: Import, tmp_path: Path) -> No
 def test_a_ledger_with_descriptions_as_settings_is_mended(take: Import, tmp_path: Path) -> None:
     from analysis.ledger import Ledger
     from cse.importers import ForeignRun
-    from cse.importers.records import Taking
+    from cse.importers.records import ImportRequest
     from cse.importers.take import take as write
 
     old = [
@@ -149,7 +149,7 @@ def test_a_ledger_with_descriptions_as_settings_is_mended(take: Import, tmp_path
         for n in range(2)
     ]
     ledger = Ledger.open(tmp_path / "l.db")
-    write(old, Taking(tool="wandb", source="x", sweep="w", score="sts"), ledger)
+    write(old, ImportRequest(tool="wandb", source="x", sweep="w", score="sts"), ledger)
     ledger.close()
     wrapped: list[Any] = [
         {

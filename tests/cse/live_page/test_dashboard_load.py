@@ -84,7 +84,7 @@ def test_each_of_many_callers_is_answered_within_a_second_beside_half_sent_reque
     serving: DashboardServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Slow ones send a byte now and then, which starts a limit for each read again and again."""
-    monkeypatch.setattr(server, "READ_S", 3.0)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 3.0)
     slow = [calling(serving, "/", host=False) for _ in range(SLOW)]
     stop = threading.Event()
 
@@ -116,7 +116,7 @@ def test_each_of_many_callers_is_answered_within_a_second_beside_half_sent_reque
 def test_of_too_many_silent_callers_the_oldest_is_let_go(
     serving: DashboardServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "UNREAD", 5)
+    monkeypatch.setattr(server, "MOST_UNREAD", 5)
     silent = [calling(serving, "/", host=False) for _ in range(12)]
     assert answer(silent[0]) == b"" and timed(serving, "/")[1] < 1.0
     assert len(serving.reading) <= 6
@@ -134,7 +134,7 @@ def polled(serving: DashboardServer, etag: str | None = None) -> tuple[int, str 
 def test_a_page_gets_no_body_until_something_changes(
     serving: DashboardServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "FRESH_S", 0.0)
+    monkeypatch.setattr(server, "FRESH_SECONDS", 0.0)
     ledger = Ledger.open(tmp_path / "l.db")
     _, etag, body = polled(serving)
     assert polled(serving, etag) == (304, etag, b"") and polled(serving, '"other"') == (200, etag, body)
@@ -166,7 +166,7 @@ def test_first_rows_and_idle_polls_of_a_large_ledger(runs: int, first: float, id
     assert time.process_time() - begun < first
     costs = []
     for _ in range(3):
-        time.sleep(server.FRESH_S)
+        time.sleep(server.FRESH_SECONDS)
         begun = time.process_time()
         for path, query, before in (("/api/state", {}, made), ("/api/runs", {"sweep": "rows"}, rows)):
             again = answers.get(path, query)

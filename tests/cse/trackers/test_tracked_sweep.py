@@ -53,7 +53,7 @@ def test_a_sweep_goes_on_beside_trackers_that_raise_and_hang(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(tracking, "TRACKER_CLOSE_S", 2.0)
+    monkeypatch.setattr(tracking, "TRACKER_CLOSE_SECONDS", 2.0)
     kept = Kept()
     seeds = [0, 1]
     names = {f"signature{seed}": "s" for seed in seeds}

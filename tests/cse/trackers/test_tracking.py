@@ -56,8 +56,8 @@ class Hanging(Kept):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("TRACKER_PERIOD_S", 0.02), ("TRACKER_AGAIN_S", 0.1), ("TRACKER_CLOSE_S", 1.0)):
-        monkeypatch.setattr(tracking, name, seconds)
+    for name, seconds in (("PERIOD", 0.02), ("RETRY", 0.1), ("CLOSE", 1.0)):
+        monkeypatch.setattr(tracking, f"TRACKER_{name}_SECONDS", seconds)
 
 
 def test_every_run_has_settings_curve_scores_and_its_end(tracked: Any) -> None:

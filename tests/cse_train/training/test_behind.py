@@ -20,7 +20,7 @@ from cse_train import checkpoint, files
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import Json
-from cse_train.training import behind
+from cse_train.training import async_checkpoints
 from cse_train.training.loop import Point, train
 
 KILLED = Path(__file__).parents[1] / "programs" / "killed_behind.py"
@@ -101,7 +101,7 @@ def test_a_copy_that_a_newer_one_replaces_is_freed_at_once() -> None:
     """Without a look for circles, which comes seldom where nothing but tensors is made: a copy is a gigabyte."""
     gc.disable()
     try:
-        (copied,), _ = behind._copy({"model": {"weight": torch.ones(3)}, "moments": [torch.ones(2)]})
+        (copied,), _ = async_checkpoints._copy({"model": {"weight": torch.ones(3)}, "moments": [torch.ones(2)]})
         copies = [weakref.ref(copied["model"]["weight"]), weakref.ref(copied["moments"][0])]
         del copied
         assert [copy() for copy in copies] == [None, None]
@@ -112,7 +112,7 @@ def test_a_copy_that_a_newer_one_replaces_is_freed_at_once() -> None:
 def test_a_copy_has_what_shares_memory_once_and_the_versions_of_modules() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 2))
     model[2].weight = model[0].weight
-    (copied,), _ = behind._copy(model.state_dict())
+    (copied,), _ = async_checkpoints._copy(model.state_dict())
     assert list(copied) == list(model.state_dict()) and copied._metadata == model.state_dict()._metadata
     assert copied["0.weight"] is copied["2.weight"] is not model[0].weight
     assert all(torch.equal(copied[name], value) for name, value in model.state_dict().items())

@@ -60,7 +60,7 @@ def upcoming(device: Any, steps: int) -> tuple[Numbers, UpcomingBatches]:
 def test_the_thread_is_one_step_ahead_and_no_further_than_the_end() -> None:
     numbers, batches = upcoming(CARD, 3)
     assert [batches[step] for step in (1, 2)] == [(1, CARD), (2, CARD)]
-    assert not batches.made
+    assert not batches.pending
     assert numbers.ready == [(1, "MainThread"), (2, "MainThread")], "what a batch reads is made between two steps"
     assert numbers.made == [(1, "MainThread"), (2, "batches_0")]
 

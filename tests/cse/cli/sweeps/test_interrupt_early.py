@@ -33,7 +33,7 @@ def test_a_claimed_run_is_given_back_while_ray_starts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("cluster.sweep.run_sweep.ray_cluster", SlowRay)
-    monkeypatch.setattr("cluster.sweep.run_sweep.PROMPT_S", 0.2)
+    monkeypatch.setattr("cluster.sweep.run_sweep.RELEASE_DELAY_SECONDS", 0.2)
     Path("mine.yaml").write_text(SPACE, encoding="utf8")
     before = signal.getsignal(signal.SIGINT)
     assert main(["run", "mine.yaml", "--ledger", "l.db"]) == 2

@@ -1,4 +1,4 @@
-"""`cse compare` and `cse gate`: which numbers of two models may stand side by side."""
+"""Collects the numbers of two models that may be compared: columns scored on the same data under the same protocol."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,43 +29,48 @@ from cse_train.results import Protocol
 
 SIDE_NAMES = ("A", "B")
 COMPUTED_IN = "computed in"
-"""Stands with the protocol of runs whose arithmetic their device decided."""
+"""Protocol field for runs whose precision was decided by their device."""
 PROMPT = "prompt"
 OF_MODEL = ("pooler", "max_length", PROMPT, COMPUTED_IN)
-"""Protocol fields that belong to a model: two models may differ in them, and a line says so."""
+"""Protocol fields that belong to a model: two models may differ in them, and a note says so."""
 PROMPT_SHOWN = 40
-"""Characters of a prompt."""
+"""Characters of a prompt shown in a message."""
 NO_SPANS: Mapping[str, float] = MappingProxyType({})
 KEPT_TOLERANCE = 1e-6
-"""Points between a score and the mean of its kept queries: the same numbers, summed in another order."""
+"""Largest difference in points between a score and the mean of its stored queries: equal numbers, summed in other
+orders."""
 FOLDER_SEEDS = {"A": -1, "B": -2}
-"""Stands for the seed of a side's last folder, which is none, and none in common; each earlier one's is 2 below."""
+"""Negative placeholder seed of each side's last folder; a folder has no seed, and A's (odd) never equal B's (even).
+
+Each earlier folder of a side has a placeholder that is 2 lower.
+"""
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """What two models have in common."""
+class CommonColumns:
+    """The columns of models A and B that can be compared, with their values, cosines and queries, and why others
+    cannot."""
 
     columns: Mapping[str, Sides]
     cosines: Mapping[str, ColumnCosines]
-    """Columns of graded sets with kept cosines; row 0 is A, row 1 is B."""
+    """Column of a graded set -> stored cosines of A (row 0) and B (row 1)."""
     queries: Mapping[str, QueryValues]
-    """Columns of retrieval sets of which both sides have kept what each query gave."""
+    """Column of a retrieval set -> values of each query, where both sides have stored them."""
     data: Mapping[str, str]
     """Column -> hash of the texts and grades that were scored."""
     notes: Sequence[str]
-    """What is not compared, and in what the models differ."""
+    """Lines for people: columns that are not compared, and in what the models differ."""
     unread: Sequence[str] = ()
-    """Why cosines are lacking."""
+    """Lines that say why cosines or values by query are lacking."""
     differing: Sequence[SettingDifference] = ()
-    """In what the models differ beside what is asked."""
+    """Settings in which models A and B differ beyond those that were asked about."""
 
     def difference_line(self) -> str:
-        """`A and B also differ in: method.pooler (cls: A; mean: B)`; empty for nothing."""
+        """Returns a line such as `A and B also differ in: method.pooler (cls: A; mean: B)`, or ""."""
         return differing_line(self.differing, lambda key: str(key["side"]), "A and B")
 
     def others(self) -> str:
-        """What stands behind `better` and `worse`: of settings that both sides have, how many differ unasked."""
+        """Returns a suffix for the verdicts better and worse: how many other settings of A and B differ."""
         count = sum(setting.everywhere for setting in self.differing)
         return f", {count} other setting{'s differ' if count > 1 else ' differs'}" if count else ""
 
@@ -78,22 +83,26 @@ def gather(
     *,
     spans: Mapping[str, float] = NO_SPANS,
     cosines: bool = True,
-) -> Gathered:
-    """The columns that both have under one protocol, `wanted` or all; their cosines where `cosines` asks for them.
+) -> CommonColumns:
+    """Returns the columns that both models have under one protocol: `wanted`, or all; with cosines if `cosines`.
 
-    `spans`: column -> how wide its range is, where nobody else says; under "" that of every such column. ConfigError
-    where a wanted column is lacking, and where none is common.
+    `spans`: column -> width of its metric's range where neither suite nor import declares it; "" is for all such
+    columns. Raises ConfigError for a wanted column that is lacking, and where no column is common.
     """
     right = separate_numbered(left, right)
     names = _columns_of(left, right, ledger)
     scales = _read_imported_scales(left, right, ledger)
     values = {"A": _values("A", left, names, ledger), "B": _values("B", right, names, ledger)}
     models = {"A": left, "B": right}
-    idle = {name: baselines.idle(model.runs, ledger) if ledger else baselines.NO_IDLE for name, model in models.items()}
-    still = {n: {run.seed for run in models[n].runs if run.signature in idle[n].signatures} for n in SIDE_NAMES}
+    no_signal = {
+        name: baselines.idle(model.runs, ledger) if ledger else baselines.NO_IDLE for name, model in models.items()
+    }
+    seeds_without_signal = {
+        n: {run.seed for run in models[n].runs if run.signature in no_signal[n].signatures} for n in SIDE_NAMES
+    }
     columns: dict[str, Sides] = {}
     data, notes = {}, [*left.notes, *right.notes, *differences(left, right)]
-    notes += [f"{name}: {line}" for name, runs in idle.items() for line in runs.lines()]
+    notes += [f"{name}: {line}" for name, runs in no_signal.items() for line in runs.lines()]
     for column in names:
         problem, remarks = _comparable(column, values)
         notes += remarks if problem is None else []
@@ -102,7 +111,7 @@ def gather(
                 notes.append(problem)
             continue
         seeds = {name: {seed: value for seed, (value, _) in values[name][column].items()} for name in SIDE_NAMES}
-        a, b = (entry_of(seeds[name], idle=still[name] & seeds[name].keys()) for name in SIDE_NAMES)
+        a, b = (entry_of(seeds[name], idle=seeds_without_signal[name] & seeds[name].keys()) for name in SIDE_NAMES)
         protocols = [protocol for side in SIDE_NAMES for _, protocol in values[side][column].values()]
         declared = scales.get(column) or scale_of_protocols(protocols)
         scale = declared or scale_of(column, [*a.values, *b.values])
@@ -111,26 +120,28 @@ def gather(
         columns[column] = Sides(a, b, scale)
         data[column] = next((p.data_hash for _, p in values["A"][column].values() if p.data_hash), "")
     chosen = _choose_columns(columns, wanted, notes)
-    kept = _cosines(chosen, left, right, ledger) if cosines else {}
-    lacking = [f"{column}: {line}" for column, sides in kept.items() for line in sides.problems]
-    pairs = {column: sides for column, sides in kept.items() if sides.rows.keys() >= {0, 1}}
+    cosine_columns = _cosines(chosen, left, right, ledger) if cosines else {}
+    missing_cosines = [f"{column}: {line}" for column, sides in cosine_columns.items() for line in sides.problems]
+    pairs = {column: sides for column, sides in cosine_columns.items() if sides.rows.keys() >= {0, 1}}
     chosen_columns = {column: columns[column] for column in chosen}
-    queries, silent = _queries(chosen, values, left, right) if cosines else ({}, [])
-    return Gathered(
-        chosen_columns, pairs, queries, data, list(dict.fromkeys(notes)), [*lacking, *silent], find_unasked(left, right)
-    )
+    queries, missing_queries = _queries(chosen, values, left, right) if cosines else ({}, [])
+    unread, notes = [*missing_cosines, *missing_queries], list(dict.fromkeys(notes))
+    return CommonColumns(chosen_columns, pairs, queries, data, notes, unread, find_unasked(left, right))
 
 
 def _read_imported_scales(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
-    """What the score of imported runs means, by its name. ConfigError where it is another thing on the two sides."""
+    """Returns score name -> scale of imported runs. Raises ConfigError where the two sides were imported with unlike
+    scales."""
     metrics = [metric_of_runs(ledger, model.runs) if ledger else None for model in (left, right)]
     scales = {metric.name: metric.scale for metric in metrics if metric}
     if not scales or left.dev != right.dev:
         return scales
     a, b = (metric.scale if metric else None for metric in metrics)
     if a != b:
-        said = " and ".join(f"{name} {_describe(scale)}" for name, scale in zip(SIDE_NAMES, (a, b), strict=True))
-        raise ConfigError([f"unlike scores: {left.dev} is {said}; import both alike, see --better and --scale"])
+        descriptions = " and ".join(
+            f"{name} {_describe(scale)}" for name, scale in zip(SIDE_NAMES, (a, b), strict=True)
+        )
+        raise ConfigError([f"unlike scores: {left.dev} is {descriptions}; import both alike, see --better and --scale"])
     if a is not None and a.better is None:
         line = f"no direction: {left.dev} of A={left.name} was imported without one"
         raise ConfigError([f"{line}; import it as another sweep with --better lower, or --better higher"])
@@ -147,20 +158,22 @@ def _describe(scale: MetricScale | None) -> str:
 def _choose_columns(columns: Mapping[str, Sides], wanted: Sequence[str] | None, notes: Sequence[str]) -> list[str]:
     absent = [column for column in wanted or () if column not in columns]
     if absent:
-        why = "; ".join(line for line in notes if line.startswith(tuple(f"not compared: {name}: " for name in absent)))
-        hint = why or (nearest(absent[0], columns) if columns else "A and B have none in common")
+        reasons = "; ".join(
+            line for line in notes if line.startswith(tuple(f"not compared: {name}: " for name in absent))
+        )
+        hint = reasons or (nearest(absent[0], columns) if columns else "A and B have none in common")
         raise ConfigError([f"no such column: column={absent[0]} of both; {hint}"])
     if not columns:
-        why = "; ".join(line for line in notes if line.startswith("not compared: "))
-        how = "score both on one set: cse compare A B --suite sts_dev --data DIR"
-        raise ConfigError([f"nothing to compare: A and B have no column in common; {why or how}"])
+        reasons = "; ".join(line for line in notes if line.startswith("not compared: "))
+        remedy = "score both on one set: cse compare A B --suite sts_dev --data DIR"
+        raise ConfigError([f"nothing to compare: A and B have no column in common; {reasons or remedy}"])
     return list(wanted) if wanted else list(columns)
 
 
 def _columns_of(left: Model, right: Model, ledger: Ledger | None) -> dict[str, str]:
-    """Column -> the name under which `results_of` gives it, of what both sides have somewhere.
+    """Returns column -> its name in `results_of`, for columns of which both sides have a value.
 
-    The dev set is compared by the best scores on the curves, unless every run was scored on it.
+    The dev set is compared by the best scores on the learning curves, unless every run was scored on it.
     """
     runs = [*left.runs, *right.runs]
     scored: dict[str, set[str]] = {}
@@ -170,7 +183,9 @@ def _columns_of(left: Model, right: Model, ledger: Ledger | None) -> dict[str, s
         if model.folder is not None:
             scored |= {column: scored.get(column, set()) | {model.name} for column in model.scores[0]}
     sides = [{model.name} if model.folder else {run.signature for run in model.runs} for model in (left, right)]
-    columns = {column: column for column, have in scored.items() if all(have & side for side in sides)}
+    columns = {
+        column: column for column, scored_models in scored.items() if all(scored_models & side for side in sides)
+    }
     devs = {str(run.config.get(DEV)) for run in runs}
     if len(devs) == 1 and not {run.signature for run in runs} <= scored.get(min(devs), set()):
         dev = devs.pop()
@@ -180,12 +195,12 @@ def _columns_of(left: Model, right: Model, ledger: Ledger | None) -> dict[str, s
 
 
 Value = tuple[float, Protocol]
-"""A value and its protocol, or of a best dev score what is known of it."""
+"""A score and its protocol; for a best dev score, as much of the protocol as is known."""
 NOTHING_KNOWN = Protocol.read({})
 
 
 def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | None) -> dict[str, dict[int, Value]]:
-    """Column -> seed -> value and protocol."""
+    """Returns column -> seed -> score and protocol of one side."""
     columns = list(names)
     if model.folder is not None:
         first, last = FOLDER_SEEDS[side], -2 * len(model.folders)
@@ -216,33 +231,33 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
 
 
 def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Value]]]) -> tuple[str | None, list[str]]:
-    """Why a column may not be compared, if so; and a line where a field of the models themselves differs."""
+    """Returns why a column may not be compared, or None; and lines on model-specific protocol fields that differ."""
     sides = {name: [protocol for _, protocol in values[name].get(column, {}).values()] for name in SIDE_NAMES}
     empty = [name for name in SIDE_NAMES if not sides[name]]
     if empty:
-        why = "not scored, or its cosines are all equal; cse eval says which"
-        return f"not compared: {column}: of which {' and '.join(empty)} has no value ({why})", []
-    unlike, remarks = [], []
-    said = [protocol.facts for protocols in sides.values() for protocol in protocols]
-    for name in dict.fromkeys(name for facts in said for name in facts):
-        have = {
+        reason = "not scored, or its cosines are all equal; cse eval says which"
+        return f"not compared: {column}: of which {' and '.join(empty)} has no value ({reason})", []
+    differing, remarks = [], []
+    facts_of_scores = [protocol.facts for protocols in sides.values() for protocol in protocols]
+    for name in dict.fromkeys(name for facts in facts_of_scores for name in facts):
+        texts_by_side = {
             side: sorted({field_text(p, name) for p in sides[side] if name in p.facts or name == PROMPT})
             for side in SIDE_NAMES
         }
-        together = {text for texts in have.values() for text in texts}
-        if len(together) < 2:
+        all_texts = {text for texts in texts_by_side.values() for text in texts}
+        if len(all_texts) < 2:
             continue
         most = PROMPT_SHOWN if name == PROMPT else NAME_DIGITS
-        shown = " and ".join(
-            f"{side} {'/'.join(text.strip(chr(34))[:most].replace('null', 'none') for text in have[side])}"
+        values_text = " and ".join(
+            f"{side} {'/'.join(text.strip(chr(34))[:most].replace('null', 'none') for text in texts_by_side[side])}"
             for side in SIDE_NAMES
         )
-        if name not in OF_MODEL or any(len(texts) > 1 for texts in have.values()):
-            unlike.append(f"{name} ({shown})")
+        if name not in OF_MODEL or any(len(texts) > 1 for texts in texts_by_side.values()):
+            differing.append(f"{name} ({values_text})")
         else:
-            remarks.append(f"{name} differs: {shown}")
-    if unlike:
-        line = f"not compared: {column}: scored with unlike {', '.join(unlike)}"
+            remarks.append(f"{name} differs: {values_text}")
+    if differing:
+        line = f"not compared: {column}: scored with unlike {', '.join(differing)}"
         return f"{line}; score both again under one protocol (cse eval)", []
     return None, remarks
 
@@ -252,66 +267,70 @@ def _cosines(columns: Sequence[str], left: Model, right: Model, ledger: Ledger |
     planned: list[Planned] = [
         (key, run.signature, run.seed) for key, model in zip(keys, (left, right), strict=True) for run in model.runs
     ]
-    made = {}
+    by_column = {}
     for column in columns:
-        kept = column_cosines(ledger, planned, keys, column) if ledger and planned else None
+        cosines = column_cosines(ledger, planned, keys, column) if ledger and planned else None
         for row, model in enumerate((left, right)):
-            kept = _add_folders(kept, row, model.scored(column))
-        if kept is not None:
-            made[column] = kept
-    return made
+            cosines = _add_folders(cosines, row, model.scored(column))
+        if cosines is not None:
+            by_column[column] = cosines
+    return by_column
 
 
-def _add_folders(kept: ColumnCosines | None, row: int, scores: Sequence[ModelScore]) -> ColumnCosines | None:
-    """The cosines with those of a side's folders, where the grades are the same."""
+def _add_folders(stored: ColumnCosines | None, row: int, scores: Sequence[ModelScore]) -> ColumnCosines | None:
+    """Returns stored cosines with a model's folders added as row `row`; unchanged if the folders were scored on other
+    grades."""
     cosines = [score.cosines for score in scores if score.cosines is not None]
     gold = next((score.gold for score in scores if score.gold is not None), None)
     if not cosines or gold is None:
-        return kept
-    if kept is None or not len(kept.gold):
+        return stored
+    if stored is None or not len(stored.gold):
         return ColumnCosines(gold, {row: cosines})
-    if not np.array_equal(kept.gold, gold):
-        return kept
-    return replace(kept, rows={**kept.rows, row: cosines}, problems=())
+    if not np.array_equal(stored.gold, gold):
+        return stored
+    return replace(stored, rows={**stored.rows, row: cosines}, problems=())
 
 
 def _queries(
     columns: Sequence[str], values: Mapping[str, Mapping[str, Mapping[int, Value]]], left: Model, right: Model
 ) -> tuple[dict[str, QueryValues], list[str]]:
-    """What each query gave on both sides, and a line on each column of which one side alone has it."""
-    made, lacking = dict[str, QueryValues](), []
+    """Returns column -> values by query of both sides, and a line for each column that only one side has."""
+    by_column, missing = dict[str, QueryValues](), []
     for column in columns:
         a, b = (
             _kept_queries(model, column, values[name][column])
             for name, model in zip(SIDE_NAMES, (left, right), strict=True)
         )
         if a and b and len(a[0]) < 2:
-            lacking.append(f"{column} by its queries: it has one")
+            missing.append(f"{column} by its queries: it has one")
         elif a and b:
-            made[column] = a, b
+            by_column[column] = a, b
         elif a or b:
             name = (right if a else left).name
-            lacking.append(f"{column} by its queries: {name} has not kept them; cse eval scores it again")
-    return made, lacking
+            missing.append(f"{column} by its queries: {name} has not kept them; cse eval scores it again")
+    return by_column, missing
 
 
 def _kept_queries(model: Model, column: str, scored: Mapping[int, Value]) -> list[np.ndarray]:
-    """Of each folder, or of each run whose file says what its score says; runs that are without are left out."""
+    """Returns values by query [Q] of each folder, or of each run whose stored file agrees with its score; others are
+    left out."""
     if model.folder is not None:
         return [score.queries for score in model.scored(column) if score.queries is not None]
-    kept = []
+    values_by_run = []
     for run in model.runs:
         value, protocol = scored.get(run.seed, (np.nan, NOTHING_KNOWN))
         if run.folder is not None and protocol.data_hash:
             values_Q = read_queries(RunFolder(Path(run.folder)).scores, column, protocol.data_hash)
             if values_Q is not None and np.isclose(values_Q.mean(), value, rtol=0.0, atol=KEPT_TOLERANCE):
-                kept.append(values_Q)
-    return kept
+                values_by_run.append(values_Q)
+    return values_by_run
 
 
 def suites_to_score(other: Model, ledger: Ledger | None, paths: DataPaths) -> list[str]:
-    """What a folder is scored on where nobody says: the sets and tasks that the other model has scores of, or the dev
-    set by which it was picked. ConfigError for one of the user's own that no space of today names."""
+    """Returns the suites on which to score a model folder by default: the other model's suites, else its dev set.
+
+    Raises ConfigError if the dev set is a user's own file that no space of the other model's sweeps names.
+    """
     signatures = [run.signature for run in other.runs]
     stored = dict.fromkeys(score.suite for score in ledger.scores(signatures)) if ledger else {}
     names = [name for name in stored if is_known(name) or paths.data_set(name)]
