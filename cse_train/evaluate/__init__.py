@@ -1,4 +1,4 @@
-"""Scores of embeddings, each with the protocol behind it."""
+"""Evaluation of sentence embeddings: models, evaluation sets, suites and scores, each score with its protocol."""
 
 __all__ = [
     "baselines",

@@ -1,6 +1,6 @@
-"""Rows without training, which stand beside the trained ones: bags of words, GloVe, the untrained encoder, whitening.
+"""Baselines without training for the tables: bags of words, GloVe, the untrained encoder, and whitening.
 
-All values are Spearman correlations times 100, NaN where a row's cosines are all equal.
+All values are Spearman correlations times 100, NaN where a baseline's cosines are all equal.
 """
 
 import math
@@ -26,30 +26,32 @@ UNTRAINED_POOLERS = {
     "first_last": "first_last",
     "first_last_layer1": "first_last_layer1",
 }
-"""Row name -> pooler. An untrained MLP would be noise, so [CLS] stands bare."""
+"""Row of the table -> pooler of the untrained encoder. An untrained MLP would be noise, so [CLS] has none."""
 LAST_LAYER = "last"
-"""The row, and the pooler, in the place of [CLS] where an encoder has none."""
-WHITENED = "first_last_layer1"
-"""What is whitened: the released BERT-whitening averages layer 1 and the last one (eng/utils.py, first-last-avg)."""
+"""Row and pooler that replace [CLS] for an encoder that has none, or that attends causally."""
+WHITENED_POOLER = "first_last_layer1"
+"""Pooler before whitening: released BERT-whitening averages layer 1 and the last (eng/utils.py, first-last-avg)."""
 SMALLEST_VARIANCE = 1e-10
-"""As a share of the largest; what is below is rounding."""
+"""Smallest variance that whitening keeps, as a share of the largest; anything below is rounding."""
 BASELINE_WORD = re.compile(r"\w+|[^\w\s]")
+"""Pattern of a token of the bag-of-words baselines: a word or one punctuation mark."""
 
 Vector = Mapping[str, float]
+"""Sparse vector: word or axis -> value."""
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased words and single punctuation marks, so that tokenised and raw text agree."""
+    """Returns lower-cased words and single punctuation marks, so that tokenised and raw text agree."""
     return BASELINE_WORD.findall(text.lower())
 
 
 def word_counts(pairs: Pairs) -> float:
-    """Cosine of word-count vectors."""
+    """Scores cosines of word-count vectors on a graded set."""
     return _score(pairs, lambda text: Counter(words(text)))
 
 
 def idf_bag_of_words(pairs: Pairs, texts: Iterable[str]) -> float:
-    """Cosine of word counts times log((n + 1) / (df + 1)), document frequencies from the training corpus `texts`."""
+    """Scores cosines of word counts times log((n + 1) / (df + 1)), document frequencies from the corpus `texts`."""
     frequency: Counter[str] = Counter()
     documents = 0
     for text in texts:
@@ -64,7 +66,7 @@ def idf_bag_of_words(pairs: Pairs, texts: Iterable[str]) -> float:
 
 
 def glove_average(pairs: Pairs) -> float | None:
-    """Cosine of mean GloVe 6B 50d vectors, unknown words left out; None unless `cse-search[glove]` is installed."""
+    """Scores cosines of mean GloVe 6B 50d vectors without unknown words; None unless the extra `glove` is installed."""
     table = _glove({word for text in (*pairs.left, *pairs.right) for word in words(text)})
     if table is None:
         return None
@@ -78,7 +80,7 @@ def glove_average(pairs: Pairs) -> float | None:
 
 
 def score_untrained(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
-    """The backbone as it is, one row per way to pool, and "whitening". Restores the encoder's training mode."""
+    """Scores the untrained encoder, one row per way to pool, and "whitening". Restores the encoder's training mode."""
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length, backbone.prompt)
     encoder = backbone.encoder
     with evaluating(encoder):
@@ -89,22 +91,22 @@ def score_untrained(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[
                 **{row: pooler for row, pooler in UNTRAINED_POOLERS.items() if not reads_first(pooler)},
             }
         rows = {row: evaluator(make_pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
-        return rows | {"whitening": _whitening(evaluator, make_pooled(encoder, WHITENED))}
+        return rows | {"whitening": _whitening(evaluator, make_pooled(encoder, WHITENED_POOLER))}
 
 
 def whiten(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
-    """(x - mean) U / sqrt(s) of each row x, where U diag(s) U^T is the covariance of the rows `seen_ND`.
+    """Returns (x - mean) U / sqrt(s) of each row x, where U diag(s) U^T is the covariance of the rows `seen_ND`.
 
     Directions in which nothing varies are left out. Source: Su et al., BERT-whitening, 2021, eq. 3 to 6.
     """
     variances, axes = np.linalg.eigh(np.cov(seen_ND.T))
-    kept = variances > variances.max() * SMALLEST_VARIANCE
-    scaled: np.ndarray = (embeddings_UD - seen_ND.mean(0)) @ (axes[:, kept] / np.sqrt(variances[kept]))
+    varying = variances > variances.max() * SMALLEST_VARIANCE
+    scaled: np.ndarray = (embeddings_UD - seen_ND.mean(0)) @ (axes[:, varying] / np.sqrt(variances[varying]))
     return scaled
 
 
 def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> float:
-    """BERT-whitening with the statistics of the set's own sentences, each as often as it stands in a pair.
+    """Scores BERT-whitening with the statistics of the set's own sentences, each weighted by its number of pairs.
 
     The paper's "target" adds the sentences of the other splits. A set with no more distinct sentences than the encoder
     has dimensions is whitened until every two of them are equally far apart, and its value says nothing.
@@ -120,14 +122,15 @@ def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:
 
 
 def _cosine(a: Vector, b: Vector) -> float:
-    """Cosine of sparse vectors; 0 where one is empty."""
+    """Returns the cosine of two sparse vectors; 0 where one is empty."""
     scale = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
     return sum(v * b.get(word, 0.0) for word, v in a.items()) / scale if scale else 0.0
 
 
-def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
+def _glove(vocabulary: set[str]) -> dict[str, np.ndarray] | None:
+    """Returns the GloVe vectors of the wanted words; None unless the extra `glove` is installed."""
     files = find_packaged()
     if files is None:
         return None
     vectors = np.load(files[1], mmap_mode="r")
-    return {word: vectors[row] for row, word in enumerate(read_packaged(files[0])) if word in wanted}
+    return {word: vectors[row] for row, word in enumerate(read_packaged(files[0])) if word in vocabulary}

@@ -1,4 +1,4 @@
-"""Correlations, and what they can rank: cosines are rounded by one function wherever they are ranked.
+"""Correlations of cosines with ratings. Cosines are rounded by one function wherever they are ranked.
 
 fp32 gives equal texts in two batches cosines about 1e-7 apart, and fp64 gives a text with itself 1 or 1 - 1e-16: the
 order of such cosines is chance. Shape suffix: P pairs.
@@ -9,35 +9,35 @@ import math
 import numpy as np
 
 DECIMALS = 6
-"""Of cosines, wherever they are ranked."""
-NOISE = 2 * 10.0**-DECIMALS
-"""Cosines that are at most so far apart, as a column, are one cosine and rounding."""
-EQUAL = 1e-9
-"""Ratings that are at most so far apart, as a share of the largest, are one rating and rounding."""
+"""Decimals to which cosines are rounded wherever they are ranked."""
+COSINE_TOLERANCE = 2 * 10.0**-DECIMALS
+"""Largest range of a column of cosines that counts as one cosine and rounding."""
+RATING_TOLERANCE = 1e-9
+"""Largest range of ratings, as a share of the largest rating, that counts as one rating and rounding."""
 
 
 def round_cosines(cosines: np.ndarray) -> np.ndarray:
-    """Cosines as they are ranked and kept."""
-    kept: np.ndarray = np.round(cosines, DECIMALS) + 0.0
-    return kept
+    """Rounds cosines to the DECIMALS with which they are ranked and stored; -0 becomes 0."""
+    rounded: np.ndarray = np.round(cosines, DECIMALS) + 0.0
+    return rounded
 
 
 def find_unranked(cosines_P: np.ndarray, gold_P: np.ndarray) -> str:
-    """Why cosines and ratings have no correlation: a column is constant, or rounding alone; empty where they have."""
+    """Returns why cosines and ratings have no correlation: one side is constant or mere rounding; empty otherwise."""
     if constant(gold_P):
         return f"the ratings of its {len(gold_P)} pairs are all equal"
-    if np.ptp(cosines_P) <= NOISE:
+    if np.ptp(cosines_P) <= COSINE_TOLERANCE:
         return f"the cosines of its {len(cosines_P)} pairs are all equal, within rounding"
     return ""
 
 
 def constant(ratings: np.ndarray) -> bool:
-    """Whether ratings are all equal, or differ by the rounding of their last digit."""
-    return bool(np.ptp(ratings) <= EQUAL * np.abs(ratings).max())
+    """Returns whether ratings are all equal, or differ by the rounding of their last digit."""
+    return bool(np.ptp(ratings) <= RATING_TOLERANCE * np.abs(ratings).max())
 
 
 def pearson(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson correlation times 100; NaN when either side is constant. ValueError for numbers that are not finite."""
+    """Returns the Pearson correlation times 100; NaN when either side is constant. ValueError for NaN and infinity."""
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("not finite: a correlation of NaN or infinite numbers; lower train.learning_rate")
     centred = [values - values.mean() for values in (a, b)]
@@ -46,7 +46,7 @@ def pearson(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def spearman(cosines_P: np.ndarray, gold_P: np.ndarray) -> float:
-    """Spearman correlation times 100 with average ranks for ties; NaN where `find_unranked` says why there is none."""
+    """Returns the Spearman correlation times 100, average ranks for ties; NaN where `find_unranked` gives a reason."""
     from scipy.stats import rankdata  # a second to import
 
     if not (np.isfinite(cosines_P).all() and np.isfinite(gold_P).all()):

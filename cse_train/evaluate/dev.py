@@ -1,4 +1,4 @@
-"""The score that picks a checkpoint: of rated pairs their Spearman correlation, of a user's other sets their own.
+"""The dev score that picks a checkpoint: for rated pairs, the Spearman correlation of cosines and ratings.
 
 Labelled sentences: the accuracy of five folds by the protocol `fast`, times 100. Queries: the metric of their set.
 """
@@ -24,15 +24,15 @@ from cse_train.fields import ConfigError
 
 @dataclass(frozen=True)
 class DevScore:
-    """One evaluation."""
+    """Result of one evaluation on a dev set."""
 
     value: float
     unscored: str = ""
-    """Why there is no value, which is NaN then."""
+    """Reason why `value` is NaN; empty where there is a value."""
 
 
 class SetEvaluator(ABC):
-    """Embeds a set's texts again and again, as `StsEvaluator` does, and makes a number of them."""
+    """Evaluates an encoder on a user's dev set, any number of times; the texts are tokenised once."""
 
     content_hash: str
 
@@ -40,18 +40,18 @@ class SetEvaluator(ABC):
         self.name, self.embedder = name, Embedder(texts, tokenizer, max_length, prompt)
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> DevScore:
-        """Raises NotFinite when an embedding is not."""
+        """Embeds the texts with an encoder and scores them. Raises NotFinite for NaN or infinity."""
         embeddings_UD = self.embedder(encode, device)
         require_finite(embeddings_UD, self.name)
         return DevScore(self.score(embeddings_UD[self.embedder.rows_N]))
 
     @abstractmethod
     def score(self, embeddings_ND: np.ndarray) -> float:
-        """The number, higher for better; rows are the texts as they were given."""
+        """Returns the set's score, the higher the better; rows are the texts in the order given to the constructor."""
 
 
 class LabelsEvaluator(SetEvaluator):
-    """Accuracy of a classifier on labelled sentences."""
+    """Dev evaluator for labelled sentences: accuracy of a classifier on the embeddings."""
 
     def __init__(self, task: Task, tokenizer: Any, max_length: int, prompt: str = "") -> None:
         require_sklearn()
@@ -66,7 +66,7 @@ class LabelsEvaluator(SetEvaluator):
 
 
 class JudgementsEvaluator(SetEvaluator):
-    """The metric of judged documents."""
+    """Dev evaluator for queries with judged documents: the retrieval metric that the set names."""
 
     def __init__(self, judgements: Judgements, tokenizer: Any, max_length: int, prompt: str = "") -> None:
         super().__init__(judgements.name, [*judgements.queries, *judgements.documents], tokenizer, max_length, prompt)
@@ -81,9 +81,9 @@ DevEvaluator = StsEvaluator | SetEvaluator
 
 
 def dev_evaluator(name: str, paths: DataPaths, tokenizer: Any, max_length: int, prompt: str = "") -> DevEvaluator:
-    """What scores a model on the set that `train.dev` names. ConfigError: unknown, missing, or a test set of a user's.
+    """Returns the evaluator for the set that `train.dev` names; calling it gives an object whose `value` is the score.
 
-    `value` of what a call gives is the score.
+    ConfigError: an unknown or missing set, or a user's test set.
     """
     file = paths.data_set(name)
     if file is not None and file.role == "test":

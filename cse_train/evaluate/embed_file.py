@@ -1,4 +1,4 @@
-"""A file of sentences to a file of embeddings, a chunk at a time, so that memory does not grow with the file."""
+"""Embeds a file of sentences into a file of vectors, a chunk at a time, so that memory does not grow with the file."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,16 +14,16 @@ from cse_train.text.sentences import read_sentences
 
 VECTOR_FORMATS = (".npy", ".parquet")
 LINES_AT_ONCE = 8192
-"""Sentences that are encoded at once, fewer where they are long."""
+"""Most sentences encoded at once, fewer where they are long."""
 Report = Callable[[int], object]
-"""Called with the number of sentences that are done."""
+"""Progress callback, called with the number of sentences that are done."""
 Embedded = Iterator[tuple[list[str], np.ndarray]]
-"""Sentences and their float32 [n, D], chunk after chunk."""
+"""Chunks of sentences with their embeddings, float32 [n, D]."""
 
 
 def count_sentences(source: Path, to: Path, column: str | None = None) -> int:
-    """How many sentences the file holds. Raises ConfigError for none, for a file that cannot be read to its end, and
-    for an output of an unknown kind, before a model is opened."""
+    """Returns the number of sentences in a file. Raises ConfigError for none, for a file that cannot be read to its
+    end, and for an output of an unknown kind, so that mistakes are found before a model is opened."""
     if to.suffix not in VECTOR_FORMATS:
         raise ConfigError([f"unknown format: to={to}; end the name in {' or '.join(VECTOR_FORMATS)}"])
     count = sum(1 for _ in read_sentences(source, column))
@@ -33,7 +33,7 @@ def count_sentences(source: Path, to: Path, column: str | None = None) -> int:
 
 
 def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str | None, report: Report) -> None:
-    """Embed the `count` sentences of a file into `to`, in their order; written aside and renamed when it is whole.
+    """Embeds the `count` sentences of a file into `to`, in their order; `to` appears when it is complete.
 
     .npy: float32 [count, D]. .parquet: columns `text` and `embedding`. Raises NotFinite, OSError for a full disk, and
     ConfigError where the file has changed since it was counted.
@@ -58,7 +58,7 @@ def _require_unchanged(source: Path, count: int, done: int, fits: bool) -> None:
 
 
 def _write_npy(aside: Path, count: int, embedded: Embedded) -> None:
-    """Every chunk maps the file again: pages that stay mapped would count as memory."""
+    """Writes embeddings to an .npy, mapped anew for every chunk: pages that stay mapped would count as memory."""
     first = 0
     for chunk, embeddings_ND in embedded:
         if first == 0:
@@ -69,7 +69,7 @@ def _write_npy(aside: Path, count: int, embedded: Embedded) -> None:
 
 
 def _reserve(path: Path) -> None:
-    """Take the disk space now: a full disk is an error here, and kills the process when mapped pages are written."""
+    """Takes the disk space early: a full disk is an error here, but kills the process when mapped pages are written."""
     if hasattr(os, "posix_fallocate"):
         with path.open("rb+") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

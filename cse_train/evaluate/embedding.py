@@ -1,4 +1,4 @@
-"""Texts through an encoder once each, in batches of similar length, shared among the ranks.
+"""Encoding of texts for evaluation: each distinct text once, in batches of similar length, shared among the ranks.
 
 Shape suffixes: N texts, U distinct texts, D embedding size.
 """
@@ -17,29 +17,31 @@ from cse_train.fields import ConfigError
 from cse_train.text.tokens import tokenise
 
 EMBEDDED_ROWS = 128
+"""Most texts in a batch of the evaluation."""
 EMBEDDED_SLOTS = 8192
-"""A batch holds at most ROWS texts and about SLOTS tokens, so that 512-token texts do not need 40 times the memory."""
+"""Most tokens in a batch of the evaluation, so that 512-token texts do not need 40 times the memory."""
 
 Encode = Callable[[Packed], Tensor]
+"""Function from a packed batch to its embeddings [texts, D]."""
 
 
 class NotFinite(ValueError):
-    """Embeddings hold NaN or infinity: the run diverged, or its weights are damaged."""
+    """Raised when embeddings hold NaN or infinity: the run diverged, or its weights are damaged."""
 
 
 class Embedder:
-    """Tokenises texts once, each behind the prompt, and encodes every distinct one once per call.
+    """Tokenises texts once, each behind the prompt, and encodes every distinct text once per call.
 
-    The batches depend on the texts alone and are dealt to the ranks in turn, so that every world size computes the
-    same numbers. The caller sets eval mode (`evaluating`). An empty text is encoded as its special tokens; ConfigError
-    where the tokenizer adds none.
+    The batches depend on the texts alone and are dealt to the ranks in turn, so that every world size computes the same
+    numbers. The caller sets eval mode (`evaluating`). An empty text is encoded as its special tokens; ConfigError where
+    the tokenizer adds none.
     """
 
     def __init__(self, texts: Sequence[str], tokenizer: Any, max_length: int, prompt: str = "") -> None:
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
         self.rows_N = np.array([row_of[text] for text in texts])
-        """The distinct text that each text is."""
+        """Row of each given text among the U distinct texts."""
         self.pad_id = tokenizer.pad_token_id or 0
         flat, self.lengths, _ = tokenise([prompt + text for text in distinct], tokenizer, max_length)
         if self.lengths.min() < 1:
@@ -50,18 +52,19 @@ class Embedder:
         self.packed: dict[int, Packed] = {}
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> np.ndarray:
-        """float64 [U, D] of the distinct texts in order of appearance, the same on every rank, as the encoder gives."""
+        """Returns the embeddings float64 [U, D] of the distinct texts in order of appearance, equal on every rank."""
         size = distributed.size()
         with torch.inference_mode():
             mine = [encode(self._pack(at).to(device)).float() for at in self._share(distributed.rank(), size)]
             joined = distributed.all_gather_rows(torch.cat(mine)).cpu().double().numpy()
+        # A batch that a rank repeats is written twice, with equal numbers.
         rows = np.concatenate([self.batches[at] for rank in range(size) for at in self._share(rank, size)])
         embeddings_UD = np.empty((len(self.lengths), joined.shape[1]))
         embeddings_UD[rows] = joined
         return embeddings_UD
 
     def _share(self, rank: int, size: int) -> list[int]:
-        """A rank's batches; one that would have none repeats the first, so that it takes part in the gather."""
+        """Returns a rank's batches; a rank without any repeats the first, so that it takes part in the gather."""
         return list(range(rank, len(self.batches), size)) or [0]
 
     def _pack(self, at: int) -> Packed:
@@ -74,11 +77,12 @@ class Embedder:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode inside the block; afterwards every module's own mode and torch's random state are as before.
+    """Sets eval mode inside the block; afterwards every module's mode and torch's random state are as before.
 
-    Eval mode leaves BatchNorm's running statistics alone, so that training goes on as if nothing had been scored (T8).
+    Eval mode leaves BatchNorm's running statistics alone, so that training goes on as if nothing had been scored.
     """
     modes = [(module, module.training) for module in model.modules()]
+    # Without a list, fork_rng saves the state of every card of the machine.
     cards = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(cards):
         model.eval()
@@ -90,7 +94,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def batches_of(lengths: np.ndarray) -> list[np.ndarray]:
-    """Rows by length, cut where a batch is full."""
+    """Divides texts into batches by length: each batch is the rows of its texts, at most EMBEDDED_ROWS of them."""
     order = np.argsort(lengths, kind="stable")
     batches, first = [], 0
     while first < len(order):
@@ -103,7 +107,7 @@ def batches_of(lengths: np.ndarray) -> list[np.ndarray]:
 
 
 def require_finite(embeddings_UD: np.ndarray, name: str, advice: str = "lower train.learning_rate") -> None:
-    """Raise NotFinite, which ends in `advice`, when an embedding of `name` is not finite."""
+    """Raises NotFinite, with `advice` at its end, when an embedding of the set or model `name` is not finite."""
     bad = int((~np.isfinite(embeddings_UD).all(axis=1)).sum())
     if bad:
         rule = f"not finite: {bad} of {len(embeddings_UD)} embeddings of {name} are NaN or infinite"

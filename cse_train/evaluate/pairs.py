@@ -1,6 +1,6 @@
 """Graded sentence pairs: the STS family in SentEval's layout, the hub's STS benchmark, and the generated set.
 
-Every count is asserted, because a truncated download scores as well as a whole one.
+Every count is checked, because a truncated download scores as well as a whole one.
 """
 
 import math
@@ -24,8 +24,11 @@ from cse_train.user_files import UserFile
 
 HUB_DATA_SET = "mteb/stsbenchmark-sts"
 HUB_COUNTS = {"train": 5749, "validation": 1500, "test": 1379}
+"""Pairs in each split of the hub's STS benchmark."""
 STS_B = {"sts_train": ("sts-train.csv", 5749), "sts_dev": ("sts-dev.csv", 1500), "sts_test": ("sts-test.csv", 1379)}
+"""Name of each split of STS-B -> its file in SentEval and its number of pairs."""
 SICK_R = {"sickr_dev": ("SICK_trial.txt", 500), "sickr_test": ("SICK_test_annotated.txt", 4927)}
+"""Name of each split of SICK-R -> its file in SentEval and its number of pairs."""
 STS_YEARS: dict[str, dict[str, int]] = {
     "sts12": {
         "MSRpar": 750,
@@ -52,53 +55,54 @@ STS_YEARS: dict[str, dict[str, int]] = {
         "question-question": 209,
     },
 }
-"""Subsets in SentEval's order with their scored pairs (reference_spec C1); STS13 lacks SMT, which is not free."""
+"""STS year -> its subsets in SentEval's order -> number of scored pairs; STS13 lacks SMT, which is not free."""
 SEVEN = (*STS_YEARS, "sts_test", "sickr_test")
-"""The test sets of the papers' tables, in their order."""
+"""The seven STS test sets of the papers' tables, in their order."""
 GENERATED_PAIRS = 600
 MOST_GENERATED = 100_000
 LOWEST_RATING, HIGHEST_RATING = 0.0, 5.0
-"""Grades of every set here."""
+"""Range of the grades in the sets that ship; a user's own set may have any."""
 GENERATED_SEED = 1
 Graded = tuple[str, str, float]
+"""Left text, right text and grade of a pair."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """A graded set: `left[i]` and `right[i]` are alike to degree `gold[i]`: 0-5, SICK-R 1-5, a user's on any scale."""
+    """A graded set: `left[i]` and `right[i]` are similar to degree `gold[i]`, 0-5 (SICK-R 1-5; a user's, any)."""
 
     name: str
     left: tuple[str, ...]
     right: tuple[str, ...]
     gold: np.ndarray
-    """float64 [pairs]."""
+    """float64 [pairs]: human grade of each pair's similarity."""
     content_hash: str
     role: str | None = None
-    """dev or test, of a user's own set."""
+    """dev or test for a user's own set; None for a set that ships."""
 
     def __len__(self) -> int:
         return len(self.gold)
 
     @property
     def split(self) -> str:
-        """train, dev or test."""
+        """Split of the set: train, dev or test."""
         return self.role or split_of(self.name)
 
 
 def suite_names() -> list[str]:
-    """Every name that `load_pairs` knows, but for the variants `generated_dev:N` and `mteb/stsbenchmark-sts:SPLIT`."""
+    """Returns all names that `load_pairs` knows, but for the variants `generated_dev:N` and splits of the hub's set."""
     return [*STS_B, *STS_YEARS, *SICK_R, "generated_dev", HUB_DATA_SET]
 
 
 def set_name(name: str) -> str:
-    """The name of `suite_names` of which `name` is a variant (`generated_dev:N`, a split of the hub's); else `name`."""
+    """Returns a name without its variant, such as N of `generated_dev:N` or a split of the hub's set."""
     if hub_split(name):
         return HUB_DATA_SET
     return "generated_dev" if name.startswith("generated_dev:") else name
 
 
 def load_pairs(name: str, paths: DataPaths) -> Pairs:
-    """The set of that name (`generated_dev:N` makes N pairs), a user's own before any other.
+    """Loads the graded set of that name (`generated_dev:N` makes N pairs), a user's own before any other.
 
     ConfigError, one line: unknown, missing, truncated, or without ratings.
     """
@@ -120,25 +124,20 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     return _pairs(name, graded)
 
 
-def subset_sizes(pairs: Pairs) -> dict[str, int]:
-    """Pairs of each subset, in the order in which they stand in the set; most sets are one subset, themselves."""
-    return STS_YEARS.get(pairs.name, {pairs.name: len(pairs)})
-
-
 def hub_split(name: str) -> str:
-    """The split that a name of the hub's STS benchmark asks for; empty for any other set."""
+    """Returns the split that a name of the hub's STS benchmark asks for; empty for any other set."""
     rest = name.removeprefix("hf:")
     return (rest.removeprefix(HUB_DATA_SET).removeprefix(":") or "validation") if rest.startswith(HUB_DATA_SET) else ""
 
 
 def split_of(name: str) -> str:
-    """The split that a set's name stands for: train, dev or test."""
+    """Returns the split that a set's name implies: train, dev or test."""
     stem = hub_split(name).replace("validation", "dev") or name.partition(":")[0]
     return next((split for split in ("train", "dev") if stem.endswith(split)), "test")
 
 
 def dev_problem(name: str) -> str | None:
-    """Why a set may pick no checkpoint: it is a test set; None for any other, and for a name that nobody knows."""
+    """Returns why a set may pick no checkpoint: it is a test set; None for any other set, and for an unknown name."""
     if set_name(name) not in suite_names() or split_of(name) != "test":
         return None
     valid = [other for other in suite_names() if split_of(other) == "dev"]
@@ -146,7 +145,7 @@ def dev_problem(name: str) -> str | None:
 
 
 def senteval_root(name: str, paths: DataPaths) -> Path:
-    """SentEval's folder, which the set or task `name` needs; ConfigError where it is not given."""
+    """Returns SentEval's folder, which the set or task `name` needs; ConfigError where it is not given."""
     if paths.senteval is None:
         lacks = f"missing data: {name} needs senteval/downstream"
         raise ConfigError([f"{lacks}; give --data DIR or --senteval DIR, or cse data get senteval"])
@@ -154,9 +153,9 @@ def senteval_root(name: str, paths: DataPaths) -> Path:
 
 
 def read_lines(name: str, path: Path, size: str = "", encoding: str = "utf8") -> list[str]:
-    """Lines without their ends; only newlines end a line, unlike str.splitlines.
+    """Reads the lines of a file without their ends; only newlines end a line, unlike str.splitlines.
 
-    ConfigError for a file that is missing, which should be of `size` (" of 500 lines"), and for one that is not UTF-8.
+    ConfigError for a missing file, whose message says the expected `size` (" of 500 lines"), and for a wrong encoding.
     """
     if not path.is_file():
         raise ConfigError([f"missing data: {name} needs {path}{size}; cse data get senteval, or give --senteval DIR"])
@@ -168,14 +167,14 @@ def read_lines(name: str, path: Path, size: str = "", encoding: str = "utf8") ->
 
 
 def _read_graded(name: str, path: Path, columns: tuple[int, int, int]) -> list[Graded]:
-    """Columns (text, text, gold) of tab-separated lines, quotes untouched (T26); headers and cut lines fall out."""
+    """Reads columns (text, text, gold) of tab-separated lines, quotes untouched; headers and cut lines are skipped."""
     rows = (line.split("\t") for line in read_lines(name, path))
     chosen = (tuple(row[c] for c in columns) for row in rows if len(row) > max(columns))
     return [(clean(a), clean(b), float(gold)) for a, b, gold in chosen if _is_number(gold)]
 
 
 def _subset(name: str, subset: str, root: Path) -> list[Graded]:
-    """One subset of a year; pairs without a gold score are dropped (SentEval sts.py:39-43)."""
+    """Reads one subset of an STS year; pairs without a gold score are dropped (SentEval sts.py:39-43)."""
     folder = root / "STS" / f"{name.upper()}-en-test"
     golds = read_lines(name, folder / f"STS.gs.{subset}.txt")
     path = folder / f"STS.input.{subset}.txt"
@@ -188,7 +187,7 @@ def _subset(name: str, subset: str, root: Path) -> list[Graded]:
 
 
 def clean(text: str) -> str:
-    """Single blanks between tokens, as SentEval's split and join leave them."""
+    """Returns a text with single blanks between tokens, as SentEval's split and join leave it."""
     return " ".join(text.split())
 
 
@@ -200,14 +199,14 @@ def _is_number(text: str) -> bool:
 
 
 def require_count(name: str, count: int, expected: int, path: Path | str, unit: str = "pairs") -> None:
-    """ConfigError for a file that is cut short, or longer than the one that is published."""
+    """Raises ConfigError for a file that has fewer or more examples than the published one."""
     if count != expected:
         rule = "truncated data" if count < expected else "unexpected data"
         raise ConfigError([f"{rule}: {name}: {expected} {unit} expected, {count} found in {path}; fetch it again"])
 
 
 def require_grades(name: str, gold: Sequence[float]) -> None:
-    """ConfigError for grades outside LOWEST to HIGHEST, and for equal ones, which rank nothing."""
+    """Raises ConfigError for grades outside LOWEST_RATING to HIGHEST_RATING, and for equal ones, which rank nothing."""
     wrong = next((grade for grade in gold if not LOWEST_RATING <= grade <= HIGHEST_RATING), None)
     if wrong is not None:
         line = f"wrong grade: {name} has {wrong:g}, grades go from {LOWEST_RATING:g} to {HIGHEST_RATING:g}"

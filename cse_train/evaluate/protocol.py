@@ -1,4 +1,4 @@
-"""Scores as suites make them, and the protocol of a graded set. The door of the room for authors of suites."""
+"""Scores as suites return them, and the protocol of a graded set: the module that authors of suites import."""
 
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs
@@ -11,7 +11,7 @@ from cse_train.results import Score as Score
 
 
 def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", rule: str = "") -> Protocol:
-    """The protocol of a model's cosines on a graded set."""
+    """Returns the protocol of a model's cosines on a graded set."""
     return Protocol(
         suite=pairs.name,
         pooler=model.pooler,

@@ -1,4 +1,4 @@
-"""Scores of a model on suites by name, and on single sets and tasks."""
+"""Evaluation of a model on suites, single sets and tasks by name."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
 
 Options = Mapping[str, str | tuple[str, ...]]
-"""What a person chose, by the name under which a suite's `evaluate` takes it; a suite has defaults for the rest."""
+"""Options of suites: name of a parameter of a suite's `evaluate` -> value; a suite has defaults for the rest."""
 
 
 def options(
@@ -24,7 +24,7 @@ def options(
     queries: Sequence[str] | None = None,
     positives: Sequence[str] | None = None,
 ) -> Options:
-    """Options from words of a command line; None keeps a default. ConfigError lists every unknown word.
+    """Returns options from the words of a command line; None keeps a default. ConfigError lists every unknown word.
 
     `protocol` and `mode` are of the transfer tasks, `aggregation` of a year's STS subsets, `queries` the texts whose
     nearest neighbours `retrieval` lists, `positives` the pairs that count as such in `geometry`'s alignment.
@@ -35,8 +35,8 @@ def options(
         "aggregation": (aggregation, sts.AGGREGATIONS),
     }
     wrong = [
-        f"unknown {what}: {what}={word}; {nearest(word, valid)}"
-        for what, (word, valid) in choices.items()
+        f"unknown {option}: {option}={word}; {nearest(word, valid)}"
+        for option, (word, valid) in choices.items()
         if word not in valid
     ]
     wrong += [
@@ -46,16 +46,16 @@ def options(
     ]
     if wrong:
         raise ConfigError(wrong)
-    given = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
+    lists = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
     chosen = {"protocol": protocol, "mode": mode, "aggregation": aggregation}
-    return chosen | {name: words for name, words in given.items() if words}
+    return chosen | {name: words for name, words in lists.items() if words}
 
 
 def evaluate(model: TextModel, paths: DataPaths, names: Sequence[str], options: Options) -> list[Score]:
-    """The scores of each suite, set and task in the order asked for; plug-ins' are computed after all others.
+    """Returns the scores of each suite, set and task in the order asked for; plug-ins are computed after all others.
 
-    So nothing that a user's code leaves in the process changes a score of ours. Raises ConfigError for unknown names
-    before anything is read, and for missing data where a suite begins.
+    The order of computing keeps what a user's code leaves in the process from changing a shipped suite's score. Raises
+    ConfigError for unknown names before anything is read, and for missing data where a suite begins.
     """
     require_known(names, paths)
     ours_first = sorted(dict.fromkeys(names), key=lambda name: plugins.get("suite", name) is not None)

@@ -1,4 +1,4 @@
-"""Score a finished run's best checkpoint on named suites; the per-pair cosines stay in one small file per set."""
+"""Scores a finished run's best checkpoint on named suites; the per-pair cosines are kept in one small file per set."""
 
 import hashlib
 import re
@@ -27,12 +27,11 @@ def score_checkpoint(
     signature: str | None = None,
     encoder: str | None = None,
 ) -> list[Score]:
-    """Score the best checkpoint of a run on suites (of `registry.names`), every column once, in the order asked for.
+    """Scores the best checkpoint of a run on suites (of `registry.names`), every column once, in the order asked for.
 
     `encoder`: where the run's encoder is now. Files go to `out`, written aside and renamed. Every rank of a process
-    group calls it, since the ranks share what is to be encoded; all get the same scores. Raises ConfigError for an
-    unknown, missing or truncated suite, CorruptCheckpoint (also for that of a run with another signature), OSError for
-    a full disk.
+    group calls it, since the ranks share the encoding; all get the same scores. Raises ConfigError for an unknown,
+    missing or truncated suite, CorruptCheckpoint (also where the run has another signature), OSError for a full disk.
     """
     if not best_path(best_folder).is_file():
         raise CorruptCheckpoint(best_path(best_folder), "it is gone")
@@ -41,7 +40,7 @@ def score_checkpoint(
 
 
 def score_folder(folder: Path, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
-    """As `score_checkpoint`, of a folder that another library saved."""
+    """Scores a model folder of another library on suites, as `score_checkpoint` does with a run's checkpoint."""
     require(suites, paths)
     return _score(open_model(folder), suites, paths, out)
 
@@ -49,13 +48,13 @@ def score_folder(folder: Path, suites: Sequence[str], paths: DataPaths, out: Pat
 def _score(model: TextModel, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
     groups = {name: set(columns(name)) for name in suites}
     # Where another suite gives all columns of one too, that one is left out: nothing is computed twice.
-    wholes = [name for name, mine in groups.items() if not any(mine < others for others in groups.values())]
+    wholes = [name for name, group in groups.items() if not any(group < other for other in groups.values())]
     scores = evaluate(model, paths, wholes, {})
     return [keep_cosines(score, out) for score in {score.column: score for score in scores}.values()]
 
 
 def keep_cosines(score: Score, out: Path) -> Score:
-    """The score with its per-pair cosines, or what its queries gave, in a file of `out` alone, where it has any."""
+    """Moves a score's per-pair cosines, or per-query values, to a file in `out`, and returns the score without them."""
     if score.queries is not None:
         save_queries(out, score.column, score.queries, score.protocol.data_hash)
         return replace(score, queries=None)
@@ -67,7 +66,7 @@ def keep_cosines(score: Score, out: Path) -> Score:
 
 
 def save_cosines(path: Path, cosines: np.ndarray, gold: np.ndarray) -> str:
-    """Write the file of one suite and return its sha256; equal arrays give equal bytes."""
+    """Writes the cosines and ratings of one suite to an .npz and returns its sha256; equal arrays give equal bytes."""
 
     def write(aside: Path) -> None:
         with aside.open("wb") as file:

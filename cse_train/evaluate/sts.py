@@ -1,4 +1,4 @@
-"""Spearman correlation of cosines with human grades, over all pairs of a set at once (reference_spec C1, "all").
+"""Spearman correlation of cosines with human grades, over all pairs of a set at once (SimCSE's "all").
 
 Shape suffixes: U distinct texts, D embedding size.
 """
@@ -14,7 +14,7 @@ from cse_train.evaluate.vectors import EmbeddedPairs, unit
 
 
 class StsEvaluator:
-    """Embeds one set with an encoder, again and again: `Embedder` says what is shared and what is kept.
+    """Evaluates an encoder on one graded set, any number of times; the texts are tokenised once.
 
     The caller sets eval mode and keeps the training's random state (`evaluating`).
     """
@@ -23,15 +23,15 @@ class StsEvaluator:
         self.pairs, self.content_hash = pairs, pairs.content_hash
         texts = (*pairs.left, *pairs.right)
         self.texts = tuple(dict.fromkeys(texts))
-        """The U distinct texts, in the order of their embeddings."""
+        """The U distinct texts of the set, in the order of their embeddings."""
         self.embedder = Embedder(texts, tokenizer, max_length, prompt)
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> EmbeddedPairs:
-        """Encode this rank's share, join all shares, and score. Raises NotFinite when an embedding is not."""
+        """Encodes this rank's share of the texts, joins all shares, and scores. Raises NotFinite."""
         return self.score(self.embedder(encode, device))
 
     def score(self, embeddings_UD: np.ndarray) -> EmbeddedPairs:
-        """Score embeddings of the distinct texts, in their order. Raises NotFinite when one is not."""
+        """Scores embeddings of the distinct texts, in the order of `texts`. Raises NotFinite for NaN or infinity."""
         require_finite(embeddings_UD, self.pairs.name)
         left_rows, right_rows = np.split(self.embedder.rows_N, 2)
         return EmbeddedPairs(self.pairs, self.texts, unit(embeddings_UD), left_rows, right_rows)

@@ -1,4 +1,4 @@
-"""A graded set with one unit vector for every distinct text: what cosines, neighbours and geometry start from.
+"""Graded sets as unit vectors, one for every distinct text: the input of cosines, neighbours and geometry.
 
 Shape suffixes: U distinct texts, P pairs, D embedding size.
 """
@@ -13,11 +13,11 @@ from cse_train.evaluate.correlation import find_unranked, round_cosines, spearma
 from cse_train.evaluate.pairs import Pairs
 
 Embed = Callable[[Sequence[str]], np.ndarray]
-"""Texts -> [texts, D]."""
+"""Function from texts to their embeddings [texts, D]."""
 
 
 def unit(embeddings_ND: np.ndarray) -> np.ndarray:
-    """Rows scaled to length 1 in fp64; a zero row stays zero, so that its cosines are 0 as in SentEval."""
+    """Scales rows to length 1 in fp64; a zero row stays zero, so that its cosines are 0 as in SentEval."""
     rows_ND = np.asarray(embeddings_ND, dtype=np.float64)
     norms = np.linalg.norm(rows_ND, axis=1, keepdims=True)
     scaled: np.ndarray = rows_ND / np.where(norms == 0, 1.0, norms)
@@ -26,46 +26,46 @@ def unit(embeddings_ND: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class EmbeddedPairs:
-    """Pair p joins the distinct texts `left_rows[p]` and `right_rows[p]`."""
+    """A graded set with its embeddings: pair p joins the distinct texts `left_rows[p]` and `right_rows[p]`."""
 
     pairs: Pairs
     texts: tuple[str, ...]
     """The U distinct texts, in order of first appearance (left column first)."""
     unit_UD: np.ndarray
-    """float64, rows of length 1."""
+    """float64: embeddings of the distinct texts, rows of length 1."""
     left_rows: np.ndarray
-    """int64 [P]."""
+    """int64 [P]: row of each pair's left text in `texts`."""
     right_rows: np.ndarray
-    """int64 [P]."""
+    """int64 [P]: row of each pair's right text in `texts`."""
 
     @cached_property
     def cosines(self) -> np.ndarray:
-        """float64 [P], as they are ranked."""
+        """float64 [P]: cosine of each pair, rounded for ranking."""
         return round_cosines(np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows]))
 
     @property
     def spearman(self) -> float:
-        """The correlation of the cosines with the grades of all pairs, times 100; NaN where they have none."""
+        """Spearman correlation of cosines and grades over all pairs, times 100; NaN where there is none."""
         return spearman(self.cosines, self.pairs.gold)
 
     @property
     def value(self) -> float:
-        """The score of a dev evaluation."""
+        """Score of the set as a dev set: its Spearman correlation."""
         return self.spearman
 
     @property
     def unscored(self) -> str:
-        """Why there is no score; empty where there is one."""
+        """Reason why the set has no score; empty where it has one."""
         return find_unranked(self.cosines, self.pairs.gold)
 
     @property
     def sentences(self) -> np.ndarray:
-        """int64 [2 P]: the distinct text of every sentence of the set, left column first."""
+        """int64 [2 P]: row in `texts` of every sentence of the set, left column first."""
         return np.concatenate([self.left_rows, self.right_rows])
 
 
 def embed_pairs(embed: Embed, pairs: Pairs) -> EmbeddedPairs:
-    """Embed each distinct text of a set once."""
+    """Embeds each distinct text of a graded set once."""
     texts = tuple(dict.fromkeys((*pairs.left, *pairs.right)))
     row_of = {text: row for row, text in enumerate(texts)}
     left_rows, right_rows = (np.array([row_of[text] for text in side]) for side in (pairs.left, pairs.right))

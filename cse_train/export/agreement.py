@@ -1,7 +1,7 @@
-"""Whether an exported folder, read back, is still the checkpoint: one dev set, embedded by both, and a batch of texts
-of very unlike lengths, whose padding must reach none of them.
+"""Check that an exported folder, read back, embeds as the checkpoint: on a dev set, and on one batch of mixed lengths.
 
-Shape suffixes: U distinct texts, D embedding size.
+Texts of very unlike lengths in one batch show whether padding changes an embedding. Shape suffixes: U distinct texts, D
+embedding size.
 """
 
 import math
@@ -20,88 +20,94 @@ from cse_train.export.parts import Parts
 from cse_train.export.reload import reload_folder
 from cse_train.fields import ConfigError
 
-TOLERANCE = 1e-3
-"""Points that the two scores may differ by."""
-NEARNESS = 1e-4
-"""Share of the largest coordinate that embeddings may differ by, where no dev set tells."""
-FIXED = "generated_dev:200"
-"""Sentences that need no files."""
+SCORE_TOLERANCE = 1e-3
+"""Points by which the dev scores of checkpoint and folder may differ."""
+EMBEDDING_TOLERANCE = 1e-4
+"""Share of the largest coordinate by which embeddings may differ."""
+FALLBACK_SET = "generated_dev:200"
+"""Generated set that is used where the files of the dev set are missing."""
 MIXED_WORDS = (1, 2, 3, 5, 8, 13, 21, 34)
-"""Words of the texts of one batch: a dev set is sorted by length, so that its batches are hardly padded."""
+"""Words of each text in the batch of mixed lengths: a dev set's batches are sorted by length and so hardly padded."""
 
 
 class ExportChanged(RuntimeError):
-    """The folder does not embed as the checkpoint does."""
+    """Raised when the exported folder does not embed as the checkpoint does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """One set's score by the checkpoint and by the folder."""
+    """Scores and embeddings of one set by the checkpoint and by the exported folder, compared."""
 
     library: str
-    """What read the folder, with its version."""
+    """Name and version of the library that read the folder."""
     suite: str
-    wanted: str
-    """The set that selected the checkpoint; `suite` stands in for it where its files are absent."""
-    ours: float
-    theirs: float
+    """Name of the set that was embedded."""
+    dev_set: str
+    """Name of the set that selected the checkpoint; `suite` replaces it where its files are absent."""
+    checkpoint_score: float
+    """Dev score of the checkpoint's embeddings."""
+    folder_score: float
+    """Dev score of the exported folder's embeddings."""
     texts: int
+    """Number of texts that checkpoint and folder both embedded."""
     largest: float
-    """Largest difference between coordinates of embeddings of the same text."""
+    """Largest difference between coordinates of the two embeddings of a text."""
     scale: float
-    """Largest coordinate."""
+    """Largest coordinate of the checkpoint's embeddings."""
     unscored: str = ""
-    """Why the checkpoint has no score; empty where it has one."""
+    """Reason why the checkpoint has no score; empty where it has one."""
 
     def lines(self) -> list[str]:
-        """Both numbers, for a person."""
-        ours, theirs = ("no score" if math.isnan(value) else f"{value:.4f}" for value in (self.ours, self.theirs))
-        scores = f"{self.suite}: checkpoint {ours}, reloaded with {self.library} {theirs}"
+        """Returns both scores as lines for the user."""
+        checkpoint, folder = (
+            "no score" if math.isnan(value) else f"{value:.4f}" for value in (self.checkpoint_score, self.folder_score)
+        )
+        scores = f"{self.suite}: checkpoint {checkpoint}, reloaded with {self.library} {folder}"
         lines = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
         if self.unscored:
             lines.append(f"no score: {self.suite} has none here, {self.unscored}")
-        if self.suite != self.wanted:
-            lines.append(f"{self.wanted} selected the checkpoint, but its files are not here: give --data to score it")
+        if self.suite != self.dev_set:
+            lines.append(f"{self.dev_set} selected the checkpoint, but its files are not here: give --data to score it")
         return lines
 
     def require(self) -> None:
-        """Raise ExportChanged unless the two agree."""
-        scored = self.suite == self.wanted and not self.unscored
-        close = not scored or abs(self.ours - self.theirs) <= TOLERANCE
-        if not close or self.largest > NEARNESS * self.scale:
+        """Raises ExportChanged unless checkpoint and folder agree."""
+        scored = self.suite == self.dev_set and not self.unscored
+        close = not scored or abs(self.checkpoint_score - self.folder_score) <= SCORE_TOLERANCE
+        if not close or self.largest > EMBEDDING_TOLERANCE * self.scale:
             raise ExportChanged(f"export changed the model: {self.lines()[0]}; nothing is written, please report it")
 
 
 def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
-    """Embed the dev set that selected the checkpoint with both; a generated one where its files are absent."""
-    wanted = parts.run.train.dev
+    """Embeds the dev set that selected the checkpoint with both; a generated one where its files are absent."""
+    dev_set = parts.run.train.dev
     try:
-        pairs = load_pairs(wanted, paths)
+        pairs = load_pairs(dev_set, paths)
     except ConfigError:
-        pairs = load_pairs(FIXED, paths)
+        pairs = load_pairs(FALLBACK_SET, paths)
     embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     encode = cast(Encode, parts.method.encode)
-    ours_UD, theirs_UD = evaluator.embedder(encode), embed(evaluator.texts)
-    ours, theirs = evaluator.score(ours_UD), evaluator.score(theirs_UD)
+    checkpoint_UD, folder_UD = evaluator.embedder(encode), embed(evaluator.texts)
+    checkpoint, reloaded = evaluator.score(checkpoint_UD), evaluator.score(folder_UD)
     mixed = _mix_lengths(evaluator.texts)
-    # each alone: in a batch of its own no padding reaches ours, whatever the architecture
+    # Each text alone: in a batch of its own no padding reaches it, whatever the architecture.
     alone = [Embedder([text], parts.tokenizer, parts.max_length, parts.prompt)(encode) for text in mixed]
-    differences = np.abs(ours_UD - theirs_UD).max(), np.abs(np.concatenate(alone) - embed(mixed)).max()
+    differences = np.abs(checkpoint_UD - folder_UD).max(), np.abs(np.concatenate(alone) - embed(mixed)).max()
     return Agreement(
         library=library,
         suite=pairs.name,
-        wanted=wanted,
-        ours=ours.value,
-        theirs=theirs.value,
-        unscored=ours.unscored,
+        dev_set=dev_set,
+        checkpoint_score=checkpoint.value,
+        folder_score=reloaded.value,
+        unscored=checkpoint.unscored,
         texts=len(evaluator.texts) + len(mixed),
         largest=float(max(differences)),
-        scale=float(np.abs(ours_UD).max()),
+        scale=float(np.abs(checkpoint_UD).max()),
     )
 
 
 def _mix_lengths(texts: Sequence[str]) -> list[str]:
-    """Texts of MIXED_WORDS words, out of the words of these."""
+    """Returns texts of MIXED_WORDS words, made of the words of the given texts."""
     words = " ".join(texts[: max(MIXED_WORDS)]).split() * max(MIXED_WORDS)
     return [" ".join(words[:count]) for count in MIXED_WORDS]

@@ -1,4 +1,4 @@
-"""The model card: README.md with the front matter that the hub reads, and where every number came from."""
+"""Writes the model card: README.md with the front matter that the hub reads, and the origin of every number."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 model = SentenceTransformer("PATH_OR_NAME"{trust})
 embeddings = model.encode(["A sentence.", "Another one."])
 ```"""
+"""Python code of the model card that loads a sentence-transformers folder."""
 LOAD_HF = """```python
 from transformers import AutoModel, AutoTokenizer
 
@@ -26,8 +27,10 @@ batch = tokenizer({texts}, padding=True, truncation=True, return_tensors="pt")
 out = model(**batch, output_hidden_states=True)
 {pooling}
 ```"""
+"""Python code of the model card that loads a transformers folder."""
 MEAN_CODE = """mask = batch["attention_mask"][:, :, None]
 embeddings = ({tokens} * mask).sum(1) / mask.sum(1)"""
+"""Python code of the model card that averages the attended positions of `tokens`."""
 AVERAGE = "(out.hidden_states[{layer}] + out.last_hidden_state) / 2"
 POOLING_CODE = {
     "cls": "embeddings = out.pooler_output",
@@ -39,11 +42,11 @@ embeddings = out.last_hidden_state[range(len(last)), last]""",
     "first_last": MEAN_CODE.format(tokens=AVERAGE.format(layer=0)),
     "first_last_layer1": MEAN_CODE.format(tokens=AVERAGE.format(layer=1)),
 }
-"""What to do with transformers' output, by pooler."""
+"""Pooler -> Python code of the model card that pools transformers' output."""
 
 
 def write_card(parts: Parts, form: str, lineage: Lineage, folder: Path) -> None:
-    """README.md of the folder; its numbers are those of the checkpoint's header and of the ledger."""
+    """Writes README.md of an exported folder; its numbers come from the checkpoint's header and the ledger."""
     text = "\n\n".join(_sections(parts, form, lineage))
     (folder / "README.md").write_text(text + "\n", encoding="utf8")
 
@@ -127,7 +130,7 @@ def _scores(parts: Parts, lineage: Lineage) -> str:
 
 
 def _dev_split(dev: str) -> str:
-    """A shipped set's split; a set of the user's own that picked a checkpoint is a dev set."""
+    """Returns the split of a shipped set; "dev" for a user's own set, since it picked the checkpoint."""
     return split_of(dev) if set_name(dev) in suite_names() else "dev"
 
 
@@ -140,5 +143,5 @@ def _table(rows: Iterable[tuple[str, Any]]) -> str:
 
 
 def _shorten(value: Any) -> Any:
-    """A folder of this computer by its name alone."""
+    """Returns the name alone of a folder on this computer; any other value as it is."""
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

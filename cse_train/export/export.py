@@ -1,4 +1,4 @@
-"""A run's best checkpoint as a folder that transformers or sentence-transformers load, with the same embeddings."""
+"""Exports a run's best checkpoint to a folder for transformers or sentence-transformers, with equal embeddings."""
 
 import os
 import shutil
@@ -29,10 +29,10 @@ def export(
     lineage: Lineage | None = None,
     encoder: str | None = None,
 ) -> Agreement:
-    """Write the checkpoint to the new folder `to`, read it back and score both on the set that selected it.
+    """Writes the checkpoint to the new folder `to`, reads it back and scores both on the set that selected it.
 
-    `sentence-transformers`: modules whose `encode` gives our embeddings, prompts included; `hf`: encoder and tokenizer
-    for `AutoModel`, the [CLS] MLP as BERT's pooler. `encoder`: where the run's is now. The folder
+    `sentence-transformers`: modules whose `encode` gives the run's embeddings, prompts included; `hf`: encoder and
+    tokenizer for `AutoModel`, the [CLS] MLP as BERT's pooler. `encoder`: where the run's encoder is now. The folder
     appears when both scores agree. Raises ConfigError, one line, for what cannot be exported so, ExportChanged,
     CorruptCheckpoint, OSError.
     """
@@ -44,6 +44,7 @@ def export(
     require_saved(parts)
     if format == "hf":
         require_transformers(parts)
+    # Beside `to`, and so on its disk: the last step is one rename.
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
     folder = aside / to.name
     folder.mkdir(parents=True)
@@ -62,7 +63,7 @@ def export(
 
 
 def copy_model(best_folder: Path, to: Path) -> None:
-    """The best model of a program's run as its own library saved it; the folder appears when all of it is there."""
+    """Copies the best model of a training program's run as its library saved it; the folder appears when complete."""
     require_new(to)
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
     try:
@@ -73,6 +74,6 @@ def copy_model(best_folder: Path, to: Path) -> None:
 
 
 def require_new(to: Path) -> None:
-    """ConfigError where `to` is anything but absent or an empty folder."""
+    """Raises ConfigError unless `to` is absent or an empty folder."""
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])

@@ -1,4 +1,4 @@
-"""An exported folder as a model of the Hugging Face hub."""
+"""Pushes an exported folder to the Hugging Face hub."""
 
 import os
 import re
@@ -13,7 +13,7 @@ REPOSITORY_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def require_hub(repo: str) -> None:
-    """Raise ConfigError, one line, where a push to `repo` (OWNER/NAME) cannot begin: before a model is exported."""
+    """Raises ConfigError, one line, where a push to `repo` (OWNER/NAME) cannot begin: checked before an export."""
     if not REPOSITORY_NAME.fullmatch(repo):
         raise ConfigError([f"wrong name: push_to_hub={repo}; give OWNER/NAME"])
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "true", "yes"):
@@ -29,9 +29,9 @@ def require_hub(repo: str) -> None:
 
 
 def push(folder: Path, repo: str, *, private: bool, message: str) -> str:
-    """The address of the commit that has the folder's files; the repository is made where there is none.
+    """Uploads a folder to a repository, which is created if missing, and returns the address of the commit.
 
-    ConfigError, one line, where the hub takes them not: the folder stays as it is.
+    ConfigError, one line, where the hub refuses; the folder stays as it is.
     """
     api = huggingface_hub.HfApi()
     try:

@@ -1,4 +1,4 @@
-"""What a trained method embeds sentences with, taken apart for another library.
+"""Divides a trained method into the parts that embed sentences, for export to another library.
 
 Shape suffixes: I inputs and O outputs of a linear layer.
 """
@@ -23,12 +23,13 @@ from cse_train.modules.projector import BatchNormProjector, JointBatchNorm, MlpP
 from cse_train.modules.prompts import PromptedEncoder
 from cse_train.modules.whitener import Whitener
 
-ELSEWHERE = "use --format sentence-transformers"
+FORMAT_ADVICE = "use --format sentence-transformers"
+"""Advice of the messages for models that the format `hf` cannot hold."""
 
 
 @dataclass(frozen=True)
 class DenseLayer:
-    """One linear layer of what follows the pooling, and its activation."""
+    """One linear layer after the pooling, and its activation."""
 
     weight_OI: Tensor
     bias_O: Tensor
@@ -36,13 +37,13 @@ class DenseLayer:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """As `nn.Linear` names them."""
+        """Weight and bias under the names of `nn.Linear`."""
         return {"weight": self.weight_OI, "bias": self.bias_O}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A checkpoint as far as test time goes; `facts` is what its header says of its selection."""
+    """Parts of a checkpoint that are used at test time; `facts` is what its header stores of its selection."""
 
     run: RunConfig
     facts: Mapping[str, object]
@@ -53,26 +54,26 @@ class Parts:
     tokenizer: PreTrainedTokenizerBase
     whitener: Whitener | None = None
     prompts: Prompts = field(default_factory=Prompts)
-    """Those of the encoder's folder."""
+    """Prompts that come with the encoder's folder."""
 
     @property
     def prompt(self) -> str:
-        """What stands in front of every text."""
+        """Text of the prompt in front of every sentence; empty for none."""
         return self.prompts.text(self.run.train.prompt, "train.prompt", self.run.train.encoder)
 
     @property
     def prompt_name(self) -> str | None:
-        """The name of the prompt in use; None for none."""
+        """Name of the prompt in use; None for none."""
         return (self.run.train.prompt or self.prompts.default) if self.prompt else None
 
     @property
     def config(self) -> PretrainedConfig:
-        """The encoder's, in transformers' words."""
+        """Configuration of the encoder, as a transformers object."""
         return self.encoder.config
 
     @property
     def dense(self) -> tuple[DenseLayer, ...]:
-        """The projector where the pooler has one at test time, or the whitening, as linear layers."""
+        """Projector at test time, or the whitening, as linear layers; empty where there is neither."""
         if self.whitener is not None:  # (x - mu) W as W^T x - W^T mu, worked out in fp64
             mean_I, map_IO = self.whitener.transform()
             return (DenseLayer(map_IO.T.float(), -(mean_I @ map_IO).float(), "Identity"),)
@@ -82,16 +83,16 @@ class Parts:
     @property
     def max_length(self) -> int:
         """Tokens kept of a text, special tokens included: the dev evaluation's, as far as the positions go."""
-        wanted, room = self.run.train.dev_max_length, self.encoder.positions
+        limit, room = self.run.train.dev_max_length, self.encoder.positions
         shifted = self.prompted is not None and self.prompted.prompts.shift
-        taken = self.prompted.prompts.length if self.prompted is not None and shifted else 0
-        return wanted if room is None else min(wanted, room - taken)
+        prompt_positions = self.prompted.prompts.length if self.prompted is not None and shifted else 0
+        return limit if room is None else min(limit, room - prompt_positions)
 
 
 def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:
-    """A loaded run taken apart.
+    """Divides a loaded run into its parts.
 
-    Raises ConfigError for one that embeds with more than an encoder, a pooler and a linear map.
+    Raises ConfigError for a method that embeds with more than an encoder, a pooler and a linear map.
     """
     run, method, tokenizer = loaded
     parts = method.embedding_parts()
@@ -107,8 +108,9 @@ def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:
 
 
 def require_saved(parts: Parts) -> None:
-    """ConfigError for an encoder that stands inside another model, which no class of transformers loads alone, and for
-    one to whose texts the padding of a batch reaches there: users of the folder would get other embeddings."""
+    """Raises ConfigError for an encoder whose saved folder would embed otherwise, or would not load: one inside a
+    larger model, which has no class of its own in transformers, and one to whose texts a batch's padding reaches
+    there."""
     if isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.mixes_padding:
         line = f"not exportable: train.encoder={parts.run.train.encoder}, a {parts.config.model_type}"
         raise ConfigError(
@@ -122,20 +124,20 @@ def require_saved(parts: Parts) -> None:
 
 
 def require_transformers(parts: Parts) -> None:
-    """ConfigError unless one of transformers' own models computes the whole of it (the pooling itself aside)."""
+    """Raises ConfigError unless a model class of transformers computes all of the model but the pooling."""
     stem = f"not exportable: format=hf, method={parts.run.method}"
     if parts.prompted is not None:
-        raise ConfigError([f"{stem}: no model of transformers reads its prompts; {ELSEWHERE}"])
+        raise ConfigError([f"{stem}: no model of transformers reads its prompts; {FORMAT_ADVICE}"])
     if isinstance(parts.encoder, AutoModelEncoder) and parts.encoder.loads_by != "AutoModel":
         line = f"{stem}: AutoModel reads a {parts.config.model_type} as an encoder-decoder"
-        raise ConfigError([f"{line}; {ELSEWHERE}"])
+        raise ConfigError([f"{line}; {FORMAT_ADVICE}"])
     if parts.whitener is not None:
-        raise ConfigError([f"{stem}: no model of transformers has a linear map behind its pooling; {ELSEWHERE}"])
+        raise ConfigError([f"{stem}: no model of transformers has a linear map behind its pooling; {FORMAT_ADVICE}"])
     if len(parts.dense) > 1:
-        raise ConfigError([f"{stem}, method.pooler=cls: no model of transformers has its BatchNorm; {ELSEWHERE}"])
+        raise ConfigError([f"{stem}, method.pooler=cls: no model of transformers has its BatchNorm; {FORMAT_ADVICE}"])
     if parts.dense and isinstance(parts.encoder, AutoModelEncoder):
         line = f"{stem}, method.pooler=cls: a {parts.config.model_type} has no layer above [CLS]"
-        raise ConfigError([f"{line}; {ELSEWHERE}"])
+        raise ConfigError([f"{line}; {FORMAT_ADVICE}"])
 
 
 def _layers(projector: nn.Module) -> tuple[DenseLayer, ...]:
@@ -147,7 +149,7 @@ def _layers(projector: nn.Module) -> tuple[DenseLayer, ...]:
 
 
 def _fold(linear: nn.Linear, norm: JointBatchNorm, activation: Literal["ReLU", "Identity"]) -> DenseLayer:
-    """Linear and BatchNorm by its running statistics as one linear layer, worked out in fp64."""
+    """Joins a linear layer and a BatchNorm with running statistics into one linear layer, computed in fp64."""
     scale_O = torch.rsqrt(norm.running_var.double() + norm.eps)
     shift_O = -norm.running_mean.double() * scale_O
     if norm.weight is not None and norm.bias is not None:

@@ -1,4 +1,4 @@
-"""An exported folder, read back by the library that it was written for.
+"""Reads an exported folder back with the library that it was written for.
 
 Shape suffixes: N texts, L tokens, H hidden size, D embedding size.
 """
@@ -25,18 +25,21 @@ LIBRARY = "sentence_transformers"
 RELOADED_ROWS = 64
 READ_BACK_ADVICE = "use --format hf, or cse eval and cse embed"
 
-MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
-"""What a folder's pooling says where it is no mean -> our name."""
+POOLING_MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
+"""Setting in a folder's pooling config -> name of the pooler here; any other folder averages."""
 
 Embed = Callable[[Sequence[str]], np.ndarray]
-"""Texts -> float64 [N, D] in their order."""
+"""Function from texts to float64 [N, D] in their order."""
 Features = dict[str, Any]
+"""Tokenised batch: name -> tensor."""
 
 
 def reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
-    """How the folder embeds, and by which library: sentence-transformers for its own layout where it is installed.
+    """Returns a function that embeds texts with the folder, and the library (with version) that it uses.
 
-    Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout."""
+    sentence-transformers reads its own layout where it is installed; else transformers reads the folder, as the model
+    card says for `hf`, and as the folder's modules say for the other layout.
+    """
     if not (folder / "modules.json").exists():
         return _embed_in_batches(_load_by_transformers(folder, pooler), prompt), _version("transformers")
     if importlib.util.find_spec(LIBRARY) is None:
@@ -58,7 +61,7 @@ def _load_by_library(folder: Path) -> Embed:
 
 
 def _load_by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]], Tensor]:
-    """The recipe of the model card."""
+    """Returns a function that embeds texts as the model card's code does."""
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
 
     def embed(texts: Sequence[str]) -> Tensor:
@@ -73,13 +76,13 @@ def _load_by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]]
 
 
 def _load_by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
-    """What sentence-transformers would do with the folder, for a computer without it."""
+    """Returns a function that embeds texts as sentence-transformers would, on a computer without that library."""
     listed = json.loads((folder / "modules.json").read_text(encoding="utf8"))
     tokenize, run = _first_module(folder, listed[0])
     layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
     described = next(folder / module["path"] for module in listed if module["type"].endswith(".Pooling"))
     modes = json.loads((described / "config.json").read_text(encoding="utf8"))
-    pooler = next((name for mode, name in MODES.items() if modes.get(mode)), "mean")
+    pooler = next((name for mode, name in POOLING_MODES.items() if modes.get(mode)), "mean")
     averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
     weights = [load_file(path / "model.safetensors")["layer_weights"] for path in averages]
 
@@ -95,7 +98,7 @@ def _load_by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
 
 
 def _first_module(folder: Path, listed: Json) -> tuple[Callable[..., Features], Callable[..., Any]]:
-    """(texts -> batch, batch -> token vectors of the layers, the last one last)."""
+    """Returns the functions texts -> batch, and batch -> token vectors of the layers, the last one last."""
     if listed["path"]:
         kind: Any = get_class_from_dynamic_module(listed["type"], str(folder))
         module = kind.load(folder / listed["path"])
@@ -119,7 +122,7 @@ def _dense(folder: Path) -> nn.Module:
 
 
 def _pool(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
-    """Batches are padded on the right."""
+    """Pools token vectors [N, L, H] of batches that are padded on the right to [N, H]."""
     if reads_first(pooler):
         return token_NLH[:, 0]
     if pooler == "last":
@@ -129,7 +132,7 @@ def _pool(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
 
 
 def _embed_in_batches(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
-    """By batches of similar length, in the order given, each text behind the prompt."""
+    """Returns a function that embeds in batches of similar length, in the order given, each text behind the prompt."""
 
     def all_of(texts: Sequence[str]) -> np.ndarray:
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))

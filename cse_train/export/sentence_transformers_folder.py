@@ -1,8 +1,9 @@
-"""A checkpoint as sentence-transformers' list of modules, readable by its versions 3 (prompts: 3.1) to 6.
+"""Writes a checkpoint as sentence-transformers modules, readable by its versions 3 (prompts: 3.1) to 6.
 
-Names of types and of settings are the ones that the library has read since version 2. A module of our own must be a
-file at the folder's root that modules.json names `file.Class`; it lies in a folder of its own, because all versions
-then load it by the one-argument `load`, and because no library takes the bare encoder there for the model.
+Names of types and of settings are the ones that the library has read since version 2. A module with code of this
+project must be a file at the folder's root that modules.json names `file.Class`; its data lie in a folder of their own,
+because all versions then load it by the one-argument `load`, and because no library takes the bare encoder there for
+the model.
 """
 
 import json
@@ -18,18 +19,19 @@ from cse_train.modules import prompted_transformer
 from cse_train.modules.prompted_transformer import PromptedTransformer
 
 LAYERS_READ = {"first_last": 0, "first_last_layer1": 1}
-"""Poolers that average one of `hidden_states` with the last one: which."""
+"""Pooler that averages a hidden state with the last one -> index of that state in `hidden_states`."""
 ACTIVATIONS = {
     "Tanh": "torch.nn.modules.activation.Tanh",
     "ReLU": "torch.nn.modules.activation.ReLU",
     "Identity": "torch.nn.modules.linear.Identity",
 }
+"""Name of an activation -> its class as sentence-transformers writes it."""
 Listed = list[tuple[str, str]]
-"""(folder, type) of each module."""
+"""Folder and type of each module, in order."""
 
 
 def write_modules(parts: Parts, folder: Path) -> None:
-    """Encoder, layer average where the pooler has one, pooling, linear layers, and the list of them."""
+    """Writes encoder, layer average where the pooler has one, pooling, linear layers, and the list of these modules."""
     name = parts.pooler.pooler
     modules: Listed = [_write_prompted(parts, folder) if parts.prompted else _write_plain(parts, folder)]
     if name in LAYERS_READ:
@@ -43,8 +45,8 @@ def write_modules(parts: Parts, folder: Path) -> None:
     listed = [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]
     write_json(folder / "modules.json", listed)
     named = {} if parts.prompt_name is None else {"default_prompt_name": parts.prompt_name}
-    said = {"prompts": dict(parts.prompts.texts), **named, "similarity_fn_name": "cosine"}
-    write_json(folder / "config_sentence_transformers.json", said)
+    settings = {"prompts": dict(parts.prompts.texts), **named, "similarity_fn_name": "cosine"}
+    write_json(folder / "config_sentence_transformers.json", settings)
 
 
 def _write_plain(parts: Parts, folder: Path) -> tuple[str, str]:
@@ -57,7 +59,7 @@ def _write_plain(parts: Parts, folder: Path) -> tuple[str, str]:
 
 
 def _write_prompted(parts: Parts, folder: Path) -> tuple[str, str]:
-    """The bare encoder, the prompts beside it, and the file that knows what to do with them."""
+    """Writes the bare encoder, the trained prompts, and the Python file that applies them; returns (folder, type)."""
     assert parts.prompted is not None
     prompts, cls_word = parts.prompted.prompts, parts.prompted.cls_word
     path = f"0_{PromptedTransformer.__name__}"
@@ -78,7 +80,7 @@ def _write_prompted(parts: Parts, folder: Path) -> tuple[str, str]:
 
 
 def _write_layer_average(parts: Parts, folder: Path, first: int) -> None:
-    """A weighted average over all layers with two weights of one."""
+    """Writes a weighted average over all layers in which two weights are one and the others zero."""
     layers: int = parts.config.num_hidden_layers
     weights = torch.zeros(layers + 1)
     weights[first] += 1
@@ -89,7 +91,7 @@ def _write_layer_average(parts: Parts, folder: Path, first: int) -> None:
 
 
 def _write_pooling(folder: Path, width: int, pooler: str, averaged: bool) -> None:
-    """The library's words of its version 2; it has no mode but its mean on unless that one is off."""
+    """Writes the pooling module's config, in the keys of version 2; the library's mean is on unless it is set off."""
     modes = {"pooling_mode_cls_token": reads_first(pooler), "pooling_mode_mean_tokens": False}
     if pooler == "last":
         modes["pooling_mode_lasttoken"] = True

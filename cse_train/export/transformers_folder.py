@@ -1,4 +1,4 @@
-"""Encoder and tokenizer in transformers' layout, readable by its versions 4 and 5."""
+"""Writes encoder and tokenizer in transformers' layout, readable by its versions 4 and 5."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from cse_train.backbone.transformers_io import encoder_to_transformers
 from cse_train.export.parts import Parts
 
 NEW_CLASS, KNOWN_CLASS = "TokenizersBackend", "PreTrainedTokenizerFast"
-"""Version 5's name of a tokenizer that is its tokenizer.json alone, and the name that version 4 reads as well."""
+"""Name in version 5 of a tokenizer that is only its tokenizer.json, and the name that version 4 reads as well."""
 
 
 def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
-    """config.json, model.safetensors in fp32 and the tokenizer; `with_pooler` makes the [CLS] MLP BERT's pooler."""
+    """Writes config.json, model.safetensors (fp32) and the tokenizer; `with_pooler`: the [CLS] MLP as BERT's pooler."""
     folder.mkdir(exist_ok=True)
     if isinstance(parts.encoder, AutoModelEncoder):
         parts.encoder.save(folder)
@@ -34,21 +34,22 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, object] | list[dict[str, object]]) -> None:
-    """One JSON file; its folder is made."""
+    """Writes one JSON file, and makes its folder."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """One safetensors file; its folder is made."""
+    """Writes one safetensors file, and makes its folder."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, {"format": "pt"}))
 
 
 def _settle_tokenizer(path: Path, max_length: int) -> None:
-    """Truncation at our length, padding behind, and version 4's words (`extra_special_tokens` is a mapping there).
+    """Sets the tokenizer's truncation length and right padding, and renames settings so that version 4 reads them.
 
-    Padding in front would move the absolute positions of some architectures, such as GPT-2's.
+    Padding in front would move the absolute positions of some architectures, such as GPT-2's. In version 4,
+    `extra_special_tokens` is a mapping.
     """
     config = json.loads(path.read_text(encoding="utf8")) | {"model_max_length": max_length}
     if config.get("padding_side") == "left":

@@ -1,4 +1,4 @@
-"""Loss functions; they know torch alone."""
+"""Loss functions, which depend on nothing but torch."""
 
 __all__ = [
     "bits_per_dimension",

@@ -1,4 +1,4 @@
-"""Corrective language modelling: recover the original token, or copy what stands there (DiffCSE footnote 5).
+"""Loss of corrective language modelling: recover the original token, or copy the token there (DiffCSE footnote 5).
 
 Shape suffixes: T tokens, V vocabulary.
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def corrective_lm(logits_TV: Tensor, copy_T: Tensor, edited_T: Tensor, source_T: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum over tokens of -log p(source), and T, for `mean_over_ranks`.
+    """Returns the sum over tokens of -log p(source), and T, for `mean_over_ranks`.
 
     p = [edited == source] c + (1 - c) softmax(logits)[source] with c = sigmoid(copy): COCO-LM's copy mechanism (eq. 3
     there), as one likelihood with the gradient through c. DiffCSE's code for this row is not released; COCO-LM itself

@@ -12,10 +12,10 @@ from cse_train.losses.info_nce import cosines
 def energy_hinge(
     anchors_BD: Tensor, positives_BD: Tensor, hard_negatives_BD: Tensor | None = None, margin: float = 0.2
 ) -> Tensor:
-    """Mean over anchors of max(0, margin - cos(own positive) + the largest cosine with any negative).
+    """Returns the mean over anchors of max(0, margin - cos(own positive) + the largest cosine with a negative), fp32.
 
-    Negatives are the other examples' positives and every example's hard negative, the own one included (PromCSE
-    models.py:247-259). A lone anchor without hard negatives has none and costs 0. Returns a scalar in fp32.
+    Negatives are the other examples' positives and every example's hard negative, the anchor's own included (PromCSE
+    models.py:247-259). A lone anchor without hard negatives has none and costs 0.
     """
     assert anchors_BD.shape == positives_BD.shape, (anchors_BD.shape, positives_BD.shape)
     assert hard_negatives_BD is None or hard_negatives_BD.shape == anchors_BD.shape

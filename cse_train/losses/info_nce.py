@@ -10,16 +10,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 EPSILON = 1e-8
-"""Norms are floored at this, as `nn.CosineSimilarity` does."""
+"""Smallest norm that a vector is divided by, as in `nn.CosineSimilarity`."""
 
 
 def normalise(rows_BD: Tensor) -> Tensor:
-    """Unit vectors in fp64."""
+    """Scales rows to unit length in fp64."""
     return F.normalize(rows_BD.double(), dim=-1, eps=EPSILON)
 
 
 def cosines(left_BD: Tensor, right_ND: Tensor) -> Tensor:
-    """Cosine similarities [B, N] in fp64, inside autocast too (reference_spec T29).
+    """Returns cosine similarities [B, N] in fp64, inside autocast too.
 
     A temperature of 0.05 makes a rounding twenty times as large, and untrained sentences lie close together: in fp32,
     half of the step's distance from its exact gradient came from here.
@@ -36,11 +36,10 @@ def info_nce(
     hard_negative_weight: float = 1.0,
     temperature: float = 0.05,
 ) -> Tensor:
-    """Mean over anchors i of -log softmax_i, one direction (anchor to positive).
+    """Returns the mean over anchors i of -log softmax_i, one direction (anchor to positive), a scalar in fp32.
 
     Columns of the softmax: all B positives, then all B hard negatives, then the N extra negatives. The weight `a`
     multiplies exp(cos / temperature) of an anchor's OWN hard negative only (SimCSE models.py:204-210 adds log a there).
-    Returns a scalar in fp32.
     """
     assert anchors_BD.shape == positives_BD.shape, (anchors_BD.shape, positives_BD.shape)
     assert hard_negatives_BD is None or hard_negatives_BD.shape == anchors_BD.shape

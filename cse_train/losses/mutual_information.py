@@ -1,4 +1,4 @@
-"""IS-BERT's mutual information between a sentence and its tokens (Zhang et al., EMNLP 2020, section 3.2).
+"""Loss of IS-BERT: mutual information between a sentence and its tokens (Zhang et al., EMNLP 2020, section 3.2).
 
 Shape suffixes: T tokens, G sentences, D dimensions.
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def jensen_shannon(tokens_TD: Tensor, sentences_GD: Tensor, own_T: Tensor) -> tuple[Tensor, Tensor]:
-    """Minus the Jensen-Shannon estimate of the information, as a sum over tokens (fp32 scalar) and T as a tensor.
+    """Returns minus the Jensen-Shannon estimate of the information, a sum over tokens (fp32 scalar), and T as a tensor.
 
     `own_T` is each token's sentence, int64 below G; the other G - 1 sentences are its negatives. A token costs
     sp(-T(own)) + mean sp(T(other)) - 2 log 2, with the dot product as the discriminator T and sp the softplus: the

@@ -1,4 +1,4 @@
-"""Replaced-token detection (DiffCSE eq. 3, D2CSE eq. 2): which tokens of a sentence did the generator change?
+"""Replaced-token detection loss (DiffCSE eq. 3, D2CSE eq. 2): which tokens of a sentence did the generator change?
 
 Shape suffixes: T token slots of the batch, padding included.
 """
@@ -7,15 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 REDUCTIONS = ("mean_all", "mean_attended", "sum")
-"""mean_all: over every slot, padding (label 0) included, as released (DiffCSE models.py:272), so the width of the batch
-matters and must be that of the global batch; mean_attended: over the real tokens; sum: over the real tokens of the
-batch, the papers' formula, whose weight is 1 / (tokens) times that of a mean."""
+"""Reductions of the replaced-token loss. mean_all: over every slot, padding (label 0) included, as released (DiffCSE
+models.py:272), so the width of the batch matters and must be that of the global batch; mean_attended: over the real
+tokens; sum: over the real tokens of the batch, the papers' formula, whose weight is 1 / (tokens) times a mean's."""
 
 
 def replaced_token(logits_T2: Tensor, replaced_T: Tensor, attended_T: Tensor, reduction: str) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of (original, replaced) as an fp32 sum and the count to divide by, for `mean_over_ranks`.
+    """Returns the cross-entropy of (original, replaced) as an fp32 sum, and its divisor, for `mean_over_ranks`.
 
-    replaced_T: bool, ignored where attended_T (bool) is False. The count of `sum` is 0: it is not divided.
+    replaced_T: bool, ignored where attended_T (bool) is False. The divisor of `sum` is 0: the sum stays undivided.
     """
     assert reduction in REDUCTIONS, reduction
     assert logits_T2.shape == (len(replaced_T), 2) and replaced_T.shape == attended_T.shape

@@ -1,4 +1,4 @@
-"""NT-Xent as SG-OPT redesigns it (Kim, Yoo and Lee, ACL 2021, section 3.2): sentence vectors follow their guides.
+"""Loss of SG-OPT: NT-Xent with guides, its redesigns (Kim, Yoo and Lee, ACL 2021, section 3.2).
 
 Shape suffixes: B sentences, K guides of a sentence, D dimensions.
 """
@@ -13,17 +13,18 @@ from cse_train.losses.info_nce import cosines, info_nce
 from cse_train.losses.nt_xent import nt_xent
 
 Objective = Literal["base", "opt1", "opt2", "opt3"]
+"""Variant of the loss, as section 3.2 of the paper names it."""
 
 
 def self_guided(
     sentences_BD: Tensor, guides_BKD: Tensor, temperature: float, objective: Objective, every_negative: bool = True
 ) -> Tensor:
-    """Mean loss of the sentence vectors c against the guides h, one direction but for `base`; a scalar in fp32.
+    """Returns the mean loss of sentence vectors c against their guides h, one direction but for `base`; fp32 scalar.
 
     base: NT-Xent over all c and h in both directions (section 3.1). opt1: c towards its own h, away from the other c
     and h. opt2: away from the other h alone; without `every_negative` the first other h is none (released loss.py:125,
-    whose slice begins one too late). opt3: as opt2, with K guides of each sentence, each of which is a positive
-    of its own against all guides of the other sentences. K is 1 for all but opt3.
+    whose slice begins one too late). opt3: as opt2, with K guides of each sentence, each of which is a positive of its
+    own against all guides of the other sentences. K is 1 for all but opt3.
     """
     if objective == "opt3":
         return _many_guides(sentences_BD, guides_BKD, temperature)
@@ -41,7 +42,7 @@ def self_guided(
 
 
 def _without_first(logits_BB: Tensor) -> Tensor:
-    """Each row's own column against all others but the first of them."""
+    """Returns the cross-entropy of each row's own column, without the first of the row's other columns."""
     rows = torch.arange(len(logits_BB), device=logits_BB.device)
     first_other_B = (rows == 0).long()
     assert len(rows) > 1, len(rows)

@@ -1,7 +1,7 @@
-"""The methods, by name. The folder is the registry: every module but `base` and `loading` is a method of that name.
+"""Registry of the methods: every module of this folder but `base` and `loading` is a method of its file's name.
 
-A method's settings lie in `options` under the same name, so that reading them needs no torch; `loading` gives the
-method itself. Those of a user's own come from `cse_train.plugins`, by the same way.
+A method's settings lie in `options` under its name, so that reading them needs no torch; `loading` loads the method
+itself. Methods of plug-ins come from `cse_train.plugins` in the same way.
 """
 
 from cse_train.fields import ConfigError, brief, nearest
@@ -11,39 +11,41 @@ from cse_train.plugins.options import Options
 __all__ = ["base", "config_class", "is_known", "list_methods", "loading", "names", "options", "require", "unknown"]
 
 PLUGINS_ADVICE = "--plugins or `plugins:` adds one of yours"
+"""End of the message for an unknown method."""
 
 
 def list_methods() -> tuple[str, ...]:
-    """Every method of this folder, sorted."""
+    """Returns the names of the methods that ship, sorted."""
     return tuple(registry.list_shipped("method"))
 
 
 def names() -> tuple[str, ...]:
-    """Every method's name, those of plug-ins too, sorted."""
+    """Returns every method's name, plug-ins included, sorted."""
     return tuple(sorted({*list_methods(), *registry.names("method")}))
 
 
 def is_known(name: object) -> bool:
-    """Whether a method has this name."""
+    """Returns whether a method, shipped or from a plug-in, has this name."""
     return name in list_methods() or name in names()
 
 
 def unknown(name: object) -> str | None:
-    """The line for a name that is no method's; None for one that is."""
+    """Returns the message for a name that no method has; None for a method's name."""
     if is_known(name):
         return None
     return f"unknown method: method={brief(str(name))}; {nearest(str(name), names())}; {PLUGINS_ADVICE}"
 
 
 def require(name: object) -> None:
-    """Raise ConfigError with that line."""
+    """Raises ConfigError for a name that no method has."""
     if line := unknown(name):
         raise ConfigError([line])
 
 
 def config_class(name: str) -> type[Options]:
-    """The class of a method's settings, checked, from where it needs no torch if the method lets it.
+    """Returns the checked class of a method's settings; importing it needs no torch if the method's module allows.
 
-    KeyError for an unknown name, ConfigError for what cannot be imported or is no frozen dataclass of plain values.
+    KeyError for an unknown name, ConfigError for a module that cannot be imported, or whose settings are no frozen
+    dataclass of plain values.
     """
     return config.check_config(registry.require("method", name))

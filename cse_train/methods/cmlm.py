@@ -1,10 +1,10 @@
 """CMLM (Yang et al., EMNLP 2021): masked LM on the next sentence, given the embedding of this one.
 
-Section 2: v = f(s1) is projected to N vectors P(v), which stand in front of the embedded tokens of the masked s2; the
-encoder f also predicts the masked tokens. The loss is the mean of -log p(token | s2 masked, P(v)). Ours, where we have
-the paper's words and no code: P is one linear layer, and the N vectors come behind the embedding layer's LayerNorm and
-dropout and take no position, so that s2 keeps those that it has alone.
-Shape suffixes: B examples of this rank, N sequences, P projected vectors, H width, T packed slots, M masked positions.
+Section 2: v = f(s1) is projected to N vectors P(v), which come before the embedded tokens of the masked s2; the encoder
+f also predicts the masked tokens. The loss is the mean of -log p(token | s2 masked, P(v)). The paper has no code, so
+two details are this project's choice: P is one linear layer, and the N vectors come behind the embedding layer's
+LayerNorm and dropout and take no position, so that s2 keeps the positions that it has alone. Shape suffixes: B examples
+of this rank, N sequences, P projected vectors, H width, T packed slots, M masked positions.
 """
 
 from dataclasses import dataclass, replace
@@ -26,16 +26,17 @@ from cse_train.modules.pooling import SentencePooler
 from cse_train.text.tokens import TokenStore
 
 WHY = "it predicts tokens from vectors in front of them"
+"""Reason, for a message, why CMLM needs an encoder of this project."""
 
 
 def offset(config: Config) -> int:
-    """From the row of a sentence to the row that is masked for it."""
+    """Returns the distance from the row of a sentence to the row that is masked for it."""
     return 1 if config.source == "next" else 0
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> "text", and "masked": the sentences to predict behind P slots, "at_M" and "target_M" in them."""
+    """Collates corpus rows to "text", and "masked": the sentences to predict behind P slots, "at_M" and "target_M"."""
 
     config: Config
     masking: Masking
@@ -53,19 +54,19 @@ class Collate:
 
 
 class CMLM(Method[Config]):
-    """Encoder and pooler; in training also the projection and the encoder's masked-LM head."""
+    """CMLM: an encoder and its pooler; in training also the projection and the encoder's masked-LM head."""
 
     TRAINING_ONLY = ("projection.", "head.")
-    """Test time is the encoder and its pooling."""
+    """Prefixes of the state that only training needs: the projection and the masked-LM head."""
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
-        """All rows, but the last where the next one is read; the next line counts across articles."""
+        """Returns all rows, but the last where the next one is read; the next line counts across articles."""
         return np.arange(store.rows - offset(config))
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-        """The store as it is, once its longest sentence is known to fit behind the vectors; ConfigError where not."""
+        """Returns the store as it is; ConfigError where its longest sentence does not fit behind the vectors."""
         encoder, longest = own_encoder(backbone, WHY), int(store.column("text").lengths.max())
         room = encoder.config.max_position_embeddings - encoder.position_offset
         if config.vectors + longest > room:
@@ -75,11 +76,11 @@ class CMLM(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(config, Masking.of(tokenizer, config.masking_ratio))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder without masked-LM head or through `AutoModel`."""
+        """Builds the modules; ConfigError for an encoder without masked-LM head or through `AutoModel`."""
         super().__init__()
         self.config = config
         self.encoder = own_encoder(backbone, WHY)
@@ -100,5 +101,5 @@ class CMLM(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), "mlm_accuracy": accuracy})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]

@@ -22,15 +22,15 @@ from cse_train.modules.view_statistics import view_statistics
 
 
 def kinds(config: Config) -> tuple[str, str]:
-    """The augmentation of each view."""
+    """Returns the augmentations of view 1 and view 2."""
     return config.augmentation_1, config.augmentation_2
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> one pack: view 1 of all, then view 2, with the positions and the tokens that each view keeps.
+    """Collates corpus rows to one pack, view 1 of all, then view 2, with the positions and kept tokens of each view.
 
-    What falls on tokens is drawn from the row's own generator; what falls on features is dropout's, on the device.
+    Augmentations of tokens are drawn from the row's own generator; those of features are dropout's, on the device.
     """
 
     config: Config
@@ -50,25 +50,25 @@ class Collate:
         return Batch({"text": replace(packed, positions_T=positions_T)}, len(rows), tensors)
 
     def _cut(self, length: int, rng: np.random.Generator) -> np.ndarray:
-        """1 for each token that stays: int(rate * length) are cut off (released modeling_bert.py, as the features)."""
+        """Returns 1 for tokens that stay: int(rate * length) are cut off (released modeling_bert.py, as features)."""
         return (rng.permutation(length) >= int(self.config.token_cutoff_rate * length)).astype(np.int64)
 
 
 class ConSERT(Method[Config]):
-    """An encoder, whose last layers' token vectors are averaged: in training one set of layers, at test another."""
+    """ConSERT: an encoder whose last layers' token vectors are averaged, over other layers in training than at test."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """No augmentation brings a new id."""
+        """Returns True: training reads no ids but the corpus's, since no augmentation brings a new one."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder whose embeddings cannot be changed."""
+        """Builds the method; ConfigError for an encoder whose embeddings cannot be changed, and for too many layers."""
         if training and set(kinds(config)) != {"none"}:
             own_encoder(backbone, "method=consert changes what leaves its embedding layer")
         for name, layers in (("layers", config.layers), ("train_layers", config.train_layers or config.layers)):
@@ -82,7 +82,7 @@ class ConSERT(Method[Config]):
         self.encoder = backbone.encoder
 
     def forward(self, batch: Batch) -> StepOutput:
-        """Equation 1: NT-Xent in both directions."""
+        """Computes equation 1: NT-Xent in both directions."""
         packed, changed = batch.inputs["text"], set(kinds(self.config)) != {"none"}
         given = {"kept_TH": self._choose_kept(packed, batch.tensors["kept_T"], batch.examples)} if changed else {}
         pooled_NH = self._pool(self.encoder(packed, layers=True, **given), self.train_layers)
@@ -92,11 +92,11 @@ class ConSERT(Method[Config]):
         return StepOutput(scaled, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self._pool(self.encoder(packed, layers=True), self.config.layers)
 
     def dev_encodes(self) -> list[Encode]:
-        """Embeddings by the layers of training."""
+        """Returns the function that embeds for the dev score, by the layers that are averaged in training."""
         return [lambda packed: self._pool(self.encoder(packed, layers=True), self.train_layers)]
 
     def _pool(self, hidden: Hidden, layers: int) -> Tensor:
@@ -105,7 +105,7 @@ class ConSERT(Method[Config]):
 
     @torch.no_grad()
     def _choose_kept(self, packed: Packed, kept_T: Tensor, examples: int) -> Tensor:
-        """Bool [T, 1] or [T, H]: which numbers of the embedding output stay."""
+        """Returns bool [T, 1] or [T, H]: the numbers of the embedding output that stay."""
         row_T, kept_TH = packed.row_T(), kept_T[:, None]
         view_T1 = (packed.order_N // examples)[row_T][:, None]
         for view, kind in enumerate(kinds(self.config)):

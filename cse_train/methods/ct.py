@@ -26,11 +26,12 @@ from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenColumn
 
 FIRST, SECOND = "first_encoder.", "encoder."
+"""Prefixes of the state of the first and of the second encoder."""
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> pairs. The second encoder reads every row, the first one its partner.
+    """Collates corpus rows to pairs: the second encoder reads every row, the first one the row's partner.
 
     Each K + 1 rows of the global batch make one positive pair, of its first row with itself, and K negative ones.
     """
@@ -61,19 +62,19 @@ class Collate:
 
 
 class ContrastiveTension(Method[Config]):
-    """Two encoders that start equal and are trained independently: they share no weight, only the loss."""
+    """Contrastive Tension: two encoders that start equal, share no weight, and are trained by one loss."""
 
     TRAINING_ONLY = (FIRST,)
-    """Test time uses one encoder alone."""
+    """Prefixes of the state that only training needs: test time uses one encoder."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Always: texts are not changed."""
+        """Returns True: training reads no ids but the corpus's, since texts are not changed."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -91,7 +92,7 @@ class ContrastiveTension(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **pair_statistics(*joined)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H] of the second encoder."""
+        """Embeds packed texts at test time by the second encoder: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _first(self, packed: Packed) -> Tensor:
@@ -99,15 +100,15 @@ class ContrastiveTension(Method[Config]):
         return self.pooler(self.first_encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def dev_encodes(self) -> list[Encode]:
-        """The second encoder, and the first where either may be kept."""
+        """Returns the functions that embed by the second encoder and, where either may be kept, by the first."""
         return [self.encode, self._first] if self.both_scored else [self.encode]
 
     def keep(self, place: int) -> None:
-        """Which of `dev_encodes` is the better one."""
+        """Stores which of `dev_encodes` was the best."""
         self.first_is_better = place == 1
 
     def kept_state(self) -> dict[str, Any]:
-        """The state, with the first encoder in the second one's place where that one is kept."""
+        """Returns the state; where the first encoder was the better one, its weights replace the second's."""
         state = self.state_dict()
         if not self.first_is_better:
             return state
@@ -117,7 +118,7 @@ class ContrastiveTension(Method[Config]):
 
 @torch.no_grad()
 def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict[str, Tensor]:
-    """What `view_statistics` says of two views: here a row's views meet in positive pairs alone."""
+    """Returns the metrics of `view_statistics` for pairs, where a row's own two vectors meet in positive pairs only."""
     cosine_G = cosines(first_GH, second_GH).diagonal().float()
     positive, negative = (_mean_where(cosine_G, chosen_G) for chosen_G in (same_G, ~same_G))
     spread = view_statistics(second_GH, second_GH)
@@ -125,7 +126,7 @@ def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict
 
 
 def _mean_where(values_G: Tensor, chosen_G: Tensor) -> Tensor:
-    """The mean of the chosen ones; the host would have to wait for a card to know how many they are."""
+    """Returns the mean of the chosen values; on a card without a count, for which the host would have to wait."""
     if numerics.is_card(values_G.device):
         return torch.where(chosen_G, values_G, 0.0).sum() / chosen_G.sum()
     return values_G[chosen_G].mean()

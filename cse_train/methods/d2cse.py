@@ -1,8 +1,8 @@
-"""D2CSE (Lee, 2023): prompts on one frozen encoder that also finds, given the embedding, replaced tokens.
+"""D2CSE (Lee, 2023): prompts on one frozen encoder that also detects replaced tokens, given the embedding.
 
-No code is released. What the paper leaves open follows DiffCSE: the embedding is that of the projector and takes the
-[CLS] slot of the detector, whose head is Linear(H, 2); the corruption is greedy and made once.
-Shape suffixes: V views, N sequences, B examples of this rank, G examples of all ranks, H width, T packed slots.
+No code is released. What the paper leaves open follows DiffCSE: the embedding is the projector's output and takes the
+[CLS] slot of the detector, whose head is Linear(H, 2); the corruption is greedy and made once. Shape suffixes: V views,
+N sequences, B examples of this rank, G examples of all ranks, H width, T packed slots.
 """
 
 import copy
@@ -28,11 +28,12 @@ from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"
+"""Reason, for a message, why D2CSE needs an encoder of this project."""
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> "text", column after column, and "corrupted", one for each embedding, with "replaced_T"."""
+    """Collates corpus rows to "text", column after column, and "corrupted", one per embedding, with "replaced_T"."""
 
     config: Config
     pad_id: int
@@ -53,7 +54,7 @@ class Collate:
         return Batch(packs, len(share.rows), {"replaced_T": replaced_T})
 
     def _padding(self, share: Share) -> dict[str, int]:
-        """A mean that counts padding needs one width for the global batch: the longest sentence of all ranks."""
+        """Returns the width of packs where a mean counts padding: the longest sentence of all ranks; else nothing."""
         if self.config.reduction != "mean_all":
             return {}
         lengths = [share.store.column(name).lengths[share.batch_rows] for name in D2CSE.columns(self.config)]
@@ -61,14 +62,14 @@ class Collate:
 
 
 class D2CSE(Method[Config]):
-    """A frozen encoder behind trainable prompts, a pooler and, in training, what finds replaced tokens."""
+    """D2CSE: a frozen encoder behind trainable prompts, a pooler and, in training, the detector of replaced tokens."""
 
     TRAINING_ONLY = ("head.", "discriminator.")
-    """What finds replaced tokens, beside the prompted encoder."""
+    """Prefixes of the state that only training needs: the detector's head and copy of the encoder."""
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-        """The store with its corrupted columns. Raises ConfigError where prompts or generator do not fit."""
+        """Returns the store with its corrupted columns. ConfigError where prompts or generator do not fit."""
         longest = max(int(store.column(name).lengths.max()) for name in cls.columns(config))
         require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
         rule = CorruptionRule(
@@ -78,7 +79,7 @@ class D2CSE(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -112,16 +113,16 @@ class D2CSE(Method[Config]):
         return StepOutput(loss, {**parts, **metrics, **view_statistics(views[0], views[1])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H], prompts included."""
+        """Embeds packed texts at test time, with prompts: [N, H] in batch order."""
         return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _embeddings(self, packed: Packed) -> Tensor:
-        """Both views, or all columns, one after the other: [2 * B, H] or [3 * B, H]."""
+        """Returns both views, or all columns, one after the other: [2 * B, H] or [3 * B, H]."""
         copies = 2 if self.config.objective == "unsupervised" else 1
         return self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens)).flatten(0, 1)
 
     def _detection(self, batch: Batch, embeddings_NH: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The replaced-token loss over the sentences of all embeddings, and what it looked like."""
+        """Returns the replaced-token loss over the sentences of all embeddings, and metrics of the detection."""
         packed, replaced_T = batch.inputs["corrupted"], batch.tensors["replaced_T"]
         assert self.head is not None
         logits_T2 = self.head(self._detector_hidden(packed, embeddings_NH))
@@ -132,7 +133,7 @@ class D2CSE(Method[Config]):
         return loss, {"replaced_fraction": replaced_T.sum() / tokens, "rtd_accuracy": right.sum() / tokens}
 
     def _detector_hidden(self, packed: Packed, embeddings_NH: Tensor) -> Tensor:
-        """Last layer [T, H] of figure 3's discriminator."""
+        """Returns the last layer [T, H] of figure 3's discriminator."""
         if self.config.framework == "c":
             hidden = self.prompted(packed, tokens=True)
         elif self.config.framework == "d":

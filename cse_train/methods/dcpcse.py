@@ -26,11 +26,12 @@ from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"
+"""Reason, for a message, why DCPCSE needs an encoder of this project."""
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> a packed batch; all columns share one pack, column after column."""
+    """Collates corpus rows to a packed batch; all columns share one pack, column after column."""
 
     config: Config
     masking: Masking
@@ -49,27 +50,27 @@ class Collate:
 
 
 class DCPCSE(Method[Config]):
-    """A frozen encoder behind trainable prompts, a pooler and, when asked for, the masked-LM head."""
+    """DCPCSE: a frozen encoder behind trainable prompts, a pooler and, when asked for, the masked-LM head."""
 
     steps: Tensor
 
     TRAINING_ONLY = ("head.", "steps")
-    """The masked-LM head and the step that its weight decays with."""
+    """Prefixes of the state that only training needs: the masked-LM head, and the step by which its weight decays."""
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-        """The store as it is, once its longest sentence is known to fit behind the prompts; ConfigError where not."""
+        """Returns the store as it is; ConfigError where its longest sentence does not fit behind the prompts."""
         longest = max(int(store.column(name).lengths.max()) for name in cls.columns(config))
         require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
         return store
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(config, Masking.of(tokenizer, config.mlm_probability))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for options that do not fit."""
+        """Builds the modules; ConfigError for an energy margin without triplets."""
         if config.energy_margin is not None and config.objective != "triplets":
             line = (
                 f"no hard negatives: method.energy_margin={config.energy_margin}, method.objective={config.objective}"
@@ -105,7 +106,7 @@ class DCPCSE(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **metrics, **view_statistics(views[0], views[1])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H], prompts included."""
+        """Embeds packed texts at test time, with prompts: [N, H] in batch order."""
         return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _views(self, packed: Packed, examples: int) -> list[Tensor]:
@@ -114,7 +115,7 @@ class DCPCSE(Method[Config]):
         return [view for pooled in pooled_VNH for view in pooled.split(examples)]
 
     def _mlm_weight(self) -> Tensor:
-        """w * decay^(step / 100); every call is a step, counted in the checkpoint so that a resumed run goes on."""
+        """Returns w * decay^(step / 100); every call counts a step, which the checkpoint stores for resumed runs."""
         assert self.config.mlm_weight is not None
         weight = self.config.mlm_weight * self.config.mlm_decay ** (self.steps / 100)
         self.steps += 1

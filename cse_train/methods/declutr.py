@@ -30,7 +30,7 @@ from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
 
 SPECIAL_TOKENS = 2
-"""[CLS] and [SEP], which every document of the store and every span has."""
+"""Number of special tokens, [CLS] and [SEP], in every document of the store and every span."""
 LONGEST = 510
 """Tokens of a span that are read, special tokens not counted: the rest of 512 is cut (released dataset_reader)."""
 
@@ -38,13 +38,13 @@ log = logging.getLogger(__name__)
 
 
 def span_rule(config: Config) -> SpanRule:
-    """The sampling of spans that a configuration asks for."""
+    """Returns the number and length of spans that a configuration asks for."""
     return SpanRule(config.anchors, config.positives, config.min_length, config.max_length, config.strategy)
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Documents -> anchors, document after document, and their positives, anchor after anchor."""
+    """Collates documents to anchors, document after document, and their positives, anchor after anchor."""
 
     config: Config
     masking: Masking
@@ -64,7 +64,7 @@ class Collate:
         return Batch(inputs, len(share.rows), tensors)
 
     def _spans(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Anchors [A] and positives [A * P] of one document, each with special tokens.
+        """Draws the anchors [A] and positives [A * P] of one document, each with special tokens.
 
         Pieces stay as they are in the document; the released code writes a span as text and tokenises that.
         """
@@ -91,26 +91,26 @@ def _cut(ids: np.ndarray, span: np.ndarray) -> np.ndarray:
 
 
 class DeCLUTR(Method[Config]):
-    """Encoder, pooler and, for masked-LM, the head, which reads the pass that embeds the anchors (model.py:100-178).
+    """DeCLUTR: encoder, pooler and the masked-LM head, which reads the pass that embeds the anchors (model.py:100-178).
 
     The head's decoder is the word embedding, as in the release: its AutoModelForMaskedLM ties them.
     """
 
     TRAINING_ONLY = ("head.",)
-    """State that `encode` does not need."""
+    """Prefixes of the state that only training needs: the masked-LM head."""
 
     @classmethod
     def lower_case(cls, config: Config) -> bool:
-        """Whether documents are lower-cased."""
+        """Returns whether documents are lower-cased before they are tokenised."""
         return config.lower_case
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> None:
-        """Whole documents."""
+        """Returns None: the store keeps whole documents."""
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
-        """Documents that are long enough. Raises ConfigError when none is."""
+        """Returns the rows of documents that are long enough. Raises ConfigError when none is."""
         tokens = store.column("text").lengths - SPECIAL_TOKENS
         full = span_rule(config).tokens_needed
         need = 2 * config.anchors * config.min_length if config.short_documents == "adapt" else full
@@ -129,19 +129,19 @@ class DeCLUTR(Method[Config]):
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """The masked-LM loss reads the whole vocabulary."""
+        """Returns whether training reads no ids but the corpus's; the masked-LM loss reads the whole vocabulary."""
         return config.objective == "contrastive"
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration. Raises ConfigError when the lengths contradict each other."""
+        """Returns the collate function of a configuration. ConfigError when the lengths contradict each other."""
         if config.min_length > config.max_length:
             lengths = f"method.min_length={config.min_length}, method.max_length={config.max_length}"
             raise ConfigError([f"span lengths cross: {lengths}; give min_length <= max_length"])
         return Collate(config, Masking.of(tokenizer, config.mlm_probability))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for spans beyond the encoder's positions and for a missing head."""
+        """Builds the modules; ConfigError for spans beyond the encoder's positions and for a missing head."""
         if training:
             _require_positions(config, backbone)
         super().__init__()
@@ -174,7 +174,7 @@ class DeCLUTR(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **parts, **view_statistics(*views)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H] of unmasked text."""
+        """Embeds packed, unmasked texts: [N, H] in batch order."""
         return self.pooler(self._run_encoder(packed))[0]
 
     def _run_encoder(self, packed: Packed) -> Hidden:

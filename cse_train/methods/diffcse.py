@@ -1,9 +1,9 @@
-"""DiffCSE (Chuang et al., NAACL 2022): SimCSE, and finding from the embedding what was edited in the sentence.
+"""DiffCSE (Chuang et al., NAACL 2022): SimCSE, and detection, from the embedding, of edits in the sentence.
 
 On NLI triplets, as D2CSE's author built it (Lee 2023, section 3 and table 8), the contrastive loss is supervised
-SimCSE's and the conditional one is that of anchors, positives and hard negatives together, each sentence edited once
-and conditioned on its own embedding.
-Shape suffixes: V views, B examples of this rank, N sequences, H width, T packed slots, M some of them.
+SimCSE's and the conditional loss is over anchors, positives and hard negatives together, each sentence edited once and
+conditioned on its own embedding. Shape suffixes: V views, B examples of this rank, N sequences, H width, T packed
+slots, M some of them.
 """
 
 import itertools
@@ -35,12 +35,12 @@ from cse_train.text.edits import Edit, Vocabulary, count_edited, edit
 from cse_train.text.tokens import TokenStore
 
 TRIPLETS_NEED = ("same", "none", "live")
-"""The source, the extra examples and the edits of the objective `triplets`."""
+"""Values of `source`, `extra` and `edits` that the objective `triplets` needs."""
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> "text", column after column, and "edited": the sentences that `draw_edits` edits, in its order."""
+    """Collates corpus rows to "text", column after column, and "edited": the edits of `draw_edits`, in its order."""
 
     config: Config
     vocabulary: Vocabulary
@@ -60,7 +60,7 @@ class Collate:
         return Batch({"text": text, "edited": edited}, len(rows), tensors)
 
     def _width(self, share: Share) -> int | None:
-        """The longest edited sentence of all ranks, where the loss counts the padding."""
+        """Returns the length of the longest edited sentence of all ranks where the loss counts padding; else None."""
         if self.config.task != "replaced_token" or self.config.reduction != "mean_all":
             return None
         columns_of = [share.store.column(name) for name in DiffCSE.columns(self.config)]
@@ -71,7 +71,7 @@ class Collate:
 def draw_edits(
     config: Config, vocabulary: Vocabulary, store: TokenStore, rows: np.ndarray, rng_of: RngOf
 ) -> Iterator[Edit]:
-    """The edits of some examples, not yet filled: column by column, source by source, view by view, row by row."""
+    """Yields the unfilled edits of some examples: column by column, source by source, view by view, row by row."""
     rngs = [rng_of(int(i)) for i in rows]
     for name, offset in itertools.product(DiffCSE.columns(config), offsets(config)):
         for _ in range(views(config)):
@@ -80,28 +80,28 @@ def draw_edits(
 
 
 def views(config: Config) -> int:
-    """How many edits a sentence gets: one for each of its embeddings, or one as an example of its own."""
+    """Returns the number of edits of a sentence: one for each of its embeddings, or one as an example of its own."""
     return 2 if config.task != "none" and config.objective == "unsupervised" else 1
 
 
 def offsets(config: Config) -> tuple[int, ...]:
-    """From the row of a sentence to the rows that are edited for it."""
+    """Returns the distances from the row of a sentence to the rows that are edited for it."""
     return {"same": (0,), "next": (1,), "both": (0, 1)}[config.source]
 
 
 class DiffCSE(Method[Config]):
-    """Encoder and pooler; in training also the task's discriminator and the frozen generator."""
+    """DiffCSE: an encoder and its pooler; in training also the task's discriminator and the frozen generator."""
 
     TRAINING_ONLY = ("generator.", "discriminator.")
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
-        """All rows, but the last where the next one is read; the next line counts across articles and titles."""
+        """Returns all rows, but the last where the next one is read; the next line may be of another article."""
         return np.arange(store.rows - max(offsets(config)))
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-        """The store, with stored edits where the configuration asks for them; nothing is edited yet."""
+        """Returns the store, with stored edits where the configuration asks for them; nothing is edited yet."""
         check(config)
         if config.edits == "live":
             return store
@@ -111,12 +111,12 @@ class DiffCSE(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         check(config)
         return Collate(config, Vocabulary.of(tokenizer), tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for options that do not go together."""
+        """Builds the modules; ConfigError for options that do not go together."""
         check(config)
         super().__init__()
         self.config = config
@@ -150,17 +150,17 @@ class DiffCSE(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _fill_edits(self, batch: Batch) -> Edited | None:
-        """The edited sentences, after the encoder has drawn its dropout (T15: the same masks as SimCSE's)."""
+        """Fills the edited sentences, after the encoder has drawn its dropout, so that its masks equal SimCSE's."""
         if "edited" not in batch.inputs:
             return None
         return fill(self.generator, batch.inputs["edited"], batch.tensors, self.config.operator == "insert")
 
     def _contrastive(self, views: list[Tensor]) -> Tensor:
-        """SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""
+        """Returns SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""
         tau, weight = self.config.temperature, self.config.hard_negative_weight
         if self.config.extra == "negatives" or self.config.objective == "triplets":
             hard_BD = views[2]
@@ -179,7 +179,7 @@ def _discriminator(config: Config, backbone: Backbone) -> ConditionalTask | None
 
 
 def check(config: Config) -> None:
-    """Raise ConfigError with every pair of options that does not go together."""
+    """Raises ConfigError with every pair of options that do not go together."""
     rules = [
         (
             not config.contrastive and (config.task == "none" or config.lambda_weight == 0),

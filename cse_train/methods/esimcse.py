@@ -28,7 +28,7 @@ from cse_train.text.words import stop_word_ids, truncate
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> views 1 and 2 in one pack (`pack_views`), and view 1 alone for the momentum encoder."""
+    """Collates corpus rows to views 1 and 2 in one pack (`pack_views`), and view 1 alone for the momentum encoder."""
 
     config: Config
     extend: Extend
@@ -46,7 +46,7 @@ class Collate:
 
 
 class ESimCSE(Method[Config]):
-    """SimCSE's loss with repeated sub-words in view 2 and momentum embeddings of earlier batches as negatives.
+    """ESimCSE: SimCSE's loss with repeated sub-words in view 2, and momentum embeddings of past batches as negatives.
 
     The order of a step is the released one (trainers.compute_loss, models.py:123-163): momentum update towards the
     pre-step encoder, loss against the queue, then view 1 through the momentum encoder, without dropout and with the
@@ -54,21 +54,21 @@ class ESimCSE(Method[Config]):
     """
 
     TRAINING_ONLY = ("momentum.", "queue.", "generator.")
-    """State that `encode` does not need: kept in the last checkpoint, left out of the best."""
+    """Prefixes of the state that `encode` does not need: kept in the last checkpoint, left out of the best."""
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
-        """Longer texts are kept where words are edited before truncation."""
+        """Returns the tokens kept of a text, more where words are edited before truncation."""
         return max_seq_length * (WORDS_KEPT if config.extension in WORD_EXTENSIONS else 1)
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Repetition brings no new id; what is inserted may."""
+        """Returns whether training reads no ids but the corpus's: repetition brings no new one, inserted tokens may."""
         return config.extension in ("subword", "word")
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Collate:
-        """The collate function of a configuration. Raises ConfigError for a queue smaller than the batch."""
+        """Returns the collate function of a configuration. ConfigError for a queue smaller than the batch."""
         _check(config)
         stop_words = tuple(stop_word_ids(tokenizer)) if config.extension == "stop_word" else ()
         is_masking = config.extension in MASK_EXTENSIONS
@@ -77,7 +77,7 @@ class ESimCSE(Method[Config]):
         return Collate(config, extend, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for a queue smaller than the batch."""
+        """Builds the modules; ConfigError for a queue smaller than the batch."""
         _check(config)
         super().__init__()
         self.config = config
@@ -105,7 +105,7 @@ class ESimCSE(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     @torch.no_grad()
@@ -116,7 +116,7 @@ class ESimCSE(Method[Config]):
 
 
 def _check(config: Config) -> None:
-    """Raise ConfigError for a queue that could not hold one batch, so would leave out some ranks' rows."""
+    """Raises ConfigError for a queue that could not hold one batch, so would leave out some ranks' rows."""
     if 0 < config.queue_multiple < 1:
         line = f"queue smaller than the batch: method.queue_multiple={config.queue_multiple:g}"
         raise ConfigError([f"{line}, method.queue_scope={config.queue_scope}; use at least 1, or 0 for no queue"])

@@ -24,13 +24,13 @@ from cse_train.text.tokens import TokenStore
 
 
 class Flow(FrozenEncoder, Method[Config]):
-    """A frozen encoder and the flow that trains behind it, in fp32."""
+    """BERT-flow: a frozen encoder and the flow that trains behind it, in fp32."""
 
     after: Glow
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-        """The store as it is. ConfigError for fewer texts than dimensions, whose density has no maximum."""
+        """Returns the store as it is. ConfigError for fewer texts than dimensions, whose density has no maximum."""
         texts = store.rows * len(store.columns)
         if texts < backbone.width:
             line = f"too few sentences: train.corpus has {texts}, the encoder has {backbone.width} dimensions"
@@ -39,12 +39,12 @@ class Flow(FrozenEncoder, Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Callable[[Share], Batch]:
-        """All texts of the rows in one pack, column by column."""
+        """Returns the collate function, which packs all texts of the rows, column by column."""
         pad_id = tokenizer.pad_token_id or 0
         return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for a width that does not halve that often."""
+        """Builds the modules; ConfigError for a width that cannot be halved `levels` times."""
         after = Glow(backbone.width, config.levels, config.depth, config.width)
         super().__init__(backbone.encoder, config.pooler, after, config.encoder_dropout)
         self.config = config
@@ -61,6 +61,6 @@ class Flow(FrozenEncoder, Method[Config]):
         return StepOutput(loss, {"loss": loss.detach()})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, D]."""
+        """Embeds packed texts at test time: [N, D] in batch order, after the flow."""
         z_ND: Tensor = self.after(self.embed(packed))
         return z_ND

@@ -2,8 +2,8 @@
 
 Section 3.2 gives the encoder, h_t = (forward LSTM_t, backward LSTM_t) and u = max_t h_t of each unit; section 3.1 the
 classifier of (u, v, |u - v|, u * v), as models.py has it. The word vectors stay as they are. Two differences from the
-release: its first version lets the padding of a batch, zeros, take part in the maximum, and its rate falls by the
-accuracy on NLI's dev set, ours by the score of `train.dev`, once an evaluation.
+release: its first version lets the padding of a batch, zeros, take part in the maximum; and its learning rate falls by
+the accuracy on NLI's dev set, here by the score of `train.dev`, once an evaluation.
 
 Shape suffixes: B examples of this rank, N sequences, K words with a vector, D numbers of a vector, L the longest
 sequence, U units of a direction.
@@ -26,17 +26,17 @@ from cse_train.text.corpora.files import NLI_LABELS
 
 
 class InferSent(Method[Config]):
-    """Word vectors, BiLSTM and, in training, the classifier."""
+    """InferSent: word vectors, a BiLSTM and, in training, the classifier."""
 
     TRAINING_ONLY = ("classifier.",)
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> sbert.Collate:
-        """SBERT's: the sentences of both columns in one pack, and labels as places in NLI_LABELS."""
+        """Returns SBERT's collate function: sentences of both columns in one pack, labels as indices in NLI_LABELS."""
         return sbert.SBERT.make_collate(sbert.Config(), tokenizer, max_seq_length)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder that is no word vectors."""
+        """Builds the modules; ConfigError for an encoder that is not word vectors."""
         super().__init__()
         self.config = config
         self.width = 2 * config.units
@@ -53,7 +53,7 @@ class InferSent(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, 2U]."""
+        """Embeds packed texts at test time: [N, 2U] in batch order."""
         words_KD, counts_N = self.encoder(packed)
         sentences = pack_sequence(words_KD.split(counts_N.tolist()), enforce_sorted=False)
         outside = -math.inf if self.config.pooling == "max" else 0.0

@@ -1,7 +1,7 @@
 """IS-BERT (Zhang et al., EMNLP 2020): a sentence vector that tells the n-grams of its sentence from all others.
 
-Shape suffixes: N sequences, G sequences of all ranks, T packed slots, M those of real
-tokens, R rows of a group, W slots of a row, H width.
+Shape suffixes: N sequences, G sequences of all ranks, T packed slots, M slots of real tokens, R rows of a group, W
+slots of a row, H width.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from cse_train.modules.view_statistics import view_statistics
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> one pack."""
+    """Collates corpus rows to one pack of their texts."""
 
     pad_id: int
 
@@ -36,7 +36,7 @@ class Collate:
 class NgramHeads(nn.Module):
     """Convolutions over token vectors, their channels side by side, as wide together as the encoder (equation 1).
 
-    A sentence ends with zeros on both sides, as alone as in a batch.
+    A sentence is padded with zeros on both sides, alone as in a batch.
     """
 
     def __init__(self, config: Config, width: int) -> None:
@@ -48,23 +48,23 @@ class NgramHeads(nn.Module):
         self.rectified = config.activation == "relu"
 
     def forward(self, tokens_RWH: Tensor) -> Tensor:
-        """[R, W, H] -> [R, W, H]; what stands behind a sentence's end must be zero."""
+        """Returns n-gram vectors [R, W, H] of token vectors [R, W, H], which must be zero behind a sentence's end."""
         columns_RHW = tokens_RWH.transpose(1, 2)
         ngrams_RHW = torch.cat([convolution(columns_RHW) for convolution in self.convolutions], dim=1)
         return (ngrams_RHW.relu() if self.rectified else ngrams_RHW).transpose(1, 2)
 
 
 class ISBERT(Method[Config]):
-    """Encoder and n-gram heads; the mean of a sentence's n-gram vectors is its embedding, at test time too."""
+    """IS-BERT: an encoder and n-gram heads; an embedding is the mean of a sentence's n-gram vectors."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Always: texts are not changed."""
+        """Returns True: training reads no ids but the corpus's, since texts are not changed."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -73,7 +73,7 @@ class ISBERT(Method[Config]):
         self.heads = NgramHeads(config, backbone.encoder.width)
 
     def forward(self, batch: Batch) -> StepOutput:
-        """Equation 3 over the batch of all ranks, whose other sentences are the negatives."""
+        """Computes equation 3 over the batch of all ranks, whose other sentences are the negatives."""
         packed = batch.inputs["text"]
         ngrams_TH, sentences_NH = self._embed(packed)
         before = rank() * len(sentences_NH)
@@ -86,11 +86,11 @@ class ISBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(cls_NH, sentences_NH[packed.order_N])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self._embed(packed)[1]
 
     def _embed(self, packed: Packed) -> tuple[Tensor, Tensor]:
-        """N-gram vectors [T, H] of all slots, zero behind a sentence's end, and their means [N, H] in batch order."""
+        """Returns n-gram vectors [T, H] of all slots, zero behind a sentence's end, and their means [N, H] in order."""
         last_TH = self.encoder(packed, tokens=True).last_TH
         assert last_TH is not None
         real_T1 = packed.attended_T()[:, None]

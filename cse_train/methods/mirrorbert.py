@@ -26,16 +26,17 @@ SHORTEST = 30
 TEST_LENGTH = 64
 """Tokens of a padded text at test time (released eval.py, maxlen)."""
 MASK = "[MASK]"
+"""Text that the released code writes for a masked span, whatever the tokenizer's mask is."""
 
 
 def counts_padding(config: Config) -> bool:
-    """Whether what stands at [PAD] is part of an embedding."""
+    """Returns whether the vectors at [PAD] are averaged into an embedding."""
     return config.pooler == "mean" and config.padding == "averaged"
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> one pack: the texts as they are, then the same with a masked span (section 2.1)."""
+    """Collates corpus rows to one pack: the texts as they are, then each again with a masked span (section 2.1)."""
 
     config: Config
     tokenizer: Any
@@ -49,9 +50,9 @@ class Collate:
         return Batch({"text": pack_lists(texts + masked, pad_id=self.tokenizer.pad_token_id, width=width)}, len(rows))
 
     def masked(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The ids of the text with [MASK] for a span anywhere in it; the rest of a cut word is tokenised again.
+        """Returns the ids of the text with [MASK] for a span anywhere in it; the rest of a cut word is tokenised again.
 
-        The text is what the tokenizer gives back of the ids, truncated as they are.
+        The text is what the tokenizer decodes from the ids, truncated as they are.
         """
         text = self.tokenizer.decode(ids[1:-1], clean_up_tokenization_spaces=False)
         if not self.config.span or len(text) < max(SHORTEST, self.config.span + 1):
@@ -65,11 +66,11 @@ class Collate:
 
 
 class MirrorBERT(Method[Config]):
-    """Encoder and pooler, and nothing else to train; where padding counts, a mean over all slots is the pooler."""
+    """Mirror-BERT: an encoder and its pooler; where padding counts, the pooler is a mean over all slots."""
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration. ConfigError where the tokenizer lacks the mask."""
         if config.span and config.masking != "released":  # which writes [MASK] whatever the tokenizer calls it
             require_mask(tokenizer, f"method.span={config.span}")
         return Collate(config, tokenizer, max_seq_length)
@@ -83,14 +84,14 @@ class MirrorBERT(Method[Config]):
         self.test_length = min(TEST_LENGTH, getattr(backbone.encoder, "positions", None) or TEST_LENGTH)
 
     def forward(self, batch: Batch) -> StepOutput:
-        """Equation 1: each of the 2G vectors finds its partner among the others."""
+        """Computes equation 1: each of the 2G vectors finds its partner among the others."""
         embedded = self._pool(batch.inputs["text"]).split(batch.examples)
         one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in embedded)
         loss = nt_xent(one_GH, two_GH, self.temperature)
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]; where padding counts, of texts that are cut and padded to one length."""
+        """Embeds packed texts at test time, [N, H]; where padding counts, texts are cut and padded to one length."""
         if not self.padded:
             return self._pool(packed)
         last = self.test_length - 1

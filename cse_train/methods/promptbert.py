@@ -1,10 +1,10 @@
-"""PromptBERT (Jiang et al., EMNLP 2022): a sentence is what BERT would put for [MASK] in a template around it.
+"""PromptBERT (Jiang et al., EMNLP 2022): a sentence's embedding is the vector at [MASK] in a template around it.
 
-Two templates give the two views of InfoNCE (section 4.3). From each vector h, that of the template alone is subtracted,
-its tokens at the positions that they have around the sentence: cos(h - h^, h' - h'^) / tau. The released run.sh
-subtracts in training and not at test, and puts SimCSE's tanh layer on top in training. There a sentence is tokenised by
-itself, at test within its template: a blank before it is part of its first token for RoBERTa.
-Shape suffixes: B examples of this rank, N sequences, U lengths, L tokens of a template, T packed slots, H width.
+Two templates give the two views of InfoNCE (section 4.3). From each vector h, the vector h^ of the template alone is
+subtracted, its tokens at the positions that they have around the sentence: cos(h - h^, h' - h'^) / tau. The released
+run.sh subtracts in training and not at test, and puts SimCSE's tanh layer on top in training. There a sentence is
+tokenised by itself, at test within its template: a blank before it is part of its first token for RoBERTa. Shape
+suffixes: B examples of this rank, N sequences, U lengths, L tokens of a template, T packed slots, H width.
 """
 
 from dataclasses import dataclass
@@ -28,21 +28,24 @@ from cse_train.text.templates import TEMPLATE_SENTENCE, Template, read_template
 from cse_train.text.tokens import TokenStore
 
 VIEWS = ("first", "second")
+"""Names of the two packs of a batch, one for each template."""
 END_MARKS = (".", "?", '"', "'")
+"""Ends of a text that needs no full stop."""
 SPECIAL_TOKENS = 2
-"""[CLS] and [SEP], which the store counts and the template brings itself."""
+"""Number of special tokens, [CLS] and [SEP], which the store counts and a template brings itself."""
 WHY = "a template without its sentence has positions of its own"
+"""Reason, for a message, why PromptBERT needs an encoder of this project."""
 
 
 def templates(config: Config, tokenizer: Any) -> tuple[Template, Template]:
-    """Both views' templates. Raises ConfigError for one without its two places."""
+    """Returns the templates of both views. ConfigError for one without its two places."""
     first = read_template("method.template", config.template, tokenizer)
     return first, read_template("method.second_template", config.second_template, tokenizer)
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> "first" and "second": every sentence in each of the templates."""
+    """Collates corpus rows to "first" and "second": every sentence in each of the templates."""
 
     templates: tuple[Template, Template]
     pad_id: int
@@ -55,18 +58,18 @@ class Collate:
 
 
 class PromptBERT(Method[Config]):
-    """An encoder, two templates and, in training, the projector."""
+    """PromptBERT: an encoder, two templates and, in training, the projector."""
 
     TRAINING_ONLY = ("projector.",)
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
-        """The released code counts the sentence's sub-words alone."""
+        """Returns the tokens kept of a text: the released code counts the sentence's sub-words alone."""
         return max_seq_length + SPECIAL_TOKENS
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-        """The store as it is, once its longest sentence is known to fit into the templates; ConfigError where not."""
+        """Returns the store as it is; ConfigError where its longest sentence does not fit into the templates."""
         longest = int(store.column("text").lengths.max()) - SPECIAL_TOKENS
         room = min(_room(own_encoder(backbone, WHY), template) for template in templates(config, backbone.tokenizer))
         if longest > room:
@@ -76,11 +79,11 @@ class PromptBERT(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration. Raises ConfigError for a template without its two places."""
+        """Returns the collate function of a configuration. ConfigError for a template without its two places."""
         return Collate(templates(config, tokenizer), tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for an encoder through `AutoModel` or a wrong template."""
+        """Builds the modules; ConfigError for an encoder through `AutoModel` or a wrong template."""
         super().__init__()
         self.config = config
         self.encoder = own_encoder(backbone, WHY)
@@ -99,16 +102,16 @@ class PromptBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(views[0], views[1])})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H] by the first template; a sentence that is too long for it is cut."""
+        """Embeds packed texts at test time by the first template, [N, H]; a sentence too long for it is cut."""
         return self._embed(packed, self.config.denoising == "always")
 
     def dev_encodes(self) -> list[Encode]:
-        """The embeddings that pick a checkpoint."""
+        """Returns the function that embeds for the dev score, denoised where the settings ask for it."""
         denoised = self.config.dev_denoising and self.config.denoising == "training"
         return [lambda packed: self._embed(packed, True)] if denoised else [self.encode]
 
     def text_of(self, text: str) -> str:
-        """A text as the test reads it: after the blank before its place, with an end mark."""
+        """Returns a text as the test reads it: with the blank before its place in the template, and an end mark."""
         unmarked = self.config.end_mark and text != "" and not text.endswith(END_MARKS)
         blank = " " if self.config.template.partition(TEMPLATE_SENTENCE)[0][-1:].isspace() else ""
         return f"{blank}{text}{'.' if unmarked else ''}"
@@ -120,7 +123,7 @@ class PromptBERT(Method[Config]):
         return self._vectors(filled.to(packed.ids_T.device), template, denoised)
 
     def _vectors(self, packed: Packed, template: Template, denoised: bool) -> Tensor:
-        """The last layer at [MASK] of filled templates, without the template's own share where `denoised`: [N, H]."""
+        """Returns [N, H], the last layer at [MASK] of filled templates, minus the bare template's where `denoised`."""
         vectors_NH = self._read_mask(packed, template)
         if not denoised:
             return vectors_NH
@@ -137,7 +140,7 @@ class PromptBERT(Method[Config]):
 
 
 def template_alone(template: Template, lengths_U: Tensor, first: int = 0) -> Packed:
-    """The template without a sentence, once for each length of one that it leaves out of its positions.
+    """Packs the template without a sentence, once per length of one, keeping the positions that a sentence would take.
 
     All in main memory. `first` is its first token's position, counted from where a text begins.
     """
@@ -150,5 +153,5 @@ def template_alone(template: Template, lengths_U: Tensor, first: int = 0) -> Pac
 
 
 def _room(encoder: Encoder, template: Template) -> int:
-    """Sub-words of a sentence that fit into a template."""
+    """Returns the number of a sentence's sub-words that fit into a template."""
     return int(encoder.config.max_position_embeddings) - encoder.position_offset - template.length

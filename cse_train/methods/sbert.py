@@ -22,12 +22,12 @@ from cse_train.text.corpora.files import NLI_LABELS
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> "text", column after column, and for classification "label_B", a place in NLI_LABELS."""
+    """Collates corpus rows to "text", column after column, and for classification "label_B", indices in NLI_LABELS."""
 
     names: tuple[str, ...]
-    """The columns that hold sentences."""
+    """Corpus columns that hold sentences."""
     places: dict[tuple[int, ...], int]
-    """A label's ids in the store -> its place; empty for triplets."""
+    """Ids of a label in the store -> its index in NLI_LABELS; empty for triplets."""
     pad_id: int
 
     def __call__(self, share: Share) -> Batch:
@@ -40,19 +40,19 @@ class Collate:
 
 
 class SBERT(Method[Config]):
-    """Encoder and pooler; in training on labels also the classifier."""
+    """SBERT: an encoder and its pooler; in training on labels also the classifier."""
 
     TRAINING_ONLY = ("classifier.",)
-    """W_t: test time compares embeddings by their cosine."""
+    """Prefixes of the state that only training needs: W_t, since test time compares embeddings by their cosine."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Nothing but the pairs is read."""
+        """Returns True: training reads no ids but the corpus's."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration; a label is a text of the store, cut there as every other."""
+        """Returns the collate function of a configuration; a label is a text of the store, truncated as every other."""
         if config.objective == "triplets":
             return Collate(cls.columns(config), {}, tokenizer.pad_token_id)
         ids = tokenizer(list(NLI_LABELS), truncation=True, max_length=max_seq_length)["input_ids"]
@@ -81,5 +81,5 @@ class SBERT(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]

@@ -1,7 +1,7 @@
 """SG-OPT (Kim, Yoo and Lee, ACL 2021): an encoder's [CLS] learns from the layers of a copy that stays as it was.
 
-Shape suffixes: N sequences, B examples of this rank, G of all ranks, K guides of an example, T packed slots, H width,
-P width of the projection.
+Shape suffixes: N sequences, B examples of this rank, G of all ranks, K guides of an example, T packed slots, H width, P
+width of the projection.
 """
 
 import copy
@@ -27,7 +27,7 @@ DEVIATION = 0.02
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> one pack, and where between the first state and the last each text's guide lies."""
+    """Collates corpus rows to one pack, and for each text a number in [0, 1) that picks the layer of its guide."""
 
     pad_id: int
 
@@ -39,19 +39,19 @@ class Collate:
 
 
 class SGOpt(Method[Config]):
-    """The trained encoder, the fixed one and the projection head f (section 3.1)."""
+    """SG-OPT: the trained encoder, the fixed one and the projection head f (section 3.1)."""
 
     TRAINING_ONLY = ("fixed.", "projection.")
-    """The fixed encoder and the projection head: test time uses [CLS] of the trained encoder alone."""
+    """Prefixes of the state that only training needs: the fixed encoder and the projection head."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Always: texts are not changed."""
+        """Returns True: training reads no ids but the corpus's, since texts are not changed."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """The collate function of a configuration."""
+        """Returns the collate function of a configuration."""
         return Collate(tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -82,12 +82,12 @@ class SGOpt(Method[Config]):
         return StepOutput(loss, {**metrics, **view_statistics(sentences_GP, guides_GKP.mean(1))})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]: [CLS] of the trained encoder."""
+        """Embeds packed texts at test time: [N, H] in batch order, by [CLS] of the trained encoder."""
         return self.pooler(self.encoder(packed))[0]
 
     @torch.no_grad()
     def _guides(self, batch: Batch) -> Tensor:
-        """[B, K, H]: every state of the fixed encoder, pooled, or for each text one that is drawn uniformly."""
+        """Returns [B, K, H]: every state of the fixed encoder, pooled, or for each text one that is drawn uniformly."""
         assert self.fixed is not None
         fixed = self.fixed.train(self.training and self.config.guide_dropout)
         hidden = fixed(batch.inputs["text"], layers=True)
@@ -98,14 +98,14 @@ class SGOpt(Method[Config]):
         return guides_BKH[torch.arange(len(drawn_B), device=drawn_B.device), drawn_B].unsqueeze(1)
 
     def distance(self) -> Tensor:
-        """Squared L2 distance of the trained encoder's parameters from the fixed one's (section 3.1's L_reg)."""
+        """Returns the squared L2 distance of the trained encoder's parameters from the fixed one's (L_reg of 3.1)."""
         assert self.fixed is not None
         pairs = zip(self.encoder.parameters(), self.fixed.parameters(), strict=True)
         return torch.stack([(mine - start).square().sum() for mine, start in pairs if mine.requires_grad]).sum()
 
 
 def _pool(hidden: Hidden, state_TH: Tensor, guide: str) -> Tensor:
-    """[N, H]: the maximum or the mean over each sequence's attended positions."""
+    """Returns [N, H]: the maximum or the mean over each sequence's attended positions."""
     if guide == "mean":
         return hidden.mean_VNH(state_TH)[0]
     real_TH = state_TH.masked_fill(~hidden.packed.attended_T()[:, None], float("-inf"))
@@ -113,7 +113,7 @@ def _pool(hidden: Hidden, state_TH: Tensor, guide: str) -> Tensor:
 
 
 def _projection(width: int, inner: int) -> nn.Module:
-    """Two layers, each with a GELU (released loss.py)."""
+    """Returns the projection head: two layers, each with a GELU (released loss.py)."""
     head = nn.Sequential(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, inner), nn.GELU())
     for layer in (head[0], head[2]):
         assert isinstance(layer, nn.Linear)

@@ -32,16 +32,17 @@ from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate
 
 NEXT_ROWS = {"next_sentence": 1, "next_3_sentences": 3}
-"""Objective -> how many of the rows behind a row may be its positive."""
+"""Objective -> number of rows behind a row that may be its positive."""
 FIXED_NEEDS = ("unsupervised", "shared", "none")
-"""The objective, encoders and augmentation with which two views are one sentence in one pass."""
+"""Objective, encoders and augmentation with which `fixed_dropout` can embed both views in one pass."""
 
 Sentences = list[np.ndarray]
+"""Token ids of each sentence of a view."""
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> packs of views or columns, one after the other (`pack_views`), and of masked sentences."""
+    """Collates corpus rows to packs of views or columns, one after the other (`pack_views`), and masked sentences."""
 
     config: Config
     augment: Augment | None
@@ -82,33 +83,32 @@ class Collate:
 
 
 class SimCSE(Method[Config]):
-    """Encoder and pooler; when asked for, the second pair of them, the masked-LM head and the frozen generator."""
+    """SimCSE: encoder and pooler; as asked for, also a second pair of them, a masked-LM head and a frozen generator."""
 
     TRAINING_ONLY = ("second_", "generator.", "head.")
-    """The encoder of view 2, the frozen generator and the masked-LM head: test time uses the first encoder alone."""
+    """Prefixes of the state that only training needs: the encoder of view 2, the generator and the masked-LM head."""
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
-        """Longer texts are kept where words are edited before truncation."""
+        """Returns the tokens kept of a text, more where words are edited before truncation."""
         return max_seq_length * (WORDS_KEPT if config.augmentation in WORD_EDITS else 1)
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
-        """All rows, or those that have all their next rows: the file's last one, or last three, have not.
+        """Returns all rows, but the file's last one or three where an objective reads the next rows.
 
-        A corpus has no mark between articles, so the next row is the next line that is not blank, whatever that
-        belongs to.
+        A corpus has no mark between articles, so the next row is the next line that is not blank, in whatever article.
         """
         return np.arange(max(0, store.rows - NEXT_ROWS.get(config.objective, 0)))
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Synonyms and generated sub-words need not stand in the corpus; the masked-LM loss reads all words."""
+        """Returns whether training reads no ids but the corpus's; synonyms, a generator and masked LM read others."""
         return config.mlm_weight is None and config.augmentation not in ("synonym", "mlm")
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Collate:
-        """The collate function of a configuration. Raises ConfigError for options that exclude each other."""
+        """Returns the collate function of a configuration. ConfigError for options that exclude each other."""
         _check(config)
         masking = Masking.of(tokenizer, config.mlm_probability)
         kind, rate = config.augmentation, config.augmentation_rate
@@ -119,7 +119,7 @@ class SimCSE(Method[Config]):
         return Collate(config, augment, masking)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
-        """Raises ConfigError for options that exclude each other."""
+        """Builds the modules; ConfigError for options that exclude each other."""
         _check(config)
         super().__init__()
         self.config = config
@@ -153,11 +153,11 @@ class SimCSE(Method[Config]):
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
+        """Embeds packed texts at test time: [N, H] in batch order."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _views(self, packs: dict[str, Packed], examples: int) -> list[Tensor]:
-        """Anchors, positives and, for triplets, hard negatives, each [B, H]."""
+        """Returns anchors, positives and, for triplets, hard negatives, each [B, H]."""
         text = packs["text"]
         if self.second_encoder is not None and self.second_pooler is not None:
             hidden = self.second_encoder(packs.get("second", text), tokens=self.pooler.needs_tokens)
@@ -176,7 +176,7 @@ class SimCSE(Method[Config]):
 
 
 def _check(config: Config) -> None:
-    """Raise ConfigError for options of which one would silently win."""
+    """Raises ConfigError for options of which one would silently win."""
     problems = []
     if config.augmentation != "none" and config.objective != "unsupervised":
         line = f"augmentation of pairs: method.augmentation={config.augmentation}, method.objective={config.objective}"

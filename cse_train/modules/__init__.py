@@ -1,4 +1,4 @@
-"""Parts that methods share: pooling, prompts, projectors, queues."""
+"""Modules that methods share: pooling, prompts, projectors, queues."""
 
 __all__ = [
     "frozen_encoder",

@@ -1,4 +1,4 @@
-"""An encoder that nothing trains, for methods that work on its sentence embeddings.
+"""A frozen encoder, for methods that work on its sentence embeddings.
 
 Shape suffixes: N sequences, D embedding size.
 """
@@ -13,7 +13,7 @@ from cse_train.modules.pooling import SentencePooler
 
 
 class FrozenEncoder(nn.Module):
-    """Encoder and pooler without gradient; `after` follows the pooling. `dropout`: whether training mode has it."""
+    """Encoder and pooler without gradient, then the module `after`. `dropout` False: no dropout even in training."""
 
     def __init__(self, encoder: Any, pooler: str, after: nn.Module, dropout: bool = False) -> None:
         super().__init__()
@@ -22,13 +22,13 @@ class FrozenEncoder(nn.Module):
         self.after, self.dropout = after, dropout
 
     def train(self, mode: bool = True) -> "FrozenEncoder":
-        """As `nn.Module.train`, but for an encoder without dropout."""
+        """Sets training mode as `nn.Module.train`, but leaves the encoder in eval mode where `dropout` is False."""
         super().train(mode)
         self.encoder.train(mode and self.dropout)
         return self
 
     @torch.no_grad()
     def embed(self, packed: Packed) -> Tensor:
-        """fp32 [N, D]: what the encoder and its pooler give."""
+        """Returns fp32 [N, D]: pooled embeddings of the frozen encoder, before `after`."""
         pooled: Tensor = self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
         return pooled.float()

@@ -1,4 +1,4 @@
-"""Glow for vectors (Kingma and Dhariwal 2018) as BERT-flow has it (Li et al., EMNLP 2020, section 3.2).
+"""Glow for vectors (Kingma and Dhariwal 2018) as BERT-flow uses it (Li et al., EMNLP 2020, section 3.2).
 
 What the paper leaves open follows its released code, bohanli/BERT-flow: flow/config/config_l3_d3_w32.json and
 flow/glow_ops_1x1.py. Shape suffixes: N rows, D size, H half of a level's size, W width of the coupling networks.
@@ -13,14 +13,15 @@ from torch import Tensor, nn
 from cse_train.fields import ConfigError
 
 LOG_SCALE_FACTOR = 3.0
-"""Scales are exp(3 s): s learns faster so (actnorm's logscale_factor)."""
+"""Factor c of scales exp(c s), with which s learns faster (actnorm's logscale_factor)."""
 SMALLEST_DEVIATION = 1e-6
+"""Addend to standard deviations, against division by zero."""
 WEIGHT_DEVIATION = 0.05
 """Standard deviation of new weights in a coupling network (default_initializer)."""
 
 
 class ActNorm(nn.Module):
-    """y = (x + shift) exp(3 s) for each dimension; the first rows set both to give mean 0 and variance 1.
+    """Activation normalisation y = (x + shift) exp(3 s); the first rows set shift and s to give mean 0 and variance 1.
 
     The parameters are [1, D]: weight decay, which spares vectors, counts for them as in the released optimiser.
     """
@@ -31,7 +32,8 @@ class ActNorm(nn.Module):
         self.s = nn.Parameter(torch.zeros(1, size))
 
     def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
-        """[N, D]; `first` sets the parameters by these rows."""
+        """Returns y [N, D]; with `first`, these rows set the parameters before."""
+        # Only `initialise` asks for it, under no_grad: parameters that need a gradient are changed in place.
         if first:
             self.shift.copy_(-x_ND.mean(0))
             deviation_D = (x_ND + self.shift).square().mean(0).sqrt()
@@ -40,12 +42,12 @@ class ActNorm(nn.Module):
 
     @property
     def log_det(self) -> Tensor:
-        """log |dy/dx|, the same for every row."""
+        """log |dy/dx| of the layer, a scalar that is equal for every row."""
         return LOG_SCALE_FACTOR * self.s.sum()
 
 
 class CouplingNetwork(nn.Module):
-    """Two layers with actnorm and ReLU, and a last one that begins at 0 (conv_stack)."""
+    """Network of an additive coupling: two layers with actnorm and ReLU, then one that begins at 0 (conv_stack)."""
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
@@ -68,7 +70,7 @@ class CouplingNetwork(nn.Module):
 
 
 class FlowStep(nn.Module):
-    """Actnorm, the dimensions in reverse, and additive coupling: one half moves by a function of the other.
+    """One step of the flow: actnorm, the dimensions in reverse, and additive coupling of the two halves.
 
     Reversal and coupling have determinant 1.
     """
@@ -84,7 +86,7 @@ class FlowStep(nn.Module):
 
 
 class Glow(nn.Module):
-    """z = f(x), invertible; after each level but the last, half of the dimensions are final."""
+    """Invertible map z = f(x) of vectors; after each level but the last, half of the dimensions are final."""
 
     initialised: Tensor
 
@@ -99,12 +101,12 @@ class Glow(nn.Module):
 
     @torch.no_grad()
     def initialise(self, x_ND: Tensor) -> None:
-        """Set every actnorm by the first batch, all ranks' rows."""
+        """Sets every actnorm by the first batch, which must hold all ranks' rows."""
         self(x_ND, first=True)
         self.initialised.fill_(True)
 
     def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
-        """z [N, D]: the dimensions that the levels left, first level first, then those of the last level."""
+        """Returns z [N, D]: the dimensions that each level made final, first level first, then the last level's."""
         final: list[Tensor] = []
         for at, level in enumerate(self.levels):
             if at:
@@ -116,5 +118,5 @@ class Glow(nn.Module):
 
     @property
     def log_det(self) -> Tensor:
-        """log |dz/dx|, the same for every row."""
+        """log |dz/dx| of the whole flow, a scalar that is equal for every row."""
         return torch.stack([step.norm.log_det for level in self.levels for step in level]).sum()

@@ -11,10 +11,10 @@ from cse_train.encoder.packing import Packed
 
 
 class MomentumEncoder(nn.Module):
-    """theta_m <- momentum * theta_m + (1 - momentum) * theta_e, in fp32; never trained, always without dropout.
+    """Average of an encoder, theta_m <- m * theta_m + (1 - m) * theta_e, in fp32; never trained, without dropout.
 
-    `initial="random"` keeps the released code's behaviour: there the copy is taken before the checkpoint is loaded
-    (reference_spec 0.2), so theta_m starts from new weights; "pretrained" is what the paper means.
+    `initial="random"` keeps the released code's behaviour: there the copy is taken before the checkpoint is loaded, so
+    theta_m starts from new weights; "pretrained" is what the paper means.
     """
 
     def __init__(self, online: nn.Module, momentum: float, initial: Literal["pretrained", "random"]) -> None:
@@ -26,10 +26,10 @@ class MomentumEncoder(nn.Module):
 
     @torch.no_grad()
     def update(self, online: nn.Module) -> None:
-        """One step towards the online encoder as it is now, that is before its optimiser step."""
-        mine: list[Tensor] = [p for p in self.average.parameters() if p.is_floating_point()]
-        theirs: list[Tensor] = [p for p in online.parameters() if p.is_floating_point()]
-        torch._foreach_lerp_(mine, theirs, 1.0 - self.momentum)
+        """Moves the average one step towards the online encoder as it is now, before the optimiser's step."""
+        averages: list[Tensor] = [p for p in self.average.parameters() if p.is_floating_point()]
+        weights: list[Tensor] = [p for p in online.parameters() if p.is_floating_point()]
+        torch._foreach_lerp_(averages, weights, 1.0 - self.momentum)
 
     @torch.no_grad()
     def forward(self, packed: Packed, tokens: bool) -> Hidden:
@@ -38,7 +38,7 @@ class MomentumEncoder(nn.Module):
 
 
 def redraw(encoder: nn.Module) -> None:
-    """Replace every weight by BERT's initialisation, from torch's global generator."""
+    """Replaces every weight by BERT's initialisation, from torch's global generator."""
     for name, parameter in encoder.named_parameters():
         with torch.no_grad():
             if name.endswith("bias"):

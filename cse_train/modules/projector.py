@@ -1,4 +1,4 @@
-"""The papers' projections on top of a pooled sentence vector.
+"""Projectors of the papers, on top of a pooled sentence vector.
 
 Shape suffixes: V views, N sequences, H hidden size, C channels of a normalisation.
 """
@@ -11,7 +11,7 @@ from cse_train.distributed import all_reduce_sum_with_grad, size
 
 
 class MlpProjector(nn.Module):
-    """tanh(Linear(H, H)), weight N(0, 0.02) and bias 0; new even where BERT has a pooler (SimCSE models.py:19-33)."""
+    """SimCSE's projector tanh(Linear(H, H)), weight N(0, 0.02), bias 0; new even where BERT has one (models.py:19)."""
 
     def __init__(self, width: int, generator: torch.Generator | None = None) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class JointBatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[..., C] -> [..., C], in eval mode by the running statistics. Raises ValueError for fewer than 2 rows."""
+        """Normalises [..., C], in eval mode by the running statistics. ValueError for fewer than 2 rows in training."""
         mean, var = self._joint_statistics(x.float()) if self.training else (self.running_mean, self.running_var)
         normal = (x.float() - mean) * torch.rsqrt(var + self.eps)
         if self.weight is not None and self.bias is not None:
@@ -55,6 +55,7 @@ class JointBatchNorm(nn.Module):
         count = len(rows) * size()
         if count < 2:
             raise ValueError(f"batch norm: rows={count}; training needs at least 2 rows over all views and ranks")
+        # Two reductions: the mean of squares minus the squared mean would cancel in fp32.
         mean = all_reduce_sum_with_grad(rows.sum(0)) / count
         var = all_reduce_sum_with_grad((rows - mean).square().sum(0)) / count
         with torch.no_grad():
@@ -64,10 +65,10 @@ class JointBatchNorm(nn.Module):
 
 
 class BatchNormProjector(nn.Module):
-    """Linear(H, 2H) - BN - ReLU - Linear(2H, H) - BN without affine; linears N(0, 0.02) without bias.
+    """DiffCSE's projector: Linear(H, 2H), BN, ReLU, Linear(2H, H), BN without affine; linears N(0, 0.02) without bias.
 
-    DiffCSE's projector (DiffCSE models.py, ProjectionMLP). The statistics join the views: the input of a step is one
-    [V, N, H] tensor, never one view after the other (reference_spec T14).
+    Source: DiffCSE models.py, ProjectionMLP. The statistics join the views: the input of a step is one [V, N, H]
+    tensor, never one view after the other.
     """
 
     def __init__(self, width: int, generator: torch.Generator | None = None) -> None:

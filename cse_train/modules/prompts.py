@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ContinuousPrompts(nn.Module):
     """P trainable keys and values in every layer, N(0, 0.02) and fp32: 2 * layers * P * H parameters.
 
-    In training each sequence of each view gets them under a dropout of its own, at the encoder's hidden rate, so that
-    prompts carry augmentation noise too.
+    In training each sequence of each view gets them under a dropout mask of its own, at the encoder's hidden rate, so
+    that prompts carry augmentation noise too.
     """
 
     def __init__(self, config: "PretrainedConfig", length: int, *, shift: bool = True, dropout: bool = True) -> None:
@@ -34,7 +34,7 @@ class ContinuousPrompts(nn.Module):
         self.weight = nn.Parameter(torch.empty(shape).normal_(0.0, 0.02))
 
     def keys_values(self, layer: int, rows: int) -> tuple[Tensor, Tensor]:
-        """Key and value [rows, heads, P, D] of one layer."""
+        """Returns the prompts' keys and values of one layer, each [rows, heads, P, D]."""
         size = self.weight.shape[-1] // self.heads
         heads = self.weight[layer].view(2, 1, self.length, self.heads, size).transpose(2, 3)
         key, value = dropout(heads.expand(-1, rows, -1, -1, -1), self.rate, self.training)
@@ -42,7 +42,7 @@ class ContinuousPrompts(nn.Module):
 
 
 class PromptedEncoder(nn.Module):
-    """A frozen encoder that is steered by prompts alone; its own dropout stays on in training.
+    """A frozen encoder that is steered by trained prompts alone; its own dropout stays on in training.
 
     `cls_id` asks for the [CLS] prompt: a trainable word embedding at position 0 that starts as that token's (D2CSE).
     """
@@ -56,13 +56,13 @@ class PromptedEncoder(nn.Module):
 
     @property
     def width(self) -> int:
-        """Hidden size H."""
+        """Hidden size H of the encoder."""
         return self.encoder.width
 
     def forward(
         self, packed: Packed, *, views: int = 1, tokens: bool = False, cls_output_NH: Tensor | None = None
     ) -> Hidden:
-        """As `Encoder.forward`."""
+        """Encodes a pack as `Encoder.forward` does, with the prompts in every layer."""
         return self.encoder(
             packed,
             views=views,
@@ -74,7 +74,7 @@ class PromptedEncoder(nn.Module):
 
 
 def require_positions(encoder: Encoder, length: int, shift: bool, tokens: int) -> None:
-    """Raise ConfigError when sequences of `tokens` do not fit behind prompts that shift their positions."""
+    """Raises ConfigError when sequences of `tokens` do not fit behind prompts that shift their positions."""
     room = encoder.config.max_position_embeddings - encoder.position_offset
     if shift and length + tokens > room:
         line = f"prompts overflow positions: method.prompt_length={length} and {tokens} tokens, of {room}"

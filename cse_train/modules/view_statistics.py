@@ -1,4 +1,4 @@
-"""Alignment and uniformity of the views of a batch, without gradient."""
+"""Alignment and uniformity of the views in a training batch, without gradient."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from cse_train.losses.info_nce import normalise
 
 @torch.no_grad()
 def view_statistics(anchors_BD: Tensor, positives_BD: Tensor) -> dict[str, Tensor]:
-    """Mean positive and negative cosine, alignment and uniformity of a batch (Wang and Isola; reference_spec C4).
+    """Returns mean positive and negative cosine, alignment and uniformity of a batch (Wang and Isola, 2020).
 
     alignment = mean |a - p|^2, uniformity = log mean over i < j of exp(-2 |a_i - a_j|^2), both on unit vectors.
     """

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from cse_train.fields import ConfigError
 
 SMALLEST_VARIANCE = 1e-10
-"""As a share of the largest; what is below is rounding, and dividing by it gives noise."""
+"""Smallest variance that is kept, as a share of the largest; dividing by rounding below it would give noise."""
 
 
 class Whitener(nn.Module):
-    """x -> (x - mu) W with W = U diag(1 / sqrt(lambda)), where U diag(lambda) U^T is the covariance (eq. 3 to 6).
+    """Whitening x -> (x - mu) W, W = U diag(1 / sqrt(lambda)) for the covariance U diag(lambda) U^T (eq. 3 to 6).
 
-    `dimensions` keeps the directions of the largest variances (section 3.3); without `scale`, the mean alone is taken
+    `dimensions` keeps the directions of the largest variances (section 3.3); without `scale`, only the mean is taken
     off. Count, sum and products of the rows are fp64 buffers: rows may come in any order and any number of calls.
     """
 
@@ -37,7 +37,7 @@ class Whitener(nn.Module):
 
     @torch.no_grad()
     def add(self, rows_ND: Tensor) -> None:
-        """Count these rows in."""
+        """Adds rows to the count, the sum and the products from which the map is computed."""
         rows_ND = rows_ND.double()
         self.count += len(rows_ND)
         self.sum_D += rows_ND.sum(0)
@@ -45,11 +45,11 @@ class Whitener(nn.Module):
 
     @property
     def mean_D(self) -> Tensor:
-        """mu, fp64; 0 before the first row."""
+        """Mean mu of the rows added so far, fp64; 0 before the first row."""
         return self.sum_D / self.count.clamp(min=1)
 
     def transform(self) -> tuple[Tensor, Tensor]:
-        """mu [D] and W [D, K] in fp64, largest variance first.
+        """Returns mu [D] and W [D, K] in fp64, largest variance first.
 
         Raises ConfigError where the rows vary in fewer than K directions.
         """
@@ -69,10 +69,11 @@ class Whitener(nn.Module):
         return mean_D, axes_DD[:, :kept] / variance_D[:kept].sqrt()
 
     def forward(self, rows_ND: Tensor) -> Tensor:
-        """fp32 [N, K]; before the first row was added, the rows as they are."""
+        """Whitens rows to fp32 [N, K]; before the first row was added, returns them as they are."""
         count = int(self.count)
         if count == 0:
             return rows_ND
+        # The map is computed anew only when rows were added, or on another device.
         if self.fitted is None or (self.fitted[0], self.fitted[1].device) != (count, rows_ND.device):
             self.fitted = (count, *self.transform())
         _, mean_D, map_DK = self.fitted

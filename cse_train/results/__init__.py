@@ -1,6 +1,6 @@
-"""What a run and its evaluation give: points, an outcome, scores and their protocols. Imports no library.
+"""Results of a run and of its evaluations: points, an outcome, scores and their protocols. Imports no library.
 
-These objects go from the evaluator through ranks, slot and ledger to the page: nothing on the way takes them apart.
+These objects go from the evaluator through ranks, worker and ledger to the page: nothing on the way takes them apart.
 """
 
 from cse_train.results.curve import Outcome, Point

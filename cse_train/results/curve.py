@@ -1,37 +1,39 @@
-"""What a run reports while it trains, and how it ended. Imports no library."""
+"""Reports of a run: a point after each dev evaluation, and the outcome at the end. Imports no library."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Point:
-    """What a run reports after each dev evaluation."""
+    """Report of a run after one dev evaluation."""
 
     examples: int
+    """Number of training examples seen so far."""
     step: int
     seconds: float
-    """Since the start of the run, dev evaluations and earlier attempts included."""
+    """Seconds since the start of the run, dev evaluations and earlier attempts included."""
     metrics: dict[str, float]
-    """The dev score under its set's name, NaN for none, and the means of the step metrics since the point before."""
+    """Dev score under its set's name, NaN for none, and the mean of each step metric since the point before."""
     best: float
     """Best dev score so far; a later equal score does not replace it."""
     best_examples: int
+    """Training examples seen at the best dev score."""
     replayed: bool = False
     """True when a resumed run reports again what an earlier attempt reached."""
     precision: str = ""
-    """The arithmetic that the device computed; empty for a point of a version that did not say it."""
+    """Arithmetic that the device computed with; empty for a point of a version that did not store it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: at its end, or before it."""
+    """Final state of a run that reached its end or was stopped."""
 
     stopped: bool
-    """`report` asked for it."""
+    """True where the caller's report of a point asked to end the run early."""
     examples: int
     best: float
     best_examples: int
     seconds: float
     points: tuple[Point, ...]
     precision: str = ""
-    """As the points say it."""
+    """Arithmetic of the run, as its points give it."""

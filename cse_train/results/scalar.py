@@ -1,11 +1,11 @@
-"""What a setting may be, and what files and databases hold."""
+"""Types of settings, and of objects in files and databases."""
 
 from collections.abc import Mapping
 from typing import Any
 
 Scalar = bool | int | float | str | None
-"""The value of a setting."""
+"""Types that the value of a setting may have."""
 Settings = Mapping[str, Scalar]
 """Dotted key -> value: a run's configuration, or the axes of a cell."""
 Json = Mapping[str, Any]
-"""An object of a JSON or YAML file, or a database's row, which nobody has looked at yet."""
+"""Object of a JSON or YAML file, or row of a database, not yet checked."""

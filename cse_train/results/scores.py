@@ -1,4 +1,4 @@
-"""Scores of an evaluation and how they were made. Imports no library."""
+"""Scores of an evaluation and their protocols. Imports no library."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,62 +12,63 @@ if TYPE_CHECKING:
     import numpy as np
 
 CODE_VERSION = "1"
-"""Raised whenever an evaluation's numbers change."""
+"""Version of the evaluation code, raised whenever an evaluation's numbers change."""
 DEV_SUFFIX = "_dev"
+"""Ending of the columns of SentEval's scores on dev data."""
 SENTEVAL = "senteval"
+"""Beginning of the rules of scores made by SentEval's protocol."""
 TEST_METRICS, DEV_METRICS = ("accuracy", "mean"), ("devacc", "devpearson", "devmean")
-"""By SentEval's rule, these are what a task's or a group's own name stands for, on its test and on its dev set."""
+"""Metrics of SentEval's protocol stored under the name of the task or group itself, on test and on dev data."""
 RULED = ("alignment", "recall@", "accuracy", "devacc")
-"""Beginnings of the metrics that one call scores, or a person may ask for, under several rules."""
+"""Beginnings of metrics that are scored under several rules, so that their columns name the rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Everything that two scores must agree on to be compared; empty for what an older score or a stranger's does not
-    say."""
+    """Facts that two scores must share to be compared; empty where an older or imported score does not state one."""
 
     suite: str
-    """Name of the pairs."""
+    """Name of the suite, set or task that is scored."""
     pooler: str
-    """Pooler at test time."""
+    """Pooler that made the embeddings at test time."""
     aggregation: str = "all"
-    """`all`: one Spearman correlation over the pairs of all subsets together; `mean` or `wmean` of the subsets'."""
+    """Joining of subsets. `all`: one Spearman correlation over all pairs; `mean` or `wmean`: of the subsets' values."""
     split: str
-    """train, dev or test."""
+    """Split of the data: train, dev or test."""
     max_length: int
     """Tokens kept of a sentence, special tokens included."""
     precision: str = "fp32"
     """Arithmetic of the encoder; cosines and ranks are always fp64."""
     case: str = "as is"
-    """What is done to the case of the texts before the tokenizer, which may lower it itself."""
+    """Change of the texts' case before the tokenizer, which may lower it itself."""
     prompt: str = ""
-    """What stands in front of every text; in a task of mteb, where its names choose none."""
+    """Prompt in front of every text; in a task of mteb, where the task's names choose none."""
     rule: str = ""
-    """What a suite's number hangs on beside all this, as "senteval, 10 folds"."""
+    """Everything else that a suite's number depends on, such as "senteval, 10 folds"."""
     data_hash: str
-    """Hash of texts and grades."""
+    """Hash of the evaluation's texts and grades."""
     code_version: str = CODE_VERSION
     others: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """What a stored one says beside all this."""
+    """Fields of a stored protocol that this version does not know, or that have an unexpected type."""
     names: Sequence[str] | None = field(default=None, compare=False)
-    """Of a stored one: what it says, in its order."""
+    """Field names of a protocol read from the ledger, in stored order; None for one made in memory."""
 
     @classmethod
     def read(cls, stored: Mapping[str, object]) -> "Protocol":
-        """The protocol of a stored score, of which `facts` are the same again."""
-        given: dict[str, Any] = {
+        """Reads the protocol of a stored score, so that `facts` equals what was stored."""
+        values: dict[str, Any] = {
             name: value if type(value := stored.get(name)) is kind else kind() for name, kind in FIELD_KINDS.items()
         }
-        others = {name: value for name, value in stored.items() if name not in given or given[name] != value}
-        return cls(**given, others=others, names=tuple(stored))
+        others = {name: value for name, value in stored.items() if name not in values or values[name] != value}
+        return cls(**values, others=others, names=tuple(stored))
 
     @cached_property
     def facts(self) -> Mapping[str, object]:
-        """All that it says, by name; a prompt only where there is one, as scores of before have none."""
-        said = {name: getattr(self, name) for name in FIELD_KINDS if name != "prompt" or self.prompt} | dict(
+        """Fields of the protocol by name; a prompt only where there is one, since older scores have no such field."""
+        values = {name: getattr(self, name) for name in FIELD_KINDS if name != "prompt" or self.prompt} | dict(
             self.others
         )
-        return said if self.names is None else {name: said.get(name, "") for name in self.names}
+        return values if self.names is None else {name: values.get(name, "") for name in self.names}
 
 
 FIELD_KINDS: Mapping[str, type[str] | type[int]] = {
@@ -75,22 +76,22 @@ FIELD_KINDS: Mapping[str, type[str] | type[int]] = {
     for each in fields(Protocol)
     if each.name not in ("others", "names")
 }
-"""Field of a protocol -> what it is where it is known."""
+"""Field of a protocol -> its type where it is known."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairCosines:
-    """What a Spearman correlation was made of."""
+    """Cosines and grades behind a Spearman correlation."""
 
     cosines: "np.ndarray"
-    """float64 [pairs], in the order of the set."""
+    """float64 [pairs]: cosines in the order of the set."""
     gold: "np.ndarray"
-    """float64 [pairs]: the grades."""
+    """float64 [pairs]: human grade of each pair's similarity."""
 
 
 @dataclass(frozen=True)
 class CosinesFile:
-    """The npz with the cosines and grades of one score."""
+    """Path of the .npz with the cosines and grades of one score."""
 
     path: Path
     sha256: str | None
@@ -98,32 +99,31 @@ class CosinesFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One number of a suite, with all that is needed to compare or to examine it; a suite may give several."""
+    """One number of a suite, with all that is needed to compare or examine it; a suite may give several."""
 
     suite: str
-    """The set or task: sts12, MR, sts_test."""
+    """Name of the set or task: sts12, mr, sts_test."""
     metric: str
-    """spearman, accuracy, devacc, recall@1, alignment, uniformity, mean_abs_error ..."""
+    """Name of the metric: spearman, accuracy, devacc, recall@1, alignment, uniformity, mean_abs_error ..."""
     value: float
-    """Correlations and accuracies times 100."""
+    """Value of the metric; correlations and accuracies times 100."""
     protocol: Protocol
     details: Json = field(default_factory=dict)
-    """Numbers behind the value, as subsets, folds or counts."""
+    """Numbers behind the value, such as scores of subsets or folds, or counts."""
     cosines: PairCosines | None = None
-    """Of graded sets alone, until they are kept in a file."""
+    """Cosines of a graded set until they are saved to a file; None for any other score."""
     file: CosinesFile | None = None
-    """Of graded sets, where they are kept."""
+    """File with the cosines of a graded set, once saved."""
     queries: "np.ndarray | None" = field(default=None, compare=False)
-    """float64 [queries], in the order of the set: what each gave, times 100, whose mean is the value. Of a user's
-    retrieval set alone, until they are kept in a file."""
+    """float64 [queries]: values of a user set's queries, times 100, until saved to a file; `value` is their mean."""
     unscored: str = ""
-    """Why there is no value, which is NaN then."""
+    """Reason why `value` is NaN; empty where there is a value."""
     headline: bool = False
-    """Whether it stands under its set's name whatever its metric: of a user's own set, and of a task of mteb."""
+    """True where the score is stored under its set's name whatever its metric: a user's own set, or a task of mteb."""
 
     @property
     def column(self) -> str:
-        """The name under which it is stored.
+        """Name of the column under which the score is stored.
 
         A correlation, a headline, and an accuracy or a mean by SentEval's rule, is stored under its set's, task's or
         group's own name (`sts_test`, `mr`); SentEval's score on dev data has `_dev` behind it. Any other number is

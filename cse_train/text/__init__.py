@@ -1,4 +1,4 @@
-"""Corpora, tokens, and edits of sentences."""
+"""Training text: corpora, token stores, and the edits of sentences that make second views."""
 
 __all__ = [
     "augment",

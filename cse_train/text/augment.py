@@ -1,4 +1,4 @@
-"""Second views: a sentence's ids edited as SimCSE's and ESimCSE's tables ask for."""
+"""Second views of sentences: token ids edited as in the augmentation tables of SimCSE and ESimCSE."""
 
 from dataclasses import dataclass
 
@@ -23,21 +23,21 @@ from cse_train.text.words import (
 )
 
 WORD_EDITS = ("crop", "word_deletion", "delete_one_word", "synonym")
-"""Augmentations of whole words: like the text itself, they come before truncation."""
+"""Kinds of `Augment` that edit whole words; like the text itself, they come before truncation."""
 WORD_EXTENSIONS = ("word", "stop_word", "mask", "masked_prediction")
-"""Extensions after whole words; they come before truncation too."""
+"""Kinds of `Extend` that insert after whole words; they come before truncation."""
 MASK_EXTENSIONS = ("mask", "masked_prediction")
-"""Those that insert [MASK], or what a generator writes in its place."""
+"""Kinds of `Extend` that insert [MASK], or the token that a generator writes in place of [MASK]."""
 WORDS_KEPT = 4
-"""A text that is edited before truncation is kept up to this many times `train.max_seq_length` tokens."""
+"""Multiple of `train.max_seq_length` to which a text is cut first when an edit comes before truncation."""
 
 
 @dataclass(frozen=True)
 class Augment:
-    """SimCSE's discrete augmentations (table "data augmentation"; not in the released code, see SimCSE issue 231).
+    """One of SimCSE's discrete augmentations (table "data augmentation"; not in the released code, SimCSE issue 231).
 
     crop, word_deletion: `rate` of the words; delete_one_word; synonym: one word; mlm: each sub-word is BLANK with
-    probability `rate`. Sentences of one word: `words`.
+    probability `rate`. Cropping and deletion leave a sentence of one word as it is.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class Augment:
     synonyms: Synonyms | None = None
 
     def __call__(self, column: TokenColumn, row: int, rng: np.random.Generator) -> np.ndarray:
-        """The second view of a row, at most `max_length` ids."""
+        """Returns the second view of row `row` of a token column: int ids, at most `max_length` of them."""
         ids = column.row(row)
         if self.kind == "mlm":
             return blank_tokens(ids, ~np.isin(ids, self.special_ids), self.rate, rng)
@@ -66,10 +66,10 @@ class Augment:
 
 @dataclass(frozen=True)
 class Extend:
-    """ESimCSE's ways to make a sentence longer (table 5): what stands twice, or what comes behind a selected word.
+    """One of ESimCSE's ways to make a sentence longer (table 5): repeat tokens, or insert some after chosen words.
 
     subword, the paper's choice, doubles sub-words after truncation, so that a view may be longer than `max_length`
-    (ESimCSE train.py, dup_type == "bpe"); the others edit whole words before it (dup_type == "word").
+    (ESimCSE train.py, dup_type == "bpe"); the others edit whole words before truncation (dup_type == "word").
     """
 
     kind: str
@@ -77,11 +77,11 @@ class Extend:
     rule: str
     max_length: int
     mask_id: int | None
-    """Of the kinds that insert it."""
+    """Id of the tokenizer's [MASK]; needed only for the kind "mask"."""
     stop_words: tuple[np.ndarray, ...] = ()
 
     def __call__(self, column: TokenColumn, row: int, rng: np.random.Generator) -> np.ndarray:
-        """The second view of a row; BLANK where a masked prediction goes."""
+        """Returns the second view of row `row` of a token column as int ids; BLANK where a masked prediction goes."""
         ids = column.row(row)
         if self.kind == "subword":
             return repeat_subwords(ids, self.rate, rng, self.rule)
@@ -100,17 +100,17 @@ class Extend:
 
 
 def row_words(column: TokenColumn, row: int) -> Words:
-    """The words of a row."""
+    """Returns the words of row `row` of a token column, each as its sub-word ids."""
     first = column.starts[row]
     return split_words(column.row(row), column.word_starts[first : first + column.lengths[row]])
 
 
 def repeat_subwords(ids: np.ndarray, rate: float, rng: np.random.Generator, rule: str = "paper") -> np.ndarray:
-    """Double some sub-words in place; [CLS] and [SEP] never. ids: int [L], special tokens at both ends.
+    """Doubles some sub-words of a sentence in place, [CLS] and [SEP] never. ids: int [L], special tokens at both ends.
 
-    paper (ESimCSE eq. 3-4): dup_len ~ U{0 .. max(2, int(rate * N))} of the N = L - 2 sub-words, at most N.
-    released (ESimCSE train.py:498-531): dup_len ~ U{0 .. min(10, int(rate * L)) - 1}, so that at rate 0.08 a sentence
-    of fewer than 24 tokens never changes. Both draw the positions without replacement. `rate` 0 is off.
+    paper (ESimCSE eq. 3-4): dup_len ~ U{0 .. max(2, int(rate * N))} of the N = L - 2 sub-words, at most N. released
+    (ESimCSE train.py:498-531): dup_len ~ U{0 .. min(10, int(rate * L)) - 1}, so that at rate 0.08 a sentence of fewer
+    than 24 tokens never changes. Both draw the positions without replacement. `rate` 0 is off.
     """
     assert rule in WORD_RULES, rule
     subwords = len(ids) - 2

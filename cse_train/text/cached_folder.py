@@ -1,7 +1,7 @@
-"""A folder that is built once and read by many.
+"""A cache folder that is built once and read by many processes.
 
-It is built under a name of its own and appears under its final name by one rename, so readers never see half of one.
-A builder takes a lock so that others wait instead of doing the same work, but nothing depends on the lock: two
+A folder is built under a temporary name and appears under its final name by one rename, so readers never see half of
+it. A builder takes a lock so that others wait instead of doing the same work, but nothing depends on the lock: two
 builders at once both succeed, and a folder that cannot be loaded is built again.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def open_built(folder: Path, load: Callable[[Path], T | None], write: Callable[[Path], None]) -> T:
-    """What `load` makes of the folder, which `write` fills on first use; `load` gives None for what is not sound.
+    """Returns `load(folder)`, after `write` has built the folder if `load` gave None: absent or damaged.
 
     Raises ConfigError when the folder cannot be written.
     """
@@ -42,6 +42,7 @@ def open_built(folder: Path, load: Callable[[Path], T | None], write: Callable[[
 def _build_once(folder: Path, load: Callable[[Path], object], write: Callable[[Path], None]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _wait_for_others(folder):
+        # Another builder may have finished it while this one waited for the lock.
         if load(folder) is not None:
             return
         _sweep_dead_builders(folder)
@@ -57,7 +58,7 @@ def _build_once(folder: Path, load: Callable[[Path], object], write: Callable[[P
 
 @contextlib.contextmanager
 def _wait_for_others(folder: Path) -> Iterator[None]:
-    """A courtesy lock, freed by the kernel when its holder dies; file systems without locks go on without."""
+    """Holds a lock beside the folder while the block runs; file systems without locks go on without one."""
     with folder.with_name(folder.name + ".lock").open("w") as lock:
         with contextlib.suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -66,13 +67,14 @@ def _wait_for_others(folder: Path) -> Iterator[None]:
 
 def _sweep_dead_builders(folder: Path) -> None:
     for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
+        # Builders of this host alone: on a shared disk, the process numbers of another host mean nothing here.
         pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
         if pid.isdigit() and not alive(int(pid)):
             shutil.rmtree(aside, ignore_errors=True)
 
 
 def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
-    """Rename into place; a damaged folder of that name moves out of the way first, a sound one wins."""
+    """Renames a finished folder into place; a damaged folder there is moved away first, a sound one wins."""
     if folder.exists() and load(folder) is None:
         damaged = aside.with_name(aside.name + "-damaged")
         with contextlib.suppress(FileNotFoundError):
@@ -81,5 +83,6 @@ def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
     try:
         aside.rename(folder)
     except OSError:
+        # Another builder was first, and a folder with files cannot be replaced by a rename: its copy is as good.
         if load(folder) is None:
             raise

@@ -1,4 +1,4 @@
-"""Edits of one sentence whose traces a conditional model must find: replace, insert, delete (DiffCSE section 5).
+"""Edits of a sentence that DiffCSE's conditional discriminator must detect: replace, insert, delete (section 5).
 
 Shape suffix: L tokens of the edited sentence, special tokens at both ends.
 """
@@ -11,13 +11,13 @@ import numpy as np
 from cse_train.text.masking import mask_tokens, require_mask
 
 OPERATORS = ("replace", "insert", "delete", "all")
-"""replace: the masked sub-words, each with probability `ratio`; insert: as many [MASK]s as `ratio` of the sentence, at
-random places; delete: as many sub-words; all: first delete, then insert, then replace, each at that ratio."""
+"""Edits by name. replace: mask sub-words, each with probability `ratio`; insert: add [MASK]s, `ratio` of the sub-words,
+at random places; delete: remove `ratio` of the sub-words; all: delete, then insert, then replace, each at `ratio`."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The ids that an edit must know."""
+    """Ids of a tokenizer that an edit needs: [MASK], the special tokens, and the number of all tokens."""
 
     mask_id: int
     special_ids: tuple[int, ...]
@@ -25,7 +25,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: Any) -> "Vocabulary":
-        """A tokenizer's."""
+        """Reads a tokenizer's ids; ConfigError for a tokenizer without [MASK]."""
         return cls(
             require_mask(tokenizer, "an edit (method.operator)"), tuple(tokenizer.all_special_ids), len(tokenizer)
         )
@@ -33,30 +33,30 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Edit:
-    """One edited sentence before any generator has filled it."""
+    """An edited sentence before a generator has filled its [MASK]s."""
 
     masked_L: np.ndarray
-    """What the generator reads."""
+    """Ids that the generator reads, with [MASK] at the positions to fill."""
     source_L: np.ndarray
-    """The token that a filled one is compared with; [MASK] where one was inserted."""
+    """Ids with which the filled tokens are compared; [MASK] at inserted positions."""
     edited_L: np.ndarray
-    """Bool: changed whatever the generator says: an inserted token, or one whose preceding token was deleted."""
+    """Bool: true, whatever the generator fills in, at inserted tokens and where the preceding token was deleted."""
     chosen_L: np.ndarray
-    """Bool: chosen by masking, also where the token was kept."""
+    """Bool: true where masking chose the position, also where it kept the token."""
 
 
 def insertions(subwords: np.ndarray, ratio: float) -> np.ndarray:
-    """How many tokens are inserted: `ratio` of the sub-words, rounded, at least one; none into an empty sentence."""
+    """Returns the number of tokens to insert: `ratio` of the sub-words, rounded, at least 1; 0 in an empty sentence."""
     return np.asarray(np.minimum(subwords, np.maximum(1, np.rint(ratio * subwords))), np.int64)
 
 
 def deletions(subwords: np.ndarray, ratio: float) -> np.ndarray:
-    """As `insertions`, but one sub-word always stays: a sentence of one is not edited."""
+    """Returns the number of sub-words to delete: `ratio` of them, rounded, at least 1, but never the last one left."""
     return np.asarray(np.maximum(0, np.minimum(subwords - 1, insertions(subwords, ratio))))
 
 
 def count_edited(lengths: np.ndarray, operator: str, ratio: float) -> np.ndarray:
-    """int64: what `edit` makes of sentences of these lengths (special tokens included), without looking at them."""
+    """Returns the lengths (int64, special tokens included) that `edit` gives sentences of these lengths."""
     assert operator in OPERATORS, operator
     subwords = np.asarray(lengths, dtype=np.int64) - 2
     if operator in ("delete", "all"):
@@ -67,7 +67,7 @@ def count_edited(lengths: np.ndarray, operator: str, ratio: float) -> np.ndarray
 
 
 def edit(ids: np.ndarray, operator: str, ratio: float, vocabulary: Vocabulary, rng: np.random.Generator) -> Edit:
-    """Edit a sentence. ids: int [special, sub-words ..., special]; 0 < ratio < 1.
+    """Edits a sentence by one of OPERATORS. ids: int [special, sub-words ..., special]; 0 < ratio < 1.
 
     Masking never chooses special tokens; insertion and deletion never touch the first and the last.
     """
@@ -90,9 +90,9 @@ def edit(ids: np.ndarray, operator: str, ratio: float, vocabulary: Vocabulary, r
 
 
 def _delete(ids: np.ndarray, ratio: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """What stays, and whether the token before it is gone."""
+    """Returns the ids that stay, and for each of them whether the token before it was deleted."""
     subwords = len(ids) - 2
-    gone = np.zeros(len(ids), dtype=bool)
+    deleted = np.zeros(len(ids), dtype=bool)
     if count := int(deletions(np.array(subwords), ratio)):
-        gone[1 + rng.choice(subwords, count, replace=False)] = True
-    return ids[~gone], np.append(False, gone[:-1])[~gone]
+        deleted[1 + rng.choice(subwords, count, replace=False)] = True
+    return ids[~deleted], np.append(False, deleted[:-1])[~deleted]

@@ -1,4 +1,4 @@
-"""Dynamic masking for masked-LM losses: which positions, and what stands there instead."""
+"""Dynamic masking for masked-LM losses: the choice of positions, and the ids that replace the tokens there."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from cse_train.fields import ConfigError
 def mask_tokens(
     ids: np.ndarray, maskable: np.ndarray, *, ratio: float, mask_id: int, vocab_size: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose each maskable position with probability `ratio`; replace 80% by [MASK], 10% at random, keep 10%.
+    """Chooses each maskable position with probability `ratio`; of these 80% become [MASK], 10% a random id, 10% stay.
 
     ids: int [T]; maskable: bool [T], False at special tokens and padding. Returns (masked ids [T], chosen bool [T]).
     Source: BERT; SimCSE train.py:498-530, DiffCSE mask_tokens. Raises ValueError unless 0 < ratio < 1.
@@ -26,21 +26,22 @@ def mask_tokens(
 
 
 def require_mask(tokenizer: Any, setting: str) -> int:
-    """The id of a tokenizer's [MASK], which `setting` (name=value) writes into texts; ConfigError where it has none."""
+    """Returns the id of a tokenizer's [MASK], which `setting` (name=value) needs; ConfigError where there is none."""
     if tokenizer.mask_token_id is None:
         raise no_mask(setting)
     return int(tokenizer.mask_token_id)
 
 
 def no_mask(setting: str) -> ConfigError:
-    """The error of a tokenizer without [MASK], which `setting` writes into texts."""
+    """Returns the ConfigError for a tokenizer without [MASK]; `setting` (name=value) is what needs it."""
     line = f"no mask token: {setting} writes it into texts, and the tokenizer of train.encoder has none"
     return ConfigError([f"{line}; choose an encoder that was trained with one, or another setting"])
 
 
 BLANK = -1
+"""Id at positions that a masked-LM generator fills in later; never an id of a tokenizer."""
 
 
 def blank_tokens(ids: np.ndarray, maskable: np.ndarray, rate: float, rng: np.random.Generator) -> np.ndarray:
-    """BLANK at each maskable position with probability `rate`. ids: int [L]; maskable: bool [L]."""
+    """Returns `ids` with BLANK at each maskable position with probability `rate`. ids: int [L]; maskable: bool [L]."""
     return np.where(maskable & (rng.random(len(ids)) < rate), BLANK, ids)

@@ -1,4 +1,4 @@
-"""One sentence after the other out of a file, none left out, so that row i of an output is sentence i of the input."""
+"""Reader of the sentences of a file, none left out, so that row i of an output is sentence i of the input."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ from cse_train.user_files import ending
 
 
 def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
-    """The lines of a text file (blank ones too), or a column of .csv, .tsv or .jsonl; each also as .gz.
+    """Yields the lines of a text file (blank ones too), or a column of .csv, .tsv or .jsonl; each also as .gz.
 
-    `column` is needed where a table has several; .jsonl is read by its field "text" unless it says otherwise. Raises
+    A table with several columns needs `column`; .jsonl is read by its field "text" where `column` is None. Raises
     ConfigError, one line, for a file that is missing, not UTF-8 or cut short, and an unknown column.
     """
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""Where training text comes from. A source is opened cheaply: its hash is known before its rows are read."""
+"""Opens training corpora by name (`train.corpus`). Opening is cheap: the hash is known before the rows are read."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,13 +26,13 @@ CORPUS_NAMES = (
     *("wiki", "documents", "nli", "snli", "pairs:NAME", "target:NAME", "generated", "file"),
     "hf:NAME[:SPLIT[:COLUMN]]",
 )
-"""What `train.corpus` may be."""
+"""Values that `train.corpus` may have; words in capitals are placeholders."""
 GENERATED_SENTENCES = 24_000
 GENERATED_TEXT_SEED = 0
 
 
 def open_source(corpus: str, paths: DataPaths) -> Source:
-    """The source that `train.corpus` names. Raises ConfigError (one line) when it is unknown, missing or unreadable."""
+    """Opens the corpus that `train.corpus` names. ConfigError, one line, where it is unknown, missing or unreadable."""
     if (file := paths.corpus(corpus)) is not None:
         return user_source(file)
     if corpus.startswith("hf:"):
@@ -56,8 +56,10 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
 
 
 def wrong_columns(corpus: str, have: Sequence[str], method: str, wanted: Sequence[str]) -> str:
-    """A line for a corpus without the columns that a method reads with its options, and for one with labels of pairs
-    that it would train on alike; empty where all is well."""
+    """Returns the message for a corpus whose columns do not suit a method and its options; empty where they do.
+
+    Two cases are refused: a column that the method reads is missing, or pairs have labels that the method would ignore.
+    """
     absent = [name for name in wanted if name not in have]
     if absent:
         line = f"wrong columns: train.corpus={corpus} has {', '.join(have)}"
@@ -71,7 +73,7 @@ def wrong_columns(corpus: str, have: Sequence[str], method: str, wanted: Sequenc
 
 
 def rows_of(corpus: str, paths: DataPaths) -> int:
-    """Rows of the corpus that `train.corpus` names, remembered by its content. ConfigError as `open_source`."""
+    """Returns the number of rows of the corpus that `train.corpus` names, cached by content hash."""
     source = open_source(corpus, paths)
     if source.content_hash not in _ROWS:
         _ROWS[source.content_hash] = sum(1 for _ in source.rows())
@@ -79,16 +81,17 @@ def rows_of(corpus: str, paths: DataPaths) -> int:
 
 
 _ROWS: dict[str, int] = {}
+"""Content hash of a corpus -> its number of rows, for `rows_of`."""
 
 
 def lower_cased(source: Source) -> Source:
-    """The source's text by `str.lower`."""
+    """Returns a corpus with its text lower-cased by `str.lower`, under a hash of its own."""
     hashed = join_hash("lower", source.content_hash)
     return replace(source, content_hash=hashed, rows=lambda: (tuple(map(str.lower, row)) for row in source.rows()))
 
 
 def add_prompt(source: Source, prompt: str) -> Source:
-    """The source with a prompt in front of every text; a label stays as it is."""
+    """Returns a corpus with a prompt in front of every text; labels stay as they are."""
     if not prompt:
         return source
     fronts = ["" if column == LABELLED_COLUMNS[-1] else prompt for column in source.columns]
@@ -98,13 +101,14 @@ def add_prompt(source: Source, prompt: str) -> Source:
 
 
 LABELLED_NLI = "pairs:nli_labels"
-"""SNLI and MultiNLI with labels, the one corpus of pairs that has an address without a form to fill in."""
+"""Name of the corpus of SNLI and MultiNLI with labels, the only pairs that can be fetched without filling in a form."""
 CORPUS_NEEDS = {
     "wiki": "wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE, or cse data get wiki1m",
     "documents": "wiki/wiki_docs_2048.jsonl.gz; give --data DIR, or --train-file FILE and train.corpus=file",
     "nli": "nli/*.csv; give --data DIR or --train-file FILE, or cse data get nli",
     "file": "a file; give --train-file FILE",
 }
+"""Corpus name -> the file that it needs and the ways to get it, for messages."""
 
 
 def _require(corpus: str, path: Path | None) -> Path:
@@ -118,7 +122,7 @@ def _require(corpus: str, path: Path | None) -> Path:
 
 
 def _open_pairs(corpus: str, paths: DataPaths) -> Source:
-    """One of many labelled sets, --data DIR/pairs/NAME.csv (SimCSE's choice of labelled data)."""
+    """Opens one of the labelled sets at --data DIR/pairs/NAME.csv (SimCSE's choice of labelled data)."""
     name = f"{corpus.removeprefix('pairs:')}.csv"
     if paths.pairs is None or not (paths.pairs / name).is_file():
         fetched = f", or cse data get {name.removesuffix('.csv')}" if corpus == LABELLED_NLI else ""
@@ -128,7 +132,7 @@ def _open_pairs(corpus: str, paths: DataPaths) -> Source:
 
 
 def _open_target(corpus: str, paths: DataPaths) -> Source:
-    """The texts of an evaluation set, its pairs as two columns."""
+    """Opens the texts of an evaluation set as a corpus; each pair is a row of two columns."""
     name = corpus.removeprefix("target:")
     files = target_files(name, paths.senteval)
     content_hash = join_hash("target", name, *map(file_hash, files))

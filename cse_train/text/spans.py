@@ -1,7 +1,7 @@
 """DeCLUTR's spans: anchors skewed towards long lengths, and positives near each of them (paper 3.1).
 
-All positions are token indices of one document without its special tokens; a span is [start, end).
-Shape suffixes: A anchors, P positives of each anchor, 2 = start and end.
+All positions are token indices of one document without its special tokens; a span is [start, end). Shape suffixes: A
+anchors, P positives of each anchor, 2 = start and end.
 """
 
 from dataclasses import dataclass, replace
@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 STRATEGIES = ("both", "adjacent", "subsuming")
-"""Where positives lie: anywhere that overlaps or touches the anchor, beside it, or inside it."""
+"""Places of positives: anywhere that overlaps or touches the anchor, next to the anchor, or inside it."""
 ANCHOR_BETA = (4, 2)
+"""Parameters of the beta distribution of anchor lengths, skewed towards long ones."""
 POSITIVE_BETA = (2, 4)
+"""Parameters of the beta distribution of positive lengths, skewed towards short ones."""
 
 
 @dataclass(frozen=True)
 class SpanRule:
-    """How many spans a document gives, and how long they are."""
+    """Number and length of the spans that are drawn from a document."""
 
     anchors: int = 2
     positives: int = 2
@@ -26,16 +28,16 @@ class SpanRule:
 
     @property
     def tokens_needed(self) -> int:
-        """The shortest document that is accepted (released contrastive_utils.py:48-52)."""
+        """Length in tokens of the shortest document that is accepted (released contrastive_utils.py:48-52)."""
         return 2 * self.anchors * self.max_length
 
     def adapted(self, tokens: int) -> "SpanRule":
-        """The same rule with `max_length` lowered to what a short document gives, tokens // (2 * anchors)."""
+        """Returns the rule with `max_length` lowered to what a short document allows, tokens // (2 * anchors)."""
         return replace(self, max_length=min(self.max_length, tokens // (2 * self.anchors)))
 
 
 def sample_spans(tokens: int, rule: SpanRule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Anchors [A, 2] and positives [A, P, 2] of a document of `tokens` tokens, in the order they are drawn.
+    """Draws anchors [A, 2] and positives [A, P, 2] from a document of `tokens` tokens, in the order of drawing.
 
     Source: released contrastive_utils.py:10-141. An anchor lies within one cell of a grid of `max_length` tokens, and
     no two anchors of a document lie in neighbouring cells. Raises ValueError for a document that is too short.
@@ -57,7 +59,7 @@ def sample_spans(tokens: int, rule: SpanRule, rng: np.random.Generator) -> tuple
 
 
 def _take_cell(cells: list[int], wanted: int, rng: np.random.Generator) -> int:
-    """Remove a cell and the two beside it in the list; at an end of the list while too few would be left otherwise.
+    """Removes a random cell and its two neighbours from the list and returns it; takes an end cell when few are left.
 
     2 * wanted - 1 cells suffice for `wanted` anchors: an end takes two of them, the middle three.
     """
@@ -73,7 +75,7 @@ def _length(beta: tuple[float, float], low: int, high: int, rng: np.random.Gener
 
 
 def _positive(start: int, end: int, tokens: int, rule: SpanRule, rng: np.random.Generator) -> tuple[int, int]:
-    """One positive of the anchor [start, end); a tight document leaves an adjacent one only one side."""
+    """Draws one positive of the anchor [start, end) and returns its own [start, end)."""
     longest = end - start if rule.strategy == "subsuming" else rule.max_length
     length = _length(POSITIVE_BETA, rule.min_length, longest, rng)
     if rule.strategy == "adjacent":
@@ -86,9 +88,10 @@ def _positive(start: int, end: int, tokens: int, rule: SpanRule, rng: np.random.
 
 
 def _draw_beside(start: int, end: int, length: int, tokens: int, rng: np.random.Generator) -> int:
-    """Before or after the anchor, by a coin where both fit. One always does: the grid leaves a whole cell on a side.
+    """Draws the start of a positive before or after the anchor, by a coin where both fit.
 
-    The released code does not let a positive begin at token 0, and fails where that is the only place.
+    One side always fits: the grid leaves a whole cell on a side. The released code does not let a positive begin at
+    token 0, and fails where that is the only place.
     """
     places = [place for place in (start - length, end) if 0 <= place <= tokens - length]
     return places[int(rng.integers(len(places)))]

@@ -14,20 +14,21 @@ from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_hash
 from cse_train.text.words import STOP_WORDS
 
-DEBIAN = Path("/usr/share/wordnet")
-"""Where the package `wordnet-base` puts the files."""
+DEBIAN_FOLDER = Path("/usr/share/wordnet")
+"""Folder in which Debian's package `wordnet-base` puts WordNet's files."""
 FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
-MARKER = re.compile(r"\((a|p|ip)\)$")
-"""Where an adjective may stand, written behind the word in data.adj."""
-AROUND = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+ADJECTIVE_MARKER = re.compile(r"\((a|p|ip)\)$")
+"""Marker behind an adjective in data.adj that says where it may be used: (a), (p) or (ip)."""
+WORD_AND_PUNCTUATION = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+"""Divides a word into punctuation before, letters, and punctuation after."""
 
 
 class Synonyms:
-    """Other ways to write a tokenised word.
+    """Finds the synonyms of a tokenised word in WordNet, as token ids.
 
     A word is looked up as it stands, in lower case, without the punctuation around it: "cars," is not "car". Every
     other word or phrase of every synset that holds it is a synonym, whatever its part of speech, each counted once.
-    Stop words stay: WordNet knows "a" as a vitamin and "in" as a metal.
+    Stop words have none: WordNet knows "a" as a vitamin and "in" as a metal.
     """
 
     def __init__(self, folder: Path, tokenizer: Any) -> None:
@@ -36,15 +37,16 @@ class Synonyms:
         self._known: dict[bytes, list[np.ndarray]] = {}
 
     def __call__(self, pieces: np.ndarray) -> list[np.ndarray]:
-        """Ids of each synonym of a word's ids, with the word's punctuation and capital; empty for none."""
+        """Returns the ids of each synonym of a word's ids, with the word's punctuation and capital; empty for none."""
         key = pieces.tobytes()
         if key not in self._known:
             self._known[key] = self._alternatives(self.backend.decode(pieces.tolist()))
         return self._known[key]
 
     def _alternatives(self, text: str) -> list[np.ndarray]:
+        # Byte-level tokenizers decode a word in the middle of a sentence with the blank before it.
         blank = " " if text[:1].isspace() else ""
-        around = AROUND.match("".join(text.split()))
+        around = WORD_AND_PUNCTUATION.match("".join(text.split()))
         assert around is not None
         before, word, after = around.groups()
         synonyms = () if word.lower() in STOP_WORDS else self.entries.get(word.lower(), ())
@@ -53,24 +55,24 @@ class Synonyms:
         return [np.array(self.backend.encode(text, add_special_tokens=False).ids) for text in texts]
 
 
-def wordnet_folder(given: str | None) -> Path:
-    """The folder that `method.synonyms` names, or Debian's. Raises ConfigError unless WordNet's files are there."""
-    folder = DEBIAN if given is None else Path(given)
+def wordnet_folder(path: str | None) -> Path:
+    """Returns WordNet's folder: `method.synonyms`, or Debian's for None. ConfigError where its files are missing."""
+    folder = DEBIAN_FOLDER if path is None else Path(path)
     absent = [name for name in FILES if not (folder.is_absolute() and (folder / name).is_file())]
     if absent:
-        line = f"no WordNet: method.synonyms={'null' if given is None else given}; {folder} has no {', '.join(absent)}"
+        line = f"no WordNet: method.synonyms={'null' if path is None else path}; {folder} has no {', '.join(absent)}"
         raise ConfigError([f"{line}; apt install wordnet-base, or give the folder that holds {', '.join(FILES)}"])
     return folder
 
 
 def wordnet_hash(folder: Path) -> str:
-    """Hash of the files that are read."""
+    """Returns the hash of WordNet's four files in a folder."""
     return hashlib.sha256("".join(file_hash(folder / name) for name in FILES).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def read_wordnet(folder: Path) -> dict[str, tuple[str, ...]]:
-    """Lower-case word -> its synonyms, sorted; words without any are left out. Raises ConfigError for other files."""
+    """Reads lower-case word -> its synonyms, sorted; words without any are left out. ConfigError for other files."""
     groups: dict[str, set[str]] = defaultdict(set)
     for name in FILES:
         for synset in _synsets(folder / name):
@@ -82,7 +84,7 @@ def read_wordnet(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _synsets(path: Path) -> Iterator[list[str]]:
-    """The words of each line `offset lexfile type count (word lex_id)* ...`; the licence's lines begin with blanks."""
+    """Yields the words of each line `offset lexfile type count (word lex_id)* ...` of a file; skips the licence."""
     with path.open(encoding="utf8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if line.startswith("  "):
@@ -96,4 +98,4 @@ def _synsets(path: Path) -> Iterator[list[str]]:
             except (IndexError, ValueError) as error:
                 problem = f"not a WordNet file: {path}, line {number}; give the files of WordNet 3"
                 raise ConfigError([problem]) from error
-            yield [MARKER.sub("", word).replace("_", " ") for word in words]
+            yield [ADJECTIVE_MARKER.sub("", word).replace("_", " ") for word in words]

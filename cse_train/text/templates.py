@@ -1,4 +1,4 @@
-"""Manual prompts: a template with a place for the sentence and a [MASK] whose vector stands for it (PromptBERT 4)."""
+"""Manual prompts: templates with a place for a sentence and a [MASK] whose vector is its embedding (PromptBERT 4)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,12 @@ from cse_train.fields import ConfigError
 from cse_train.text.masking import require_mask
 
 TEMPLATE_SENTENCE, TEMPLATE_MASK = "[X]", "[MASK]"
+"""Marks in a template's text for the places of the sentence and of the mask token."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """What stands before and behind a sentence, as ids with the special tokens of both ends."""
+    """A prompt template as ids before and after the sentence, with the special tokens of both ends."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -21,25 +22,26 @@ class Template:
 
     @property
     def length(self) -> int:
-        """Tokens beside the sentence's."""
+        """Number of tokens that the template adds to a sentence."""
         return len(self.before) + len(self.after)
 
     def around(self, ids: np.ndarray, most: int | None = None) -> np.ndarray:
-        """The template with the sub-words of a sentence in it; `ids` has special tokens, `most` counts without."""
+        """Returns the template filled with the ids of a sentence, of whose sub-words it takes at most `most`."""
         return np.concatenate([self.before, ids[1:-1][:most], self.after]).astype(np.int64)
 
     def mask_at(self, lengths: Any) -> Any:
-        """The place of [MASK] in templates that are `lengths` tokens long with their sentences."""
+        """Returns the position of [MASK] in filled templates that are `lengths` tokens long."""
         if self.mask_id in self.before:
+            # Times 0, so that the result has the shape and the device of `lengths`.
             return lengths * 0 + self.before.index(self.mask_id)
         return lengths - len(self.after) + self.after.index(self.mask_id)
 
 
 def read_template(setting: str, text: str, tokenizer: Any) -> Template:
-    """A template as text, the mask written [MASK] for every tokenizer. ConfigError unless both places are there once.
+    """Reads a template from text, its mask written [MASK] for all tokenizers; ConfigError unless both marks occur once.
 
-    Blanks before the sentence go: they would be a token of their own for RoBERTa (released train.py:626-628).
-    `setting` is the option that the error names.
+    Blanks before the sentence go: they would be a token of their own for RoBERTa (released train.py:626-628). `setting`
+    is the option that the error names.
     """
     if text.count(TEMPLATE_SENTENCE) != 1 or text.count(TEMPLATE_MASK) != 1:
         raise ConfigError([f"wrong template: {setting}={text}; give one {TEMPLATE_SENTENCE} and one {TEMPLATE_MASK}"])

@@ -1,6 +1,6 @@
 """Tokenised corpora on disk: written once per (tokenizer, source, length), then memory-mapped by every run.
 
-A store is a `cached_folder`; one whose files do not match its `meta.json` is built again.
+A store is a `cached_folder`; a store whose files do not match its `meta.json` is built again.
 """
 
 import contextlib
@@ -24,43 +24,44 @@ from cse_train.text.cached_folder import open_built
 from cse_train.text.corpora.files import Source, chunks
 
 TOKENS_FORMAT = 1
-"""Raised whenever the files of a store change their meaning."""
+"""Version of the files of a token store, raised whenever their meaning changes."""
 ROWS_AT_ONCE = 4096
-"""Rows tokenised at once, fewer where they are long: a document takes a thousand times a sentence's memory."""
+"""Most rows tokenised at once, fewer where they are long: a document takes a thousand times a sentence's memory."""
 STORE_PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
+"""Fields of `TokenColumn`, each a file of the store -> dtype on disk."""
 
 
 @dataclass(frozen=True)
 class TokenColumn:
-    """One text column; row i is `flat[starts[i] : starts[i] + lengths[i]]`. Everything is read-only."""
+    """One tokenised text column; row i is `flat[starts[i] : starts[i] + lengths[i]]`. All arrays are read-only."""
 
     flat: np.ndarray
     """int32 [T]: ids with special tokens, truncated to the store's length."""
     starts: np.ndarray
-    """int64 [rows]."""
+    """int64 [rows]: index in `flat` of each row's first id."""
     lengths: np.ndarray
-    """int32 [rows]: special tokens included."""
+    """int32 [rows]: number of ids in each row, special tokens included."""
     word_starts: np.ndarray
     """uint8 [T]: 1 where a piece begins a whitespace-delimited word, and at special tokens."""
 
     def row(self, index: int) -> np.ndarray:
-        """The ids of one row."""
+        """Returns the ids of one row, special tokens included."""
         return self.flat[self.starts[index] : self.starts[index] + self.lengths[index]]
 
 
 @dataclass(frozen=True)
 class TokenStore:
-    """A tokenised corpus."""
+    """A tokenised corpus in the cache, memory-mapped."""
 
     rows: int
     columns: tuple[str, ...]
     content_hash: str
-    """Hash of tokenizer, text and length: the name of the folder."""
+    """Hash of tokenizer, text and length; also the name of the store's folder."""
     folder: Path
     arrays: dict[str, TokenColumn]
 
     def column(self, name: str) -> TokenColumn:
-        """A column's arrays; ConfigError names the columns that there are."""
+        """Returns the arrays of a column; ConfigError, which names the existing columns, for an unknown one."""
         if name not in self.arrays:
             have = ", ".join(self.columns)
             raise ConfigError(
@@ -69,22 +70,22 @@ class TokenStore:
         return self.arrays[name]
 
     def make_ready(self, place: random_streams.Place, examples: int) -> None:
-        """Make what so many examples from a place of the run on read beside their tokens.
+        """Prepares data that the next `examples` examples need in addition to their tokens; the base class needs none.
 
         Called by the thread that trains: unlike a batch, what is made here may draw from torch's global generators.
         """
 
 
 def tokenizer_hash(tokenizer: Any) -> str:
-    """Hash of everything that decides the ids of a text; the truncation and padding of the last call do not count."""
+    """Returns the hash of all that decides a text's ids; truncation and padding of the last call do not count."""
     return state_hash(_require_fast(tokenizer).backend_tokenizer.to_str())
 
 
 @lru_cache(maxsize=4)
 def state_hash(text: str) -> str:
-    """`tokenizer_hash` of a tokenizer's state as JSON, the same under each release of tokenizers that writes it.
+    """Returns the hash of a tokenizer's state (JSON), equal under every release of the package tokenizers.
 
-    Remembered, because every run of a slot asks for it twice: 11 ms each for 8,192 pieces.
+    Cached, because every run of a worker asks for it twice: 11 ms each for 8,192 pieces.
     """
     return hashlib.sha256(json.dumps(canonical(json.loads(text)), sort_keys=True).encode()).hexdigest()
 
@@ -120,19 +121,20 @@ TOKENIZER_KEYS: Mapping[str, frozenset[str]] = {
         **dict.fromkeys(("Whitespace", "WhitespaceSplit", "UnicodeScripts", "Fuse", "ByteFallback"), ""),
     }.items()
 }
-"""What a component says under tokenizers 0.23, by its `type` (two of one name hold the keys of both)."""
+"""Type of a tokenizer's component -> keys of its JSON under tokenizers 0.23 (of all types with that name)."""
 TOKENIZER_TABLES = ("type", "vocab", "merges", "special_tokens")
-"""What every component may hold, and what is a table of the tokenizer's own words."""
+"""Keys that any component of a tokenizer may have; all but `type` are tables of the tokenizer's own words."""
 Place = tuple[str | int, ...]
+"""Path of keys and list indices to a value within a tokenizer's JSON."""
 TokenizerState = dict[str, Any]
-"""A tokenizer's, as its JSON says it."""
+"""State of a tokenizer, parsed from its JSON."""
 
 
 def canonical(state: TokenizerState) -> TokenizerState:
-    """A tokenizer's state as tokenizers 0.23 writes it, without truncation and padding of the last call.
+    """Returns a tokenizer's state as tokenizers 0.23 writes it, without truncation and padding of the last call.
 
-    Merges are pairs. What a later release says beside is left out where it says the default: what that release puts
-    back by itself when the key is taken away.
+    Merges are pairs. A key that only later releases write is left out where it has its default: the value that such a
+    release puts back by itself when the key is taken away.
     """
     state = {**state, "version": "1.0", "truncation": None, "padding": None}
     model = dict(state.get("model") or {})
@@ -153,7 +155,7 @@ def canonical(state: TokenizerState) -> TokenizerState:
 
 
 def _find_unlisted(value: Any, kind: str, place: Place = ()) -> Iterator[Place]:
-    """Where a state holds keys that `TOKENIZER_KEYS` does not have; a component of an unknown type is left alone."""
+    """Yields the places of keys that `TOKENIZER_KEYS` lacks; a component of an unknown type is skipped."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _find_unlisted(item, kind, (*place, index))
@@ -167,7 +169,7 @@ def _find_unlisted(value: Any, kind: str, place: Place = ()) -> Iterator[Place]:
 
 
 def _look_up(state: Any, way: Sequence[str | int]) -> Any:
-    """What a state holds at a place; nothing where it does not go so deep."""
+    """Returns the value at a place in a tokenizer's state; an empty dict where the place does not exist."""
     for step in way:
         try:
             state = state[step]
@@ -177,7 +179,7 @@ def _look_up(state: Any, way: Sequence[str | int]) -> Any:
 
 
 def _rewrite(state: TokenizerState) -> Any:
-    """What the installed release writes of a state; nothing where it cannot do without what was taken away."""
+    """Returns a state as the installed release of tokenizers writes it; an empty dict where it cannot read it."""
     try:
         return json.loads(Tokenizer.from_str(json.dumps(state)).to_str())
     except Exception:  # the tokenizers raise nothing narrower
@@ -185,7 +187,7 @@ def _rewrite(state: TokenizerState) -> Any:
 
 
 def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Path | None = None) -> TokenStore:
-    """The source as tokens, built on first use. `max_length` None keeps whole texts.
+    """Returns a corpus as tokens, built on first use. `max_length` None keeps whole texts.
 
     `cache` None: the folder CSE_CACHE, else ~/.cache/cse-search.
 
@@ -210,7 +212,7 @@ def _require_fast(tokenizer: Any) -> Any:
 
 
 def _load(folder: Path) -> TokenStore | None:
-    """Map a finished store; None when it is absent, half-written, or replaced while we look."""
+    """Maps a finished store; None when it is absent, half-written, or replaced during the read."""
     try:
         meta = json.loads((folder / "meta.json").read_text())
         if any((folder / name).stat().st_size != size for name, size in meta["bytes"].items()):
@@ -243,6 +245,7 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: Tok
             rows += len(chunk)
             for column, texts in enumerate(zip(*chunk, strict=True)):
                 ends[column] = _append(files[column], tokenise(texts, tokenizer, max_length), ends[column])
+        # On the disk before meta.json, whose sizes make the store count as complete.
         for file in (f for parts in files for f in parts.values()):
             file.flush()
             os.fsync(file.fileno())
@@ -262,7 +265,7 @@ def _append(files: TokenizerState, tokens: tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(flat ids [T], lengths [N], word starts [T]) of texts, special tokens included, truncated to `max_length`."""
+    """Tokenises texts to (flat ids [T], lengths [N], word starts [T]), special tokens included, cut to `max_length`."""
     encoded = _require_fast(tokenizer)(
         list(texts),
         truncation=max_length is not None,
@@ -281,7 +284,7 @@ def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int | None) -> tu
 
 
 def _word_starts(texts: Sequence[str], spans: np.ndarray, special: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """A piece begins a word when it is the first whose span reaches the word's first character.
+    """Returns uint8 [T]: 1 at special tokens and at the first piece whose span reaches the first character of a word.
 
     Byte-level tokenizers need the care: the blank before a word may be a piece of its own with an empty span, and the
     bytes of one character share a span.
@@ -296,10 +299,10 @@ def _word_starts(texts: Sequence[str], spans: np.ndarray, special: np.ndarray, l
 
 
 def _words_before(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """For the texts joined by blanks: how many words begin before each character, and where each text begins."""
+    """Returns, for texts joined by blanks, how many words begin before each character, and where each text begins."""
     points = np.frombuffer("".join(f"{text} " for text in texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    distinct, which = np.unique(points, return_inverse=True)
-    blank = np.array([chr(point).isspace() for point in distinct])[which]
+    distinct, inverse = np.unique(points, return_inverse=True)
+    blank = np.array([chr(point).isspace() for point in distinct])[inverse]
     begins = ~blank & np.append(True, blank[:-1])
     sizes = np.array([len(text) + 1 for text in texts])
     return np.append(0, np.cumsum(begins)), np.cumsum(sizes) - sizes

@@ -1,4 +1,4 @@
-"""A sentence edited word by word: what SimCSE's and ESimCSE's tables do to the text before it is tokenised.
+"""Edits of a sentence word by word, as SimCSE and ESimCSE do them to the text before it is tokenised.
 
 A word is what stands between blanks, its punctuation included. WordPiece tokenises words one by one, so editing whole
 words here gives the ids of the edited text exactly; byte-level tokenizers differ in one thing, the first word of a
@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 WORD_RULES = ("paper", "released")
+"""Rules for the number of repeated or inserted tokens: the paper's equations, or ESimCSE's released code."""
 
 Words = list[np.ndarray]
-"""The sub-word ids of each word, without the sentence's special tokens."""
+"""A sentence as the sub-word ids of each word, without the sentence's special tokens."""
 
 
 def split_words(ids: np.ndarray, word_starts: np.ndarray) -> Words:
-    """Words of ids [L] with a special token at both ends; `word_starts` [L] as in `TokenColumn`."""
+    """Splits ids [L], with a special token at both ends, into words; `word_starts` [L] as in `TokenColumn`."""
     if len(ids) <= 2:
         return []
     begins = np.flatnonzero(word_starts[1:-1]) + 1
@@ -30,41 +31,42 @@ def split_words(ids: np.ndarray, word_starts: np.ndarray) -> Words:
 
 
 def join_words(ids: np.ndarray, words: Words) -> np.ndarray:
-    """The words between the special tokens of `ids`."""
+    """Joins words to ids, between the special tokens at both ends of `ids`."""
     return np.concatenate([ids[:1], *words, ids[-1:]])
 
 
 def truncate(ids: np.ndarray, length: int) -> np.ndarray:
-    """At most `length` ids, the last of them kept last, as tokenizers truncate."""
+    """Returns at most `length` ids, the last of them kept last, as tokenizers truncate."""
     return ids if len(ids) <= length else np.append(ids[: length - 1], ids[-1])
 
 
 def count_taken_out(words: int, rate: float) -> int:
-    """How many words cropping or deletion takes out."""
+    """Returns the number of words that cropping or deletion takes out of a sentence of `words` words."""
+    # Half up, where round() would go to the even number.
     return max(0, min(words - 1, int(rate * words + 0.5)))
 
 
 def crop(words: Words, rate: float, rng: np.random.Generator) -> Words:
-    """A contiguous span without `rate` of the words, its place uniform ("crop k%" keeps 100 - k%)."""
+    """Returns a contiguous span without `rate` of the words, its place uniform ("crop k%" keeps 100 - k%)."""
     out = count_taken_out(len(words), rate)
     first = int(rng.integers(0, out + 1))
     return words[first : first + len(words) - out]
 
 
 def delete_words(words: Words, rate: float, rng: np.random.Generator) -> Words:
-    """Take out `rate` of the words, any of them alike ("word deletion k%")."""
+    """Deletes `rate` of the words, drawn uniformly ("word deletion k%")."""
     return _take_out(words, count_taken_out(len(words), rate), rng)
 
 
 def delete_one(words: Words, rng: np.random.Generator) -> Words:
-    """Take out one word ("delete one word")."""
+    """Deletes one word, drawn uniformly ("delete one word"); a sentence of one word stays as it is."""
     return _take_out(words, min(1, max(0, len(words) - 1)), rng)
 
 
 def replace_one(
     words: Words, alternatives: Callable[[np.ndarray], Sequence[np.ndarray]], rng: np.random.Generator
 ) -> Words:
-    """Put one of its alternatives in the place of one word, chosen among those words that have any."""
+    """Replaces one word by a random one of its alternatives; the word is drawn among those that have any."""
     for at in rng.permutation(len(words)).tolist():
         if others := alternatives(words[at]):
             return [*words[:at], others[int(rng.integers(len(others)))], *words[at + 1 :]]
@@ -72,10 +74,10 @@ def replace_one(
 
 
 def select_positions(words: int, rate: float, rng: np.random.Generator, rule: str = "paper") -> np.ndarray:
-    """Positions of the words to lengthen a sentence at, sorted, drawn without replacement. `rate` 0 is off.
+    """Draws the positions of the words to lengthen a sentence at, sorted, without replacement. `rate` 0 is off.
 
-    paper (ESimCSE eq. 3-4 with words for sub-words): U{0 .. max(2, int(rate * N))} of the N words, at most N.
-    released (ESimCSE train.py, dup_type == "word"): U{0 .. min(10, N, max(2, int(rate * N))) - 1} of all but the last.
+    paper (ESimCSE eq. 3-4 with words for sub-words): U{0 .. max(2, int(rate * N))} of the N words, at most N. released
+    (ESimCSE train.py, dup_type == "word"): U{0 .. min(10, N, max(2, int(rate * N))) - 1} of all but the last.
     """
     assert rule in WORD_RULES, rule
     most = max(2, int(rate * words))
@@ -87,19 +89,19 @@ def select_positions(words: int, rate: float, rng: np.random.Generator, rule: st
 
 
 def repeat_words(words: Words, at: np.ndarray) -> Words:
-    """Each word at these positions twice: "microbiology microbiology" (ESimCSE 5.2)."""
+    """Doubles the words at the positions `at`: "microbiology microbiology" (ESimCSE 5.2)."""
     return insert_after(words, at, [words[i] for i in at])
 
 
 def insert_after(words: Words, at: np.ndarray, inserted: Sequence[np.ndarray]) -> Words:
-    """`inserted[k]` behind the word `at[k]`; `at` is sorted."""
-    behind = dict(zip(at.tolist(), inserted, strict=True))
-    return [word for i, pieces in enumerate(words) for word in ([pieces, behind[i]] if i in behind else [pieces])]
+    """Inserts the pieces `inserted[k]` behind the word `at[k]`; `at` is sorted."""
+    extras = dict(zip(at.tolist(), inserted, strict=True))
+    return [word for i, pieces in enumerate(words) for word in ([pieces, extras[i]] if i in extras else [pieces])]
 
 
 def _take_out(words: Words, out: int, rng: np.random.Generator) -> Words:
-    gone = set(rng.choice(len(words), out, replace=False).tolist()) if out else set()
-    return [word for i, word in enumerate(words) if i not in gone]
+    deleted = set(rng.choice(len(words), out, replace=False).tolist()) if out else set()
+    return [word for i, word in enumerate(words) if i not in deleted]
 
 
 STOP_WORDS = (
@@ -110,6 +112,6 @@ STOP_WORDS = (
 
 
 def stop_word_ids(tokenizer: Any) -> list[np.ndarray]:
-    """Each stop word's sub-word ids, as they stand after a blank."""
+    """Returns the sub-word ids of each stop word, as they are after a blank."""
     backend = tokenizer.backend_tokenizer
     return [np.array(backend.encode(f" {word}", add_special_tokens=False).ids) for word in STOP_WORDS]

@@ -1,4 +1,4 @@
-"""A sentence-transformers or model2vec folder, run by that library, so that its numbers are the ones its users get."""
+"""Models in sentence-transformers or model2vec folders, run by their own library, so that numbers equal its numbers."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -21,28 +21,29 @@ from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_hash
 
-INSTALL = "pip install 'cse-search[sentence-transformers]'"
+INSTALL_COMMAND = "pip install 'cse-search[sentence-transformers]'"
+"""Command that installs sentence-transformers, for messages."""
 EMBEDDED_ROWS = 128
 LIBRARY_POOLERS = {"mean": "mean", "cls": "cls_no_mlp", "lasttoken": "last"}
-"""The library's pooling mode -> our name of the same thing."""
+"""Pooling mode of sentence-transformers -> name of the equal pooler here."""
 PROMPT_MODULES = (
     "8c7723ec86acc9635227c7efc3e2dd0924c58f0689c3d6207b424c6518fae2fb",
     "127f064032e49c1708e629d38b40b525643cd3be1ebfd1d9d706bf49f8e0e6b0",
     "0b49bd850d6ed48773426c23412e980139b0d77a927a0ac3691b485064188664",
 )
-"""SHA-256 of `modules/prompted_transformer.py`, today's first; folders that were exported earlier have the others."""
+"""SHA-256 of `modules/prompted_transformer.py`, today's first; the others are in folders that were exported earlier."""
 
 
 @dataclass(frozen=True)
 class LibraryModel(TextModel):
-    """`TextModel` over a `SentenceTransformer` in fp32 and eval mode."""
+    """A `TextModel` over a `SentenceTransformer` in fp32 and eval mode."""
 
     model: Any
 
     def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
-        """As `TextModel.embed`; the library sorts by length itself. Every rank embeds everything.
+        """Embeds texts as `TextModel.embed`; the library sorts by length itself. Every rank embeds everything.
 
-        Texts that padding would reach go one by one: else the score would depend on the batches.
+        Models whose results depend on padding get texts one by one: else the score would depend on the batches.
         """
         require_texts(texts)
         distinct = list(dict.fromkeys(texts))
@@ -66,35 +67,36 @@ def _mixes_padding(model: Any) -> bool:
 
 
 def open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:
-    """The folder's model. ConfigError where the library is not installed, cannot read it, or a pooler is asked for."""
+    """Opens a model folder of the library. ConfigError where the library is missing or fails, or a pooler is given."""
     if pooler is not None:
         line = f"two poolers: pooler={pooler}, but model={folder} is a sentence-transformers folder"
         raise ConfigError([f"{line} with a pooling of its own; leave the pooler out"])
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL}"]) from error
+        raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL_COMMAND}"]) from error
     require_safe(folder)
     require_bases(folder)
     try:
-        device, ours = str(distributed.device()), holds_our_module(folder)
+        # Code in a folder runs only where it is, byte for byte, the one module that `export` writes.
+        device, trusted = str(distributed.device()), holds_our_module(folder)
         with _with_modules(folder) as place:
-            model = SentenceTransformer(str(place), device=device, trust_remote_code=ours).float().eval()
+            model = SentenceTransformer(str(place), device=device, trust_remote_code=trusted).float().eval()
     except Exception as error:  # whatever the folder's own modules raise
         first = str(error).strip().partition("\n")[0][:120] or type(error).__name__
         raise ConfigError([f"not a model: model={folder}: {first}; sentence-transformers cannot load it"]) from error
-    kept = _limit(model, max_length)
+    limit = _limit(model, max_length)
     prompts = read_prompts(folder)
     text = prompts.text(prompt, "prompt", str(folder))
     patterns = ("*.json", "*.safetensors", "pytorch_model*.bin")
     weights = files_hash(file for pattern in patterns for file in sorted(folder.rglob(pattern)))
-    facts = (str(folder), _pooler_of(model), kept, weights)
+    facts = (str(folder), _pooler_of(model), limit, weights)
     return LibraryModel(*facts, model, prompts=prompts.texts, prompt=text)
 
 
 @contextmanager
 def _with_modules(folder: Path) -> Iterator[Path]:
-    """The folder; for one of model2vec from before it wrote modules.json, one with links to its files and with that."""
+    """Yields a model folder with modules.json; for an old model2vec folder without it, a temporary one of links."""
     if (folder / "modules.json").is_file():
         yield folder
         return
@@ -104,8 +106,8 @@ def _with_modules(folder: Path) -> Iterator[Path]:
         {"idx": at, "name": str(at), "path": f"{at or ''}", "type": f"sentence_transformers.models.{kind}"}
         for at, kind in enumerate(kinds)
     ]
-    with TemporaryDirectory() as beside:
-        place = Path(beside)
+    with TemporaryDirectory() as temporary:
+        place = Path(temporary)
         for file in folder.iterdir():
             (place / file.name).symlink_to(file.resolve())
         (place / "modules.json").write_text(json.dumps(modules), encoding="utf8")
@@ -113,25 +115,25 @@ def _with_modules(folder: Path) -> Iterator[Path]:
 
 
 def _limit(model: Any, max_length: int | None) -> int:
-    """The tokens that are kept of a text; static vectors, which have no limit of their own, get ours."""
+    """Sets and returns the tokens kept of a text; static vectors without a limit of their own get MAX_LENGTH."""
     if type(model[0]).__name__ != "StaticEmbedding":
         if max_length is not None:
             model.max_seq_length = max_length
         return int(model.max_seq_length or MAX_LENGTH)
     tokenizer = model[0].tokenizer
-    kept = max_length or (tokenizer.truncation or {}).get("max_length", MAX_LENGTH)
-    tokenizer.enable_truncation(kept)
-    return int(kept)
+    limit = max_length or (tokenizer.truncation or {}).get("max_length", MAX_LENGTH)
+    tokenizer.enable_truncation(limit)
+    return int(limit)
 
 
 def holds_our_module(folder: Path) -> bool:
-    """Whether the only code in the folder is the module that `export` writes for prompts, or wrote, byte for byte."""
+    """Returns whether a folder's only code is the prompt module that `export` writes, or wrote once, byte for byte."""
     files = list(folder.rglob("*.py"))
     return len(files) == 1 and file_hash(files[0]) in PROMPT_MODULES
 
 
 def _pooler_of(model: Any) -> str:
-    """Our name where the modules are what it says, else the modules' names; normalising changes no cosine."""
+    """Returns this project's name of the pooling where there is one, else the names of the library's modules."""
     kinds = [type(module).__name__ for module in model if type(module).__name__ != "Normalize"]
     pooling = [module for module in model if type(module).__name__ == "Pooling"]
     mode = ""

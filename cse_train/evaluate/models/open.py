@@ -1,4 +1,4 @@
-"""Any sentence encoder behind one call: a run, a transformers or sentence-transformers folder, word vectors.
+"""Opens any sentence encoder as a TextModel: a run, a transformers or sentence-transformers folder, word vectors.
 
 Shape suffixes: N texts, D embedding size.
 """
@@ -39,27 +39,28 @@ log = logging.getLogger(__name__)
 
 __all__ = ["NotFinite", "PackedModel", "TextModel", "open_model"]
 MODEL_ADVICE = "give a run's folder, one of transformers or sentence-transformers, a shipped encoder, or word vectors"
+"""End of the message for a path that is no model."""
 
 
 @dataclass(frozen=True)
 class PackedModel(TextModel):
-    """A model of ours: `encode` takes packed batches."""
+    """A model of this project, or a plain encoder with a pooler: `encode` takes packed batches."""
 
     tokenizer: Any
     encode: Encode
-    kept: int
-    """`max_length`, or the positions that there are."""
+    token_limit: int
+    """Tokens really kept of a text: `max_length`, or the number of positions where that is smaller."""
     device: torch.device
     skips: Any = None
-    """The encoder whose means count no token of a prompt."""
+    """Encoder whose mean pooling leaves out the prompt's tokens; None where they are averaged too."""
     text_of: Callable[[str], str] = str
-    """What is read in a text's place."""
+    """Function that maps each text to what the model reads in its place."""
 
     def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
-        """As `TextModel.embed`; every rank of a process group calls it with the same texts."""
+        """Embeds texts as `TextModel.embed`; every rank of a process group calls it with equal texts."""
         require_texts(texts)
         front = self.prompt if prompt is None else prompt
-        embedder = Embedder([self.text_of(text) for text in texts], self.tokenizer, self.kept, front)
+        embedder = Embedder([self.text_of(text) for text in texts], self.tokenizer, self.token_limit, front)
         if self.skips is not None:
             self.skips.skipped = prompt_tokens(self.tokenizer, front)
         with fast_fp32():
@@ -78,15 +79,14 @@ def open_model(
     prompt: str | None = None,
     encoder: str | None = None,
 ) -> TextModel:
-    """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
-    sentence-transformers or model2vec folder, on this rank's device in eval mode and fp32; or the averages of a file's
-    word vectors.
+    """Opens a model on this rank's device, in eval mode and fp32, from any of these: a run's folder (or its best/), a
+    transformers folder or shipped encoder, a sentence-transformers or model2vec folder, or a file of word vectors.
 
     All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder;
     `prompt` names another of the encoder's prompts than the one that it was trained with, or than the default;
-    `encoder` is where a run's encoder is now.
-    Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
-    and a `max_length` beyond the positions; CorruptCheckpoint, also for a run's of another `signature`.
+    `encoder` is where a run's encoder is now. Raises ConfigError for a folder that is no model, a pooler that would
+    read weights nobody trained, and a `max_length` beyond the positions; CorruptCheckpoint, also for a run of another
+    `signature`.
     """
     path = Path(path_or_run_folder)
     if pooler is not None and pooler not in POOLERS:
@@ -114,12 +114,12 @@ def open_model(
 
 
 def find_program_model(path: Path) -> Path | None:
-    """The best model of a program's run, of the run's folder or its own; None for any other folder."""
+    """Returns the folder of the best model in a training program's run; None for any other folder."""
     return next((folder for folder in (path, path / BEST.parent) if holds_program_model(folder)), None)
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is a run's of our own loop, or the best/ of one."""
+    """Returns whether a folder is a run of the built-in training loop, or the best/ of one."""
     return find_program_model(path) is None and ((path / BEST).is_file() or _has_run_header(path / BEST.name))
 
 
@@ -185,7 +185,7 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt
 
 
 def _add_prompt(opened: PackedModel, prompts: Prompts, name: str | None, encoder: nn.Module) -> PackedModel:
-    """The model behind a prompt of its encoder's folder."""
+    """Returns the model with a prompt of its encoder's folder before each text; `name` None is the default prompt."""
     text = prompts.text(name, "prompt", opened.name)
     if name is None and (line := prompts.unused(text, "prompt", opened.name)):
         log.warning(line)
@@ -194,7 +194,7 @@ def _add_prompt(opened: PackedModel, prompts: Prompts, name: str | None, encoder
 
 
 class _Pooled(nn.Module):
-    """A plain encoder and its pooler."""
+    """A plain encoder and its pooler as one module."""
 
     def __init__(self, backbone: Backbone, pooler: str) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class _Pooled(nn.Module):
 
 
 def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
-    """The folder's own pooler as the MLP; ConfigError where it has none, or one that was never trained.
+    """Loads the folder's own pooler as the MLP; ConfigError where there is none, or one that was never trained.
 
     transformers fills an absent pooler with random numbers and a bias of zeros, and saves it like any other (users of
     SimCSE lost points to it); training moves the bias.
@@ -215,9 +215,9 @@ def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
     mlp = {name.rpartition("pooler.")[2]: t for name, t in tensors.items() if "pooler.dense." in name}
     missing = {"dense.weight", "dense.bias"} - mlp.keys()
     if missing or not mlp["dense.bias"].any():
-        what = "no pooler in the weights" if missing else "a randomly initialised one, its bias is all zeros"
-        others = ", ".join(name for name in POOLERS if not has_projector(name, training=False))
-        raise ConfigError([f"untrained pooler: pooler=cls of {path}: {what}; choose one of {others}"])
+        reason = "no pooler in the weights" if missing else "a randomly initialised one, its bias is all zeros"
+        poolers = ", ".join(name for name in POOLERS if not has_projector(name, training=False))
+        raise ConfigError([f"untrained pooler: pooler=cls of {path}: {reason}; choose one of {poolers}"])
     assert pooler.projector is not None
     pooler.projector.load_state_dict(mlp)
 
@@ -235,24 +235,24 @@ def _make_model(
     room = _positions(embedder)
     if strict and not 1 <= max_length <= (room or max_length):
         raise ConfigError([f"wrong length: max_length={max_length} of {name}; give 1 to {room or 'any'}"])
-    kept, device = min(max_length, room or max_length), distributed.device()
+    limit, device = min(max_length, room or max_length), distributed.device()
     model.to(device)
-    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device)
+    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, limit, device)
 
 
 def require_first_token(pooler: str, encoder: nn.Module, tokenizer: Any, name: str) -> None:
-    """Raise ConfigError where a pooler reads a position 0 that says nothing of the text."""
+    """Raises ConfigError where a pooler reads position 0, and that position's vector does not depend on the text."""
     if reads_first(pooler) and (why := first_token_problem(encoder, tokenizer)):
         raise ConfigError([f"no first token: pooler={pooler} of {name}, {why}; choose {others_than_first(POOLERS)}"])
 
 
 def _bare(embedder: nn.Module) -> nn.Module:
-    """An encoder without the prompts that steer it."""
+    """Returns an encoder without the trained prompts around it."""
     return embedder.encoder if isinstance(embedder, PromptedEncoder) else embedder
 
 
 def _positions(embedder: nn.Module) -> int | None:
-    """Tokens for which an encoder has positions; None where its configuration does not say."""
+    """Returns the tokens for which an encoder has positions; None where its configuration does not say."""
     prompts = embedder.prompts if isinstance(embedder, PromptedEncoder) else None
     shift = prompts.length if prompts is not None and prompts.shift else 0
     most: int | None = getattr(_bare(embedder), "positions", None)

@@ -1,4 +1,4 @@
-"""Averages of word vectors out of a text file, as GloVe and fastText publish them: a word and its numbers on a line.
+"""Averages of word vectors from a text file, as GloVe and fastText publish them: a word and its numbers on a line.
 
 Shape suffixes: N texts, D numbers of a vector.
 """
@@ -16,11 +16,12 @@ from cse_train.text.corpora.files import file_hash
 from cse_train.text.vector_files import SUFFIXES, Places, read_places, read_vectors, source_of
 
 HASH_DIGITS = 12
+"""Digits of the file's hash in the pooler's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordVectorAverage(TextModel):
-    """The mean of the vectors of a text's words (SentEval, examples/bow.py; DeCLUTR 4.2).
+    """Model that embeds a text as the mean of its words' vectors (SentEval, examples/bow.py; DeCLUTR 4.2).
 
     A word is what stands between blanks, as SentEval's texts are tokenised: as it is, else in lower case. Unknown words
     are left out; a text without a known word is 0.
@@ -30,14 +31,14 @@ class WordVectorAverage(TextModel):
     size: int
     places: Places
     vectors: dict[bytes, np.ndarray] = field(default_factory=dict)
-    """What was read so far: a file of 5 GB stays where it is."""
+    """Vectors read from the file so far: a file may have 5 GB, so only needed words are loaded."""
 
     def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
-        """As `TextModel.embed`. Raises ConfigError for a line with something that is no number."""
+        """Embeds texts as `TextModel.embed`. Raises ConfigError for a line with something that is no number."""
         require_texts(texts)
         keys_of = [[key for word in text.split()[: self.max_length] if (key := self._key(word))] for text in texts]
-        wanted = {key for keys in keys_of for key in keys} - self.vectors.keys()
-        self.vectors.update(read_vectors(self.file, self.size, {key: self.places[key] for key in wanted}))
+        unread = {key for keys in keys_of for key in keys} - self.vectors.keys()
+        self.vectors.update(read_vectors(self.file, self.size, {key: self.places[key] for key in unread}))
         means_ND = np.zeros((len(texts), self.size), dtype=np.float32)
         for row, keys in enumerate(keys_of):
             if keys:
@@ -50,7 +51,7 @@ class WordVectorAverage(TextModel):
 
 
 def word_vectors_file(name: str, paths: DataPaths) -> Path:
-    """The file of the data's word vectors of that name; ConfigError, one line, where it is absent."""
+    """Returns the file of word vectors with that name in the data folder; ConfigError, one line, where it is absent."""
     files = [paths.vectors / f"{name}{suffix}" for suffix in SUFFIXES] if paths.vectors else []
     present = [file for file in files if file.is_file()]
     if not present:
@@ -62,7 +63,7 @@ def word_vectors_file(name: str, paths: DataPaths) -> Path:
 
 
 def open_word_vectors(file: Path, max_length: int | None = None) -> WordVectorAverage:
-    """A file of word vectors, which is read once for its hash and once for where its words stand.
+    """Opens a file of word vectors, reading it once for its hash and once for the places of its words.
 
     Raises ConfigError, one line, for a packed file and as `read_places`.
     """

@@ -1,3 +1,3 @@
-"""Evaluation suites, a module each."""
+"""Evaluation suites, one module each; `registry` lists them."""
 
 __all__ = ["registry"]

@@ -1,4 +1,4 @@
-"""One sentence against four edits of it (ESimCSE table 2): other words change what it says, repeated ones do not."""
+"""Suite `edits`: cosines of a sentence with an insertion, a deletion and two repetitions of words (ESimCSE table 2)."""
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
@@ -22,7 +22,7 @@ SPANS = dict.fromkeys(UNRANKED, 1.0)
 
 
 def evaluate(model: TextModel, _paths: DataPaths) -> list[Score]:
-    """The cosine of the sentence with each edit, between -1 and 1 as the paper prints it."""
+    """Returns the cosine of the sentence with each edit, between -1 and 1 as the paper prints it."""
     texts = [SHOWN_SENTENCE, *EDITS.values()]
     sentence, *edits = unit(model.embed(texts))
     protocol = Protocol(

@@ -1,7 +1,7 @@
-"""A task of MTEB by its name, as `mteb:STSBenchmark`, scored by the package `mteb` itself.
+"""Suite `mteb:TASK`: a task of MTEB by its name, as `mteb:STSBenchmark`, scored by the package `mteb` itself.
 
-The task decides what is measured: its data at the revision that the package pins, its split and its main score. Only
-the vectors are ours, and cosines are in fp64, as everywhere here. Data come from the hub or from its cache.
+The task decides what is measured: its data at the revision that the package pins, its split and its main score. The
+vectors come from the model under test, and cosines are in fp64. Data come from the hub or from its cache.
 """
 
 import contextlib
@@ -29,8 +29,19 @@ COLUMNS: tuple[str, ...] = ()
 NEEDS: tuple[str, ...] = ()
 
 
+def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
+    """Returns one score per task: its main score times 100, the mean over splits and languages; details have all."""
+    return [_score(model, name) for name in members]
+
+
+def member_hash(name: str) -> str:
+    """Returns the hash of a task's data, by the package's pinned revision. ConfigError: no package, task or data."""
+    source = sorted(_load_task(name).metadata.dataset.items())
+    return texts_hash([_version(), *(f"{key} {value}" for key, value in source)])
+
+
 class MtebEncoder:
-    """A model of ours as mteb's evaluators call one."""
+    """Adapts a TextModel to the encoder interface of mteb's evaluators."""
 
     def __init__(self, model: TextModel) -> None:
         import mteb
@@ -39,24 +50,24 @@ class MtebEncoder:
         self.mteb_model_meta = mteb.models.ModelMeta.create_empty({"name": f"cse-search/{model.content_hash[:16]}"})
 
     def encode(self, inputs: Any, *, task_metadata: Any, prompt_type: Any = None, **options: Any) -> np.ndarray:
-        """float32 [N, D] of mteb's batches, behind the prompt for the task and for what its texts are."""
+        """Returns float32 [N, D] of mteb's batches of texts, behind the prompt for the task and the prompt type."""
         prompt = prompt_of(self._model.prompts, task_metadata, prompt_type)
         return self._model.embed([text for batch in inputs for text in batch["text"]], prompt)
 
     def similarity(self, left_ND: Any, right_MD: Any) -> Any:
-        """Cosines, float64 [N, M], as a tensor."""
+        """Returns the cosines of all pairs of rows, float64 [N, M], as a tensor."""
         return _tensor(round_cosines(unit(np.asarray(left_ND)) @ unit(np.asarray(right_MD)).T))
 
     def similarity_pairwise(self, left_ND: Any, right_ND: Any) -> Any:
-        """Cosines of row with row, float64 [N], as a tensor."""
+        """Returns the cosines of row with row, float64 [N], as a tensor."""
         return _tensor(round_cosines((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1)))
 
 
 def prompt_of(prompts: Mapping[str, str], task: Any, kind: Any) -> str | None:
-    """The text that mteb puts in front for a SentenceTransformer with these prompts; None leaves the model's own.
+    """Returns the prompt that mteb uses for a SentenceTransformer with these prompts; None leaves the model's default.
 
-    Source: mteb/models/abs_encoder.py, get_prompt_name. Queries and documents without a name of theirs have no prompt:
-    sentence-transformers' encode_query and encode_document take no default.
+    Source: mteb/models/abs_encoder.py, get_prompt_name. Queries and documents without a prompt under their name have
+    none: sentence-transformers' encode_query and encode_document take no default.
     """
     side = "" if kind is None else f"-{getattr(kind, 'value', kind)}"
     names = dict.fromkeys((f"{task.name}{side}", task.name, f"{task.type}{side}", task.type, side[1:]))
@@ -67,17 +78,6 @@ def _tensor(values: np.ndarray) -> Any:
     import torch
 
     return torch.from_numpy(values)
-
-
-def member_hash(name: str) -> str:
-    """Of a task's data, by the revision that the package pins. ConfigError, one line: no package, no task, no data."""
-    source = sorted(_load_task(name).metadata.dataset.items())
-    return texts_hash([_version(), *(f"{key} {value}" for key, value in source)])
-
-
-def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
-    """One score for each task: its main score times 100, the mean over its splits and languages; details hold all."""
-    return [_score(model, name) for name in members]
 
 
 def _score(model: TextModel, name: str) -> Score:
@@ -106,9 +106,9 @@ def _score(model: TextModel, name: str) -> Score:
     )
 
 
-def _plain(theirs: Any) -> Json:
-    """Of one language: the numbers and the words, without what is nested in them."""
-    return {key: value for key, value in dict(theirs).items() if isinstance(value, str | int | float)}
+def _plain(numbers: Any) -> Json:
+    """Returns the numbers and strings of mteb's scores for one language, without nested values."""
+    return {key: value for key, value in dict(numbers).items() if isinstance(value, str | int | float)}
 
 
 def _version() -> str:
@@ -117,17 +117,17 @@ def _version() -> str:
 
 @functools.cache
 def _load_task(name: str) -> Any:
-    """mteb's task with its data."""
+    """Loads mteb's task with its data. ConfigError: no package, no such task, no text task, or no data."""
     if importlib.util.find_spec("mteb") is None:
         raise ConfigError([f"missing package: suite={name} needs mteb; pip install 'cse-search[mteb]'"])
     import mteb
 
-    wanted = name.removeprefix(PREFIX)
+    task_name = name.removeprefix(PREFIX)
     try:
-        task = mteb.get_task(wanted)
+        task = mteb.get_task(task_name)
     except KeyError as error:
         tasks = [each.metadata.name for each in mteb.get_tasks(exclude_superseded=False)]
-        raise ConfigError([f"unknown task of mteb: suite={name}; {nearest(wanted, tasks)}"]) from error
+        raise ConfigError([f"unknown task of mteb: suite={name}; {nearest(task_name, tasks)}"]) from error
     if task.metadata.modalities != ["text"]:
         kinds = " and ".join(task.metadata.modalities)
         raise ConfigError([f"no text task: suite={name} has {kinds}; give one of text"])
@@ -143,7 +143,7 @@ def _load_task(name: str) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """mteb tells at length what it does."""
+    """Silences mteb's log below errors inside the block."""
     log = logging.getLogger("mteb")
     level = log.level
     log.setLevel(logging.ERROR)

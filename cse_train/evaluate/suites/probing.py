@@ -1,4 +1,4 @@
-"""SentEval's ten probing tasks: what of a sentence's words and syntax a linear classifier finds in its embedding.
+"""Suite `probing`: SentEval's ten probing tasks, which test what words and syntax an embedding reveals.
 
 Conneau et al., 2018; classified as SST-2 is (SentEval probing.py). DeCLUTR's table S4, with its mean in table 1.
 """
@@ -21,7 +21,7 @@ NEEDS = MEMBERS
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = MEMBERS) -> list[Score]:
-    """The accuracy of each task on test, and for all ten their mean, named `probing`. Raises as `transfer` does."""
+    """Returns each task's test accuracy, and for all ten their mean, named `probing`. Raises as `transfer.evaluate`."""
     scores = transfer.evaluate(model, paths, members=members)
     if set(members) != set(MEMBERS):
         return scores
@@ -29,7 +29,7 @@ def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = MEM
 
 
 def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Score:
-    """The mean over the ten tasks as a score, all of them in `details`."""
+    """Returns the mean over the ten tasks as a score whose `details` hold the number of each task."""
     protocol = replace(
         scores[0].protocol,
         suite=NAME,

@@ -1,4 +1,4 @@
-"""The mean of the probing tasks' dev accuracies, which DeCLUTR prints of pretrained encoders (its tables S1 and S5)."""
+"""Suite `probing_dev`: the mean of the probing tasks' dev accuracies, as in DeCLUTR's tables S1 and S5."""
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
@@ -11,7 +11,7 @@ NEEDS = probing.NEEDS
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
-    """The mean over the ten tasks; raises as `transfer` does.
+    """Returns the mean dev accuracy over the ten probing tasks. ConfigError for missing or short data.
 
     The classifiers are those of the test scores: SentEval chooses the weight decay by this accuracy.
     """

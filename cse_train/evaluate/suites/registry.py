@@ -1,14 +1,14 @@
-"""The suites. The folder is the registry: every module but this one is a suite, and needs no torch to be imported.
+"""Registry of evaluation suites: every other module of this folder is a suite, and needs no torch to be imported.
 
 A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`), in the order in which they are
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
-which takes those of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked for
-alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
-those of which none is better, `HIGHER` the others where a name such as `loss` would let one think otherwise. `SPANS`
-says of a metric how wide its range is, where that is not 100: 1 for a cosine. Suites of a user's own come from
-`cse_train.plugins`, and have no members; of their metrics only what `SPANS` says is known. Where a suite
-has a `PREFIX`, it is no suite by itself: every name that begins so is one of its members, `member_hash(name)` is the
-hash of what that reads, and `NAME` is how help writes them.
+which takes the options of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked
+for alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
+those of which none is better, `HIGHER` the others where a name such as `loss` suggests otherwise. `SPANS` gives the
+width of a metric's range where that is not 100: 1 for a cosine. Suites of plug-ins come from `cse_train.plugins`, and
+have no members; of their metrics only what `SPANS` says is known. A suite with a `PREFIX` is no suite by itself: every
+name that begins so is one of its members, `member_hash(name)` is the hash of what that member reads, and `NAME` is how
+help writes them.
 """
 
 import contextlib
@@ -32,49 +32,49 @@ from cse_train.results import CODE_VERSION, RULED, Protocol
 from cse_train.text.corpora.files import file_hash, texts_hash
 
 SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz; give --data DIR, or cse data get wiki1m"}
-"""Corpus that a suite may need -> its file in the folder of `--data`, and how it is had."""
+"""Corpus that a suite may need -> its file in the folder of `--data` and the ways to get it, for messages."""
 
 
 @functools.cache
 def list_shipped() -> Mapping[str, ModuleType]:
-    """Name -> suite of this folder, sorted."""
+    """Returns name -> suite for the suites of this folder, sorted."""
     modules = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if module.name != "registry")
     loaded = [importlib.import_module(f"{folder.__name__}.{name}") for name in modules]
     return {suite.NAME: suite for suite in loaded}
 
 
 def suites() -> list[str]:
-    """Every suite's name, those of plug-ins too, sorted. ConfigError where a plug-in has the name of a set or task."""
+    """Returns all suites' names, plug-ins' too, sorted. ConfigError where a plug-in has the name of a set or task."""
     added = plugins.names("suite")
-    taken = [name for name in added if name in members()]
-    if taken:
-        raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in taken])
+    conflicts = [name for name in added if name in members()]
+    if conflicts:
+        raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in conflicts])
     return sorted({*list_shipped(), *added})
 
 
 def find_prefixed(name: str) -> ModuleType | None:
-    """The suite of a name that begins as its members do; None for any other name."""
+    """Returns the suite whose PREFIX a name begins with, as `mteb:` of `mteb:TASK`; None for any other name."""
     return next((suite for suite in list_shipped().values() if name.startswith(getattr(suite, "PREFIX", " "))), None)
 
 
 @functools.cache
 def members() -> Mapping[str, ModuleType]:
-    """Single set or task -> the suite that scores it."""
+    """Returns set or task -> the suite that scores it."""
     return {member: suite for suite in list_shipped().values() for member in getattr(suite, "MEMBERS", ())}
 
 
 def names() -> list[str]:
-    """Everything that can be scored, but for variants of a set as `generated_dev:N`."""
+    """Returns the names of all suites, sets and tasks, without variants of a set such as `generated_dev:N`."""
     return [*suites(), *members()]
 
 
 def is_known(name: str) -> bool:
-    """Whether a name, variants included, can be scored."""
+    """Returns whether a name, variants included, can be scored."""
     return set_name(name) in names() or find_prefixed(name) is not None
 
 
 def require_known(suites: Iterable[str], paths: DataPaths) -> None:
-    """Raise ConfigError with a line for each name that is neither ours nor that of a user's own set."""
+    """Raises ConfigError with a line for each name that is no shipped suite, set or task, and no user's own set."""
     mine = {file.name for file in paths.files if file.role != "corpus"}
     unknown = [name for name in suites if not is_known(name) and name not in mine]
     lines = [f"unknown suite: suite={name}; {nearest(name, [*names(), *mine])}" for name in unknown]
@@ -83,10 +83,7 @@ def require_known(suites: Iterable[str], paths: DataPaths) -> None:
 
 
 def suite_of(name: str, paths: DataPaths) -> ModuleType:
-    """The suite that scores a known name: the suite itself, or a set's or task's, or that of a user's set by its kind.
-
-    ConfigError for a user's file that cannot be read.
-    """
+    """Returns the suite that scores a known name: the suite itself, that of a set or task, or of a user set's kind."""
     if (file := paths.data_set(name)) is not None:
         kinds = {"ratings": list_shipped()["sts"], "labels": list_shipped()["transfer"], "retrieval": judgements}
         return kinds[open_user_file(file).kind]
@@ -103,30 +100,30 @@ def _suite(name: str) -> ModuleType:
 
 
 def _require_directions(suite: ModuleType) -> ModuleType:
-    """The suite; ConfigError with a line for each metric, such as a loss, of which it does not say which is better."""
-    said = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
+    """Returns the suite; ConfigError for each metric, such as a loss, whose better direction it does not state."""
+    declared = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
     metrics = dict.fromkeys(metric_of(column) or column for column in suite.COLUMNS)
-    if silent := [metric for metric in metrics if needs_direction(metric) and metric not in said]:
+    if silent := [metric for metric in metrics if needs_direction(metric) and metric not in declared]:
         line = "no direction: suite={} metric={}; name it in LOWER of the suite, or in HIGHER"
         raise ConfigError([line.format(suite.NAME, metric) for metric in silent])
     return suite
 
 
 def columns(name: str) -> tuple[str, ...]:
-    """What the scores of a suite, a set or a task are stored as, in the order in which they are computed.
+    """Returns the columns under which the scores of a suite, a set or a task are stored, in the order of computing.
 
-    A user's own set stands under its name.
+    A user's own set has one column, its name.
     """
     return tuple(_suite(name).COLUMNS) if _is_suite(name) else (name,)
 
 
 def metric_of(column: str) -> str:
-    """The metric in the name of a stored column; empty for a set's or a task's own."""
+    """Returns the metric in the name of a stored column; empty for a column that is a set's or a task's own name."""
     return column.partition(":")[2].partition(" (")[0]
 
 
 def sense(column: str) -> Literal["higher", "lower"] | None:
-    """Which value of a stored column is the better one; None where none is."""
+    """Returns which value of a stored column is the better one; None where none is."""
     metric = metric_of(column) or column
     by_metric: dict[str, Literal["higher", "lower"] | None] = {}
     for suite in _describing(column):
@@ -136,38 +133,38 @@ def sense(column: str) -> Literal["higher", "lower"] | None:
 
 
 def span(column: str) -> float | None:
-    """How wide the range of a stored column is; None for a metric of a plug-in's that its `SPANS` does not name."""
+    """Returns the width of a stored column's range; None for a metric of a plug-in that its `SPANS` does not name."""
     metric, describing = metric_of(column) or column, _describing(column)
     spans = [suite.SPANS[metric] for suite in describing if metric in getattr(suite, "SPANS", {})]
     if spans:
         return float(spans[0])
     if describing[0] not in list_shipped().values():
         return None
-    ours = not metric_of(column) or is_known(column) or metric in _metrics() or metric.startswith(RULED)
-    return 100.0 if ours else None
+    is_shipped = not metric_of(column) or is_known(column) or metric in _metrics() or metric.startswith(RULED)
+    return 100.0 if is_shipped else None
 
 
 def _describing(column: str) -> list[ModuleType]:
-    """The plug-in whose column it is, else the suites that ship."""
+    """Returns the plug-in that has the column, as a list; for any other column, all shipped suites."""
     loaded = (_suite(name) for name in suites() if name not in list_shipped())
     return [suite for suite in loaded if column in suite.COLUMNS] or list(list_shipped().values())
 
 
 @functools.cache
 def _metrics() -> frozenset[str]:
-    """The metrics of ours, a user's own sets included."""
+    """Returns the metrics of all shipped suites and of users' own sets."""
     return frozenset(
         [*judgements.RANK_METRICS, *(metric_of(c) for suite in list_shipped().values() for c in suite.COLUMNS)]
     )
 
 
 def find_unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
-    """The suites of which a column is not among those stored."""
+    """Returns the suites that have at least one column missing among the stored columns `have`."""
     return tuple(suite for suite in suites if any(column not in have for column in columns(suite)))
 
 
 def set_hash(name: str, paths: DataPaths) -> str:
-    """The content hash of a user's own set, as its scores carry it. ConfigError for one that cannot be read."""
+    """Returns the content hash of a user's own set, as stored in its scores. ConfigError for an unreadable set."""
     file = paths.data_set(name)
     assert file is not None, name
     kind = open_user_file(file).kind
@@ -177,13 +174,13 @@ def set_hash(name: str, paths: DataPaths) -> str:
 
 
 def code_version(name: str) -> str:
-    """Of the code that scores a suite, as its scores carry it; of a plug-in's, also its name and its digest."""
+    """Returns the version of the code that scores a suite, stored with its scores; a plug-in's has name and digest."""
     plugin = plugins.get("suite", name)
     return CODE_VERSION if plugin is None else f"{CODE_VERSION} {name} {plugins.digest(plugin)}"
 
 
 def _code_changed(version: str) -> bool:
-    """Whether a plug-in of today has other code than the one that scored; one that is gone says nothing."""
+    """Returns whether a plug-in's code differs from that in a stored version; False for a plug-in that is gone."""
     words = version.split()
     if len(words) != 3:
         return False
@@ -193,7 +190,7 @@ def _code_changed(version: str) -> bool:
 
 
 def still_valid(scores: Mapping[str, Protocol], paths: DataPaths) -> set[str]:
-    """The columns of stored scores, column -> protocol, but for those of a user's own set or suite that has changed."""
+    """Returns the columns of stored scores (column -> protocol) whose user set or plug-in has not changed since."""
     now: dict[str, str] = {}
     for name in (name for name in scores if paths.data_set(name) is not None):
         with contextlib.suppress(ConfigError):  # a file that is gone says nothing against its scores
@@ -203,31 +200,31 @@ def still_valid(scores: Mapping[str, Protocol], paths: DataPaths) -> set[str]:
 
 
 def problems(suites: Iterable[str], paths: DataPaths) -> list[str]:
-    """One line for each suite that cannot be scored here: unknown, missing or truncated. Reads every file."""
+    """Returns one line for each suite that cannot be scored here: unknown, missing or truncated. Reads every file."""
     lines = (_problem(suite, paths) for suite in dict.fromkeys(suites))
     return list(dict.fromkeys(line for line in lines if line))
 
 
 def require(suites: Iterable[str], paths: DataPaths) -> None:
-    """Raise ConfigError with the lines of `problems`."""
+    """Raises ConfigError with the lines of `problems` where a suite cannot be scored."""
     lines = problems(suites, paths)
     if lines:
         raise ConfigError(lines)
 
 
 def data_hash(suite: str, paths: DataPaths) -> str:
-    """Of everything that a suite reads, and of the version of the code that scores it. Raises ConfigError."""
+    """Returns the hash of everything that a suite reads, and of the version of its code. Raises ConfigError."""
     require_known([suite], paths)
     return texts_hash([code_version(suite), *(f"{need} {_read(need, suite, paths)}" for need in needs(suite))])
 
 
 def needs(suite: str) -> tuple[str, ...]:
-    """The sets, tasks and corpora that a suite, a set or a task reads."""
+    """Returns the sets, tasks and corpora that a suite, a set or a task reads."""
     return tuple(_suite(suite).NEEDS) if _is_suite(suite) else (suite,)
 
 
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
-    """Raise ConfigError where a corpus that a suite needs is not given."""
+    """Raises ConfigError where a corpus that a suite needs is not given."""
     if getattr(paths, corpus) is None:
         raise ConfigError([f"missing data: suite={suite} needs {SUITE_CORPORA[corpus]}"])
 
@@ -243,7 +240,7 @@ def _problem(name: str, paths: DataPaths) -> str | None:
 
 
 def _read(need: str, suite: str, paths: DataPaths) -> str:
-    """The hash of what is read, where it is read at once: a corpus stands by its file."""
+    """Returns the hash of a set, task or corpus that a suite reads; of a corpus, the hash of its file."""
     if need in SUITE_CORPORA:
         require_corpus(need, suite, paths)
         return file_hash(getattr(paths, need))

@@ -1,10 +1,10 @@
-"""Recall at k among the sentences of STS-B test, and the nearest sentences of given queries (DiffCSE tables 9 and 10).
+"""Suite `retrieval`: recall at k among the sentences of STS-B test, and nearest sentences (DiffCSE tables 9 and 10).
 
 Every pair rated exactly 5 gives two queries, one per direction; a query is answered when its partner is among the k
-nearest. No paper says what becomes of equal texts, but the values do (reference_spec C3). DiffCSE's recall@1 of 78.87
-fits a corpus of all 2758 sentences without the query's own place, where 79.90 can be had with ties in favour and 63.92
-with ties against. D2CSE's 91.24 fits neither: its corpus must lack the texts equal to the query. All rules are scored.
-Shape suffixes: Q queries, C corpus sentences.
+nearest. No paper says what becomes of equal texts, but the values do. DiffCSE's recall@1 of 78.87 fits a corpus of all
+2758 sentences without the query's own place, where 79.90 can be had with ties in favour and 63.92 with ties against.
+D2CSE's 91.24 fits neither: its corpus must lack the texts equal to the query. All rules are scored. Shape suffixes: Q
+queries, C corpus sentences.
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,17 @@ from cse_train.evaluate.vectors import Embed, EmbeddedPairs, embed_pairs, unit
 from cse_train.fields import ConfigError
 
 RETRIEVAL_RULES = ("exclude index", "exclude same text", "exclude same text, distinct corpus")
-"""What is no candidate: the query's own place; every sentence of the query's text; and that with each text once."""
+"""Sentences that are no candidates for a query: its own place; all with its text; and that with each text kept once."""
 TIES = ("against", "in favour")
-"""Whether candidates as near as the partner, such as sentences of its text, come before or behind it."""
+"""Order of candidates as near as the partner: ahead of the partner ("against") or behind it ("in favour")."""
 DEPTHS = (1, 3, 5, 10)
+"""Values of k for which recall@k is scored."""
 NEAREST = 3
-"""Texts listed for each query."""
+"""Number of nearest texts listed for each query."""
 RETRIEVAL_SET = "sts_test"
 TOP_RATING = 5.0
 RETRIEVAL_COUNTS = (97, 2551)
-"""Pairs of the top rating and distinct sentences in STS-B test."""
+"""Pairs of the top rating, and distinct sentences, in STS-B test."""
 NAME = "retrieval"
 COLUMNS = tuple(
     f"{RETRIEVAL_SET}:recall@{depth} ({rule}, ties {ties})"
@@ -45,25 +46,38 @@ SHOWN_QUERIES = (
     "i think that is not a bad idea .",
     "yes you got it .",
 )
-"""DiffCSE table 9 and D2CSE table 3, tokenised as SentEval's text; two of them are no sentences of the corpus."""
+"""Queries of DiffCSE table 9 and D2CSE table 3, tokenised as SentEval's text; two are not in the corpus."""
 
 
 @dataclass(frozen=True)
 class RetrievalSearch:
-    """Queries over a corpus under one rule, as positions; texts are rows of an `EmbeddedPairs`."""
+    """Retrieval queries over a corpus under one of RETRIEVAL_RULES; texts are row numbers of an `EmbeddedPairs`."""
 
     corpus_C: np.ndarray
-    """Distinct text of every corpus sentence."""
+    """int64 [C]: row of each corpus sentence among the distinct texts."""
     queries_Q: np.ndarray
-    """Distinct text of every query."""
+    """int64 [Q]: row of each query among the distinct texts."""
     answers_Q: np.ndarray
-    """Place of the partner in the corpus."""
+    """int64 [Q]: position of each query's partner in the corpus."""
     excluded_QC: np.ndarray
-    """True where a corpus sentence is no candidate."""
+    """bool [Q, C]: True where a corpus sentence is no candidate for the query."""
+
+
+def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:
+    """Returns recall@1, 3, 5 and 10 under each rule and each way with ties, with the oracle's recall in `details`.
+
+    The first recall@1 on the distinct corpus also holds the nearest texts of each of `queries`. Raises ConfigError for
+    missing data.
+    """
+    pairs = load_pairs(RETRIEVAL_SET, paths)
+    embedded = embed_pairs(model.embed, pairs)
+    _check_counts(pairs, embedded)
+    lists = nearest(model.embed, embedded, queries)
+    return [score for rule in RETRIEVAL_RULES for score in _scores(model, embedded, rule, lists)]
 
 
 def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray, rule: str) -> RetrievalSearch:
-    """The queries of the pairs rated 5, left to right first and then right to left, under one of RULES."""
+    """Returns the queries of pairs rated 5, left to right and then right to left, under one of RETRIEVAL_RULES."""
     assert rule in RETRIEVAL_RULES, rule
     sentences = np.concatenate([left_rows, right_rows])
     count, top = len(gold), np.flatnonzero(gold == TOP_RATING)
@@ -78,7 +92,7 @@ def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray,
 
 
 def partner_ranks(search: RetrievalSearch, scores_QC: np.ndarray, ties: str = "against") -> np.ndarray:
-    """int64 [Q]: the partner's rank among the candidates, 1 for the nearest."""
+    """Returns int64 [Q]: the partner's rank among the candidates, 1 for the nearest; `ties` is one of TIES."""
     assert ties in TIES, ties
     rows = np.arange(len(search.answers_Q))
     partner_Q1 = scores_QC[rows, search.answers_Q][:, None]
@@ -90,28 +104,28 @@ def partner_ranks(search: RetrievalSearch, scores_QC: np.ndarray, ties: str = "a
 
 
 def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
-    """Percent of the queries whose partner ranks k or better, for each of DEPTHS."""
+    """Returns k -> percent of the queries whose partner ranks k or better, for each k of DEPTHS."""
     return {depth: 100.0 * float(np.mean(ranks_Q <= depth)) for depth in DEPTHS}
 
 
 def cosine_scores(search: RetrievalSearch, unit_UD: np.ndarray) -> np.ndarray:
-    """float64 [Q, C], as cosines are ranked."""
+    """Returns float64 [Q, C]: cosines of queries with corpus sentences, rounded for ranking."""
     by_text = round_cosines(unit_UD[search.queries_Q] @ unit_UD.T)
     scores_QC: np.ndarray = by_text[:, search.corpus_C]
     return scores_QC
 
 
 def oracle_scores(search: RetrievalSearch) -> np.ndarray:
-    """[Q, C] of the best possible encoder: the query's own text first, the partner's text second, then the rest."""
+    """Returns [Q, C] of the best possible encoder: the query's own text first, the partner's second, then the rest."""
     same_QC = search.queries_Q[:, None] == search.corpus_C
     partner_QC = search.corpus_C[search.answers_Q][:, None] == search.corpus_C
     return np.where(same_QC, 2.0, np.where(partner_QC, 1.0, 0.0))
 
 
 def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> list[dict[str, object]]:
-    """For each query the NEAREST nearest distinct texts of the set other than itself, with their cosines.
+    """Returns for each query the NEAREST nearest distinct texts of the set other than itself, with their cosines.
 
-    Tied texts stand in the order of the set.
+    Tied texts keep the order of the set.
     """
     if not queries:  # models refuse to embed nothing
         return []
@@ -123,18 +137,6 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
         shown = [{"text": embedded.texts[at], "cosine": float(cosines_U[at])} for at in others]
         lists.append({"query": query, "nearest": shown})
     return lists
-
-
-def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:
-    """recall@1, 3, 5 and 10 under each rule and each way with ties, with the oracle's recall in `details`; those of the
-    first recall@1 on the distinct corpus hold the nearest texts of each of `queries` too. Raises ConfigError for
-    missing data.
-    """
-    pairs = load_pairs(RETRIEVAL_SET, paths)
-    embedded = embed_pairs(model.embed, pairs)
-    _check_counts(pairs, embedded)
-    lists = nearest(model.embed, embedded, queries)
-    return [score for rule in RETRIEVAL_RULES for score in _scores(model, embedded, rule, lists)]
 
 
 def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[dict[str, object]]) -> list[Score]:
@@ -163,7 +165,8 @@ def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[di
 def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:
     counts = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
     if counts != RETRIEVAL_COUNTS:
-        wanted, have = (
+        expected, actual = (
             f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (RETRIEVAL_COUNTS, counts)
         )
-        raise ConfigError([f"unexpected data: suite={RETRIEVAL_SET}: {wanted} expected, {have} found; fetch it again"])
+        line = f"unexpected data: suite={RETRIEVAL_SET}: {expected} expected"
+        raise ConfigError([f"{line}, {actual} found; fetch it again"])

@@ -1,4 +1,4 @@
-"""SentEval's downstream tasks as DeCLUTR reports them, and their mean (its tables S3 and 1; reference_spec C7).
+"""Suite `senteval`: SentEval's downstream tasks as DeCLUTR reports them, and their mean (its tables S3 and 1).
 
 One number for each task: accuracy, but MRPC the mean of accuracy and F1, SICK-R and STS-B the Spearman correlation of a
 learned relatedness, STS12-16 the mean over subsets. These are the 16 tasks of DeCLUTR's released script; the paper's
@@ -25,7 +25,7 @@ NEEDS = (*transfer.NEEDS, *MORE_TASKS, *YEARS)
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
-    """Every task's score on test, MRPC's F1 too, the average of the seven transfer tasks and, as `senteval`, the mean.
+    """Returns every task's test score, MRPC's F1, the average of the seven transfer tasks and, as `senteval`, the mean.
 
     Each task is scored by the paper's protocol, whatever a command asks for elsewhere. Raises ConfigError, before
     anything is encoded, for data that is missing or short.
@@ -35,7 +35,7 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
 
 
 def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
-    """The columns of this suite but its mean; SentEval's scores on dev data are in `details`."""
+    """Returns the scores of all columns of the suite `senteval` but its mean; `details` hold SentEval's dev scores."""
     require([NAME], paths)
     seven = transfer.evaluate(model, paths)
     mrpc = next(score for score in seven if score.suite == "mrpc")
@@ -51,19 +51,19 @@ def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
 
 
 def test_values(scores: Sequence[Score]) -> dict[str, float]:
-    """Task -> its number on test."""
+    """Returns task -> its number on test data; MRPC's is the mean of accuracy and F1."""
     tasks = _tasks(scores, lambda score: score.value)
     f1 = next(score.value for score in scores if score.column == F1)
     return tasks | {"mrpc": fmean((tasks["mrpc"], f1))}
 
 
 def dev_values(scores: Sequence[Score]) -> dict[str, float]:
-    """Task -> its number on dev: accuracy, MRPC's too, and Pearson; STS12-16, which have no dev set, as on test."""
+    """Returns task -> its number on dev data: accuracy or Pearson; STS12-16, which have no dev set, as on test data."""
     return _tasks(scores, lambda s: s.details.get("devacc", s.details.get("devpearson", s.value)))
 
 
 def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Score:
-    """The mean over tasks as a score, all of them in `details`."""
+    """Returns the mean over tasks as a score whose `details` hold the number of each task."""
     first = scores[0].protocol
     protocol = replace(
         first,
@@ -78,5 +78,5 @@ def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Sc
 
 
 def _tasks(scores: Sequence[Score], value: Callable[[Score], float]) -> dict[str, float]:
-    """A number of each of the 16 tasks."""
+    """Returns task -> number for each of the 16 tasks, by applying `value` to the task's score."""
     return {score.suite: value(score) for score in scores if score.column != F1 and score.suite != transfer.NAME}

@@ -1,4 +1,4 @@
-"""The mean of SentEval's dev scores, by which DeCLUTR chooses and compares settings (its figures 2, 3 and S1)."""
+"""Suite `senteval_dev`: the mean of SentEval's dev scores, by which DeCLUTR chooses settings (figures 2, 3 and S1)."""
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
@@ -11,7 +11,7 @@ NEEDS = senteval.NEEDS
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
-    """The mean over the tasks of `senteval`; raises as that does.
+    """Returns the mean over the tasks of `senteval` on dev data. ConfigError for missing or short data.
 
     The classifiers are those of the test scores, as in DeCLUTR's numbers: `transfer_dev` has fewer folds.
     """

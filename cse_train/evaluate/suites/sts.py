@@ -1,6 +1,6 @@
-"""STS12-16, STS-B and SICK-R: Spearman of cosines with grades, no training (SimCSE's evaluation; reference_spec C1).
+"""Suite `sts`: Spearman of cosines with grades on STS12-16, STS-B and SICK-R, without training (SimCSE's evaluation).
 
-SentEval's texts are read as they lie: tokenised, and lower-cased but for SICK-R. Raw cased text gives other numbers.
+SentEval's texts are read as published: tokenised, and lower-cased but for SICK-R. Raw cased text gives other numbers.
 """
 
 import math
@@ -12,12 +12,13 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import find_unranked, spearman
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs, subset_sizes, suite_names
+from cse_train.evaluate.pairs import SEVEN, STS_YEARS, Pairs, load_pairs, suite_names
 from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
 from cse_train.text.corpora.files import texts_hash
 
 AGGREGATIONS = ("all", "mean", "wmean")
+"""Ways to make one number of the subsets of an STS year; `aggregate_subsets` explains them."""
 NAME = "sts"
 MEMBERS = tuple(suite_names())
 COLUMNS = (*SEVEN, NAME, f"{NAME}:spearman_unrounded")
@@ -27,7 +28,7 @@ NEEDS = SEVEN
 def evaluate(
     model: TextModel, paths: DataPaths, *, members: Sequence[str] = SEVEN, aggregation: str = "all"
 ) -> list[Score]:
-    """One score per set with its cosines, and the average of all seven where all are asked for.
+    """Returns one score per set with its cosines, and the average of all seven where all are asked for.
 
     Every set is read and counted before anything is encoded. Raises ConfigError for an unknown, missing or truncated
     set.
@@ -40,10 +41,10 @@ def evaluate(
 def aggregate_subsets(
     scores: np.ndarray, gold: np.ndarray, sizes: Sequence[int], aggregation: str = "all"
 ) -> tuple[float, list[float]]:
-    """The value of a set whose subsets of these sizes lie one after the other, and the value of each subset.
+    """Returns the value of a set and of each of its subsets, which lie one after the other and have the given sizes.
 
-    `all`: one correlation over all pairs. `mean`: the mean of the subsets' correlations (DeCLUTR). `wmean`: the same
-    weighted by pairs (BERT-flow, BERT-whitening). They differ by several points and are never to be compared.
+    `all`: one correlation over all pairs. `mean`: the mean of the subsets' correlations (DeCLUTR). `wmean`: the mean
+    weighted by pairs (BERT-flow, BERT-whitening). The three differ by several points and are never to be compared.
     """
     assert sum(sizes) == len(scores) == len(gold), (sizes, len(scores), len(gold))
     cuts = np.cumsum(sizes)[:-1]
@@ -54,7 +55,7 @@ def aggregate_subsets(
 
 
 def _averages(scores: Mapping[str, Score]) -> list[Score]:
-    """The average of the seven sets in two forms, where all are among the scores.
+    """Returns the average of the seven sets in two forms, where all are among the scores; else nothing.
 
     `spearman` is the mean of the values rounded to 2 decimals, rounded again, as SimCSE's evaluation.py:182-188 prints
     it; `spearman_unrounded` is the plain mean.
@@ -72,12 +73,12 @@ def _averages(scores: Mapping[str, Score]) -> list[Score]:
 
 
 def average_of_rounded(values: Mapping[str, float]) -> float:
-    """Mean of values that are rounded to 2 decimals first, itself so rounded."""
+    """Returns the mean, rounded to 2 decimals, of values that are first rounded to 2 decimals."""
     return round(sum(round(value, 2) for value in values.values()) / len(values), 2)
 
 
 def _score(model: TextModel, pairs: Pairs, aggregation: str) -> Score:
-    sizes = subset_sizes(pairs)
+    sizes = STS_YEARS.get(pairs.name, {pairs.name: len(pairs)})  # a set without subsets is its only one
     cosines = embed_pairs(model.embed, pairs).cosines
     value, each = aggregate_subsets(cosines, pairs.gold, list(sizes.values()), aggregation)
     subsets = {

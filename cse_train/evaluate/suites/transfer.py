@@ -1,4 +1,4 @@
-"""SentEval's transfer tasks with frozen embeddings: one encoding pass and one linear layer per task."""
+"""Suite `transfer`: SentEval's transfer tasks on frozen embeddings, one encoding pass and one linear layer per task."""
 
 import dataclasses
 import statistics
@@ -31,13 +31,12 @@ def evaluate(
     mode: Mode = "test",
     members: Sequence[str] = TASKS,
 ) -> list[Score]:
-    """One score per task, and for all seven their average, named `transfer`.
+    """Returns one score per task, and for all seven their average, named `transfer`.
 
     `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings; where labels are grades, `spearman`
-    and `devpearson`, for which there is one protocol. The average is that of the rounded
-    values, as the papers print it; `details` holds the one of the exact values. No global random state is touched.
-    Raises ConfigError, one line, for data that is missing or short, and an absent scikit-learn; all data are read
-    before anything is encoded.
+    and `devpearson`, for which there is one protocol. The average is that of the rounded values, as the papers print
+    it; `details` holds the one of the exact values. No global random state is touched. Raises ConfigError, one line,
+    for data that is missing or short, and an absent scikit-learn; all data are read before anything is encoded.
     """
     require_sklearn()
     loaded = [load_task(name, paths) for name in members]
@@ -46,7 +45,7 @@ def evaluate(
 
 
 def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
-    """Features of every split from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py, sick.py)."""
+    """Returns each split's features from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py, sick.py)."""
     sides = [side for split in task.splits.values() for side in split.texts]
     embeddings = model.embed([text for side in sides for text in side])
     blocks = iter(np.split(embeddings, np.cumsum([len(side) for side in sides])[:-1]))
@@ -94,7 +93,7 @@ def _score_relatedness(model: TextModel, task: Task, splits: dict[str, Examples]
 
 
 def _average(scores: Sequence[Score]) -> Score:
-    """The mean of the rounded values; every part stands in `details`."""
+    """Returns the mean of the tasks' rounded values as a score; `details` hold every task's value."""
     first = scores[0]
     parts = texts_hash(sorted(score.protocol.data_hash for score in scores))
     return Score(

@@ -1,4 +1,4 @@
-"""SentEval's accuracies on held-out folds: the transfer tasks as one looks at them while developing."""
+"""Suite `transfer_dev`: SentEval's transfer tasks scored on held-out folds, for decisions during development."""
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
@@ -11,5 +11,5 @@ NEEDS = transfer.NEEDS
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, protocol: transfer.Classifier = "senteval") -> list[Score]:
-    """As `transfer.evaluate` in the mode `dev`."""
+    """Returns the dev accuracy of each transfer task and their average, as `transfer.evaluate` in the mode `dev`."""
     return transfer.evaluate(model, paths, protocol=protocol, mode="dev")

@@ -1,6 +1,6 @@
 """SentEval's transfer tasks: their data, and the protocols that train classifiers on frozen embeddings.
 
-A module with `score` is a protocol of its name: `senteval` and `fast` classify, `relatedness` predicts grades.
+Each module with a function `score` is a protocol: `senteval` and `fast` classify, `relatedness` predicts grades.
 """
 
 import importlib
@@ -11,6 +11,6 @@ __all__ = ["loaders"]
 
 
 def scorer(protocol: str) -> Callable[..., Any]:
-    """`score` of a protocol, imported when it is asked for: a command that lists suites does without torch."""
+    """Returns the function `score` of a protocol, imported on demand so that listing suites does not import torch."""
     score: Callable[..., Any] = importlib.import_module(f"{__name__}.{protocol}").score
     return score

@@ -23,7 +23,7 @@ from cse_train.evaluate.transfer.optimisers import OPTIMISERS
 WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
 CLASSIFIER_EPOCHS = 200
 HELD_OUT = 0.05
-"""Share of the examples that stops a refit, which has no dev fold."""
+"""Share of a refit's training examples that decide when it stops, since a refit has no dev fold."""
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,31 @@ class Problem:
     train: np.ndarray
     dev: np.ndarray
     decays: tuple[float, ...] = WEIGHT_DECAYS
-    drawn: int = 0
-    """Length of the permutation that made the split and moved the random stream on; 0 for none."""
+    permuted: int = 0
+    """Length of a permutation drawn before training starts, which advances the random stream; 0 for none."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The best weights of one problem, by weight decay."""
+    """Best weights of one problem, for each weight decay."""
 
     correct: np.ndarray
-    """int64 [M], correct dev rows at the best round."""
+    """int64 [M]: correct dev rows at the best round."""
     weights: Tensor
-    """float32 [C, M, D]."""
+    """float32 [C, M, D]: weights and, last in D, biases."""
 
 
 def hold_out(rows: np.ndarray, decay: float) -> Problem:
-    """A refit on `rows`, of which the first 5% of a permutation stop it."""
+    """Returns a refit on `rows`, of which the first 5% of a permutation decide when it stops."""
     order = np.random.RandomState(SENTEVAL_SEED).permutation(len(rows))
     count = int(HELD_OUT * len(rows))
-    return Problem(rows[order[count:]], rows[order[:count]], (decay,), drawn=len(rows))
+    return Problem(rows[order[count:]], rows[order[:count]], (decay,), permuted=len(rows))
 
 
 def add_constant(features: np.ndarray) -> Tensor:
-    """float32 [N, D]: the features and a column of ones, whose weights are the biases.
+    """Returns float32 [N, D]: the features and a column of ones, whose weights are the biases.
 
-    Raises NotFinite where the square of one is infinite: an optimiser that divides by it never moves a weight.
+    Raises NotFinite where the square of a feature is infinite: an optimiser that divides by it never moves a weight.
     """
     if not np.isfinite(np.square(features, dtype=np.float32)).all():
         line = f"not finite: embeddings up to {np.abs(features).max():.3g}, whose squares a classifier needs in fp32"
@@ -68,11 +68,11 @@ def add_constant(features: np.ndarray) -> Tensor:
 def fit(
     features_ND: Tensor, labels: np.ndarray, classes: int, problems: Sequence[Problem], recipe: ClassifierRecipe
 ) -> list[Fitted]:
-    """Train every problem with every weight decay; results in the order given. No global random state is read."""
+    """Trains every problem with every weight decay; results in the order given. No global random state is read."""
     labels_N = torch.from_numpy(labels).to(features_ND.device)
     groups: dict[tuple[int, ...], list[int]] = {}
     for at, problem in enumerate(problems):
-        groups.setdefault((len(problem.train), problem.drawn, len(problem.decays)), []).append(at)
+        groups.setdefault((len(problem.train), problem.permuted, len(problem.decays)), []).append(at)
     fits: dict[int, Fitted] = {}
     for members in groups.values():
         together = _Together(features_ND, labels_N, classes, [problems[at] for at in members], recipe)
@@ -81,14 +81,14 @@ def fit(
 
 
 def predict(features_ND: Tensor, weights_CMD: Tensor) -> Tensor:
-    """Classes [N, M] of the highest logit."""
+    """Returns the class of the highest logit for each example and weight decay, [N, M]."""
     classes, decays, width = weights_CMD.shape
     logits = features_ND @ weights_CMD.reshape(-1, width).T
     return logits.view(-1, classes, decays).argmax(1)
 
 
 class _Together:
-    """Problems with equally many training rows, in lockstep; one leaves when all its weight decays have stopped."""
+    """Trains problems of equally many rows in lockstep; a problem leaves when all its weight decays have stopped."""
 
     def __init__(
         self, features_ND: Tensor, labels_N: Tensor, classes: int, problems: Sequence[Problem], recipe: ClassifierRecipe
@@ -107,14 +107,16 @@ class _Together:
         self.correct_GM = torch.full_like(self.decays_GM, -1, dtype=torch.long)
         self.failures_GM = torch.zeros_like(self.correct_GM)
         self.active = torch.arange(len(problems), device=device)
-        """Problems still in training; the first axis of the weights, the moments, the rows and the decays."""
+        """int64: indices of the problems still in training, the first axis of weights, moments, rows and decays."""
 
     def run(self) -> list[Fitted]:
-        """Rounds until every model has stopped."""
+        """Trains in rounds until every model has stopped, and returns the best weights of each problem."""
         stream = np.random.RandomState(SENTEVAL_SEED)
-        if self.problems[0].drawn:
-            stream.permutation(self.problems[0].drawn)
+        # SentEval draws its split from the stream that the epochs use, so the epochs' permutations come after it.
+        if self.problems[0].permuted:
+            stream.permutation(self.problems[0].permuted)
         epoch = 0
+        # `<=` as in SentEval's loop: the last round may begin at CLASSIFIER_EPOCHS.
         while len(self.active) and epoch <= CLASSIFIER_EPOCHS:
             for _ in range(self.recipe.epoch_size):
                 order = torch.from_numpy(stream.permutation(self.rows_GT.shape[1])).to(self.rows_GT.device)
@@ -125,7 +127,7 @@ class _Together:
         return [Fitted(c.cpu().numpy(), w) for c, w in zip(self.correct_GM, self.best_GCMD, strict=True)]
 
     def _step(self, rows_GB: Tensor) -> None:
-        """One step on the mean cross-entropy of each model plus half its decay times its squared weights."""
+        """Makes one step on the mean cross-entropy of each model plus half its decay times its squared weights."""
         groups, batch = rows_GB.shape
         _, classes, decays, width = self.weights_GCMD.shape
         flat = rows_GB.reshape(-1)
@@ -138,7 +140,7 @@ class _Together:
         self.optimiser.step(self.weights_GCMD, gradient)
 
     def _look(self) -> None:
-        """Compare dev accuracies with the best so far, keep better weights, and let finished problems go."""
+        """Compares dev accuracies with the best so far, keeps better weights, and drops finished problems."""
         tenacity, active = self.recipe.tenacity, self.active
         correct_GM = torch.stack([self._correct(row, int(at)) for row, at in enumerate(active)])
         running = self.failures_GM[active] <= tenacity
@@ -161,7 +163,7 @@ class _Together:
 
 
 def initial_weights(classes: int, width: int) -> Tensor:
-    """[C, width + 1]: what torch.nn.Linear draws after torch.manual_seed(1111), weights then biases."""
+    """Returns [C, width + 1]: what torch.nn.Linear draws after torch.manual_seed(1111), weights then biases."""
     generator = torch.Generator().manual_seed(SENTEVAL_SEED)
     weights = nn.init.kaiming_uniform_(torch.empty(classes, width), a=math.sqrt(5), generator=generator)
     biases = nn.init.uniform_(torch.empty(classes), -(width**-0.5), width**-0.5, generator=generator)

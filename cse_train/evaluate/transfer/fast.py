@@ -20,7 +20,7 @@ MAX_ITERATIONS = 1000
 
 
 def score(splits: Splits, _classes: int, recipe: ClassifierRecipe) -> TransferOutcome:
-    """Dev and test accuracy of a task, cross-validated over the recipe's folds where it has no dev set."""
+    """Returns a task's dev and test accuracy, cross-validated over the recipe's folds where it has no dev set."""
     first = next(iter(splits.values()))
     if "dev" in splits:
         devacc = percent(_predict(first, splits["dev"].features), splits["dev"].labels)
@@ -35,7 +35,7 @@ def score(splits: Splits, _classes: int, recipe: ClassifierRecipe) -> TransferOu
 
 
 def _cross_validate(examples: Examples, folds: int) -> tuple[list[float], np.ndarray]:
-    """Accuracy of each fold, and what every example was taken for."""
+    """Returns the accuracy of each fold, and the class predicted for every example."""
     predicted = np.full(len(examples.labels), -1)
     shares = []
     for train, test in stratify(examples.labels, folds):

@@ -1,4 +1,4 @@
-"""SentEval's tasks with a trained layer, in its layout and its order; every line count is asserted.
+"""Loads SentEval's tasks with a trained layer, in its layout and its order; every line count is checked.
 
 Sources: SentEval binary.py, mrpc.py, probing.py, sick.py, sst.py, trec.py (loadFile and the sort at the head of run).
 """
@@ -27,12 +27,13 @@ BINARY = {
     "subj": (("SUBJ/subj.objective", 5000), ("SUBJ/subj.subjective", 5000)),
     "mpqa": (("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294)),
 }
-"""Files of class 1 and class 0 with their lines. Blank lines count and stay: 4 in CR, 3 in MPQA (T26)."""
+"""Task -> files of class 1 and of class 0 with their number of lines; blank lines count (4 in CR, 3 in MPQA)."""
 SICK = {
     "train": ("SICK/SICK_train.txt", 4500),
     "dev": ("SICK/SICK_trial.txt", 500),
     "test": ("SICK/SICK_test_annotated.txt", 4927),
 }
+"""Split of SICK -> its file and its number of examples."""
 TASK_SPLITS = {
     "sst2": {
         "train": ("SST/binary/sentiment-train", 67349),
@@ -54,17 +55,17 @@ TASK_SPLITS = {
         "test": ("STS/STSBenchmark/sts-test.csv", 1379),
     },
 }
-"""Files of the official splits with their examples."""
-HEADED = ("mrpc", "sick_entailment", "sick_relatedness")
-"""Tasks whose files have one line more, the header."""
+"""Task -> official split -> its file and its number of examples."""
+TASKS_WITH_HEADER = ("mrpc", "sick_entailment", "sick_relatedness")
+"""Tasks whose files begin with a header line, which is no example."""
 TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
-"""The seven of the papers' tables, in their order."""
+"""The seven transfer tasks of the papers' tables, in their order."""
 MORE_TASKS = ("sst5", "sick_entailment", "sick_relatedness", "stsb_relatedness")
-"""What DeCLUTR's tables add to the seven."""
+"""Tasks that DeCLUTR's tables add to TASKS."""
 GRADED = ("sick_relatedness", "stsb_relatedness")
-"""Tasks whose labels are grades."""
+"""Tasks whose labels are human grades of similarity, not classes."""
 CLASSES = {"trec": len(TREC_CLASSES), "sst5": 5, "sick_entailment": len(SICK_CLASSES), **dict.fromkeys(GRADED, 0)}
-"""Where they are not two."""
+"""Number of classes of tasks that do not have two; 0 for graded tasks."""
 PROBING = {
     "sentlen": "sentence_length.txt",
     "wc": "word_content.txt",
@@ -77,11 +78,13 @@ PROBING = {
     "somo": "odd_man_out.txt",
     "coordinv": "coordination_inversion.txt",
 }
-"""Probing task, in the order of DeCLUTR's table S4 -> its file in `probing`, which lies beside `downstream`."""
+"""Probing task, in the order of DeCLUTR's table S4 -> its file in `probing`, a sibling folder of `downstream`."""
 PROBING_COUNTS = {"train": 100_000, "dev": 10_000, "test": 10_000}
 PROBING_SPLITS = {"tr": "train", "va": "dev", "te": "test"}
+"""Mark of a split in the files of probing tasks -> split."""
 EVERY_TASK = (*TASKS, *MORE_TASKS, *PROBING)
 LATIN_1 = {*BINARY, "trec"}
+"""Tasks whose files are Latin-1 and not UTF-8."""
 Example = tuple[tuple[str, ...], float]
 Parsed = TypeVar("Parsed")
 
@@ -92,22 +95,22 @@ class Split:
 
     texts: tuple[tuple[str, ...], ...]
     labels: np.ndarray
-    """[examples]: int64 classes counted from 0, or float64 grades."""
+    """Labels of the examples: int64 classes counted from 0, or float64 grades."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its splits are `all`, or `train` and `test`, or `train`, `dev` and `test`."""
+    """A task with its data; the splits are `all`, or `train` and `test`, or `train`, `dev` and `test`."""
 
     name: str
     classes: int
-    """0 for grades."""
+    """Number of classes; 0 where labels are grades."""
     splits: dict[str, Split]
     content_hash: str
 
 
 def load_task(name: str, paths: DataPaths) -> Task:
-    """The task of that name, a user's own before any other. ConfigError, one line: unknown, missing, unreadable."""
+    """Loads the task of that name, a user's own before any other. ConfigError: unknown, missing or unreadable."""
     if (file := paths.data_set(name)) is not None:
         return _read_user_file(file, file_state(file))
     if name not in EVERY_TASK:
@@ -126,7 +129,7 @@ def load_task(name: str, paths: DataPaths) -> Task:
 
 @lru_cache(maxsize=16)
 def _read_user_file(file: UserFile, _state: FileState) -> Task:
-    """One split, as MR's; classes are counted in the order of their names."""
+    """Loads a user's labelled sentences as one split, like MR; classes are numbered in the order of their names."""
     labelled = read_labels(file)
     numbers = {label: number for number, label in enumerate(sorted({label for _, label in labelled}))}
     splits = {"all": _sort([((text,), numbers[label]) for text, label in labelled])}
@@ -134,7 +137,7 @@ def _read_user_file(file: UserFile, _state: FileState) -> Task:
 
 
 def _binary(name: str, root: Path) -> Split:
-    """Positive lines before negative ones, as SentEval adds them."""
+    """Loads a task of BINARY as one split, positive lines before negative ones, as SentEval adds them."""
     examples: list[Example] = []
     for label, (file, count) in zip((1, 0), BINARY[name], strict=True):
         examples += [((clean(line),), label) for line in _lines(name, root / file, count)]
@@ -142,7 +145,7 @@ def _binary(name: str, root: Path) -> Split:
 
 
 def _probing(name: str, path: Path) -> Task:
-    """Lines `split, class, ..., sentence`; classes are counted in the order of their names in the training set."""
+    """Loads a probing task from lines `split, class, ..., sentence`; classes are numbered by name."""
     lines = [line.rstrip() for line in _lines(name, path, sum(PROBING_COUNTS.values()))]
     classes = sorted({line.split("\t")[1] for line in lines if line.startswith("tr\t")})
     numbers = {label: number for number, label in enumerate(classes)}
@@ -155,15 +158,15 @@ def _probing(name: str, path: Path) -> Task:
     for at, line in enumerate(lines, start=1):
         split, example = _parse(parse, line, f"{path}:{at}")
         examples[split].append(example)
-    for split, wanted in PROBING_COUNTS.items():
-        require_count(f"{name} {split}", len(examples[split]), wanted, path, "lines")
+    for split, expected in PROBING_COUNTS.items():
+        require_count(f"{name} {split}", len(examples[split]), expected, path, "lines")
     splits = {split: _sort(part) for split, part in examples.items()}
     return Task(name, len(classes), splits, _hash(splits))
 
 
 def _official(name: str, path: Path, count: int) -> Split:
-    """One official split."""
-    header = int(name in HEADED)
+    """Loads one official split of a task."""
+    header = int(name in TASKS_WITH_HEADER)
     lines = _lines(name, path, count + header)[header:]
     return _sort([_parse(PARSERS[name], line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
 
@@ -179,7 +182,7 @@ def _sst5(line: str) -> Example:
 
 
 def _sick_entailment(line: str) -> Example:
-    """`pair, sentence A, sentence B, relatedness, entailment`."""
+    """Parses a line `pair, sentence A, sentence B, relatedness, entailment` of SICK."""
     _, left, right, _, label = line.strip().split("\t")
     return (clean(left), clean(right)), SICK_CLASSES[label]
 
@@ -190,13 +193,13 @@ def _sick_relatedness(line: str) -> Example:
 
 
 def _stsb_relatedness(line: str) -> Example:
-    """Quotes are text, and some lines have more columns (T26)."""
+    """Parses a line of STS-B; quotes are text, and some lines have more columns."""
     _, _, _, _, grade, left, right, *_ = line.strip().split("\t")
     return (clean(left), clean(right)), float(grade)
 
 
 def _trec(line: str) -> Example:
-    """`CLASS:subclass question`; the subclass is dropped."""
+    """Parses a line `CLASS:subclass question` of TREC; the subclass is dropped."""
     coarse, _, rest = line.strip().partition(":")
     return (clean(rest.split(" ", 1)[1]),), TREC_CLASSES[coarse]
 
@@ -215,6 +218,7 @@ PARSERS: dict[str, Callable[[str], Example]] = {
     "sick_relatedness": _sick_relatedness,
     "stsb_relatedness": _stsb_relatedness,
 }
+"""Task -> function that parses a line of its files."""
 
 
 def _parse(parse: Callable[[str], Parsed], line: str, where: str) -> Parsed:
@@ -225,14 +229,14 @@ def _parse(parse: Callable[[str], Parsed], line: str, where: str) -> Parsed:
 
 
 def _sort(examples: list[Example]) -> Split:
-    """By the number of tokens of each side, then the label, ties in file order: folds depend on this order."""
+    """Sorts examples by each side's number of tokens, then the label, ties in file order, as SentEval's folds need."""
     examples = sorted(examples, key=lambda example: (*(len(text.split()) for text in example[0]), example[1]))
     sides = zip(*(sides for sides, _ in examples), strict=True)
     return Split(tuple(sides), np.array([label for _, label in examples]))
 
 
 def _lines(name: str, path: Path, count: int) -> list[str]:
-    """The file's lines, blank ones too; Latin-1 or UTF-8 by task (SentEval binary.py:34, trec.py:37)."""
+    """Reads all lines of a task's file, also blank ones; Latin-1 or UTF-8 (SentEval binary.py:34, trec.py:37)."""
     lines = read_lines(name, path, f" of {count} lines", "latin-1" if name in LATIN_1 else "utf8")
     require_count(name, len(lines), count, path, "lines")
     return lines

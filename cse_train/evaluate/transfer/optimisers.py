@@ -1,4 +1,4 @@
-"""Adam and RMSprop with torch's default settings, whose state can lose the models that have finished."""
+"""Adam and RMSprop with torch's default settings for a batch of models, which can drop models that have finished."""
 
 import math
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Adam:
-    """Kingma & Ba, 2015, algorithm 1; all models are at the same step."""
+    """Adam for a batch of models that are all at one step (Kingma & Ba, 2015, algorithm 1)."""
 
     rate, beta1, beta2, epsilon = 1e-3, 0.9, 0.999, 1e-8
 
@@ -16,7 +16,7 @@ class Adam:
         self.steps = 0
 
     def step(self, weights: Tensor, gradient: Tensor) -> None:
-        """Change `weights` in place."""
+        """Updates all models' `weights` in place by one step."""
         self.steps += 1
         self.mean.lerp_(gradient, 1 - self.beta1)
         self.square.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
@@ -24,12 +24,12 @@ class Adam:
         weights.addcdiv_(self.mean, scale, value=-self.rate / (1 - self.beta1**self.steps))
 
     def keep(self, kept: Tensor) -> None:
-        """Forget the models of the first axis that `kept` does not mark."""
+        """Drops the state of models, along the first axis, where `kept` is False."""
         self.mean, self.square = self.mean[kept], self.square[kept]
 
 
 class RMSprop:
-    """Tieleman & Hinton, 2012, lecture 6.5, with epsilon outside the root."""
+    """RMSprop for a batch of models (Tieleman & Hinton, 2012, lecture 6.5), with epsilon outside the root."""
 
     rate, smoothing, epsilon = 1e-2, 0.99, 1e-8
 
@@ -37,12 +37,12 @@ class RMSprop:
         self.square = torch.zeros_like(weights)
 
     def step(self, weights: Tensor, gradient: Tensor) -> None:
-        """Change `weights` in place."""
+        """Updates all models' `weights` in place by one step."""
         self.square.mul_(self.smoothing).addcmul_(gradient, gradient, value=1 - self.smoothing)
         weights.addcdiv_(gradient, self.square.sqrt().add_(self.epsilon), value=-self.rate)
 
     def keep(self, kept: Tensor) -> None:
-        """Forget the models of the first axis that `kept` does not mark."""
+        """Drops the state of models, along the first axis, where `kept` is False."""
         self.square = self.square[kept]
 
 

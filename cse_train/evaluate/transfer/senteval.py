@@ -1,4 +1,4 @@
-"""Protocol `senteval`: which classifiers are trained for each kind of task, and what their accuracies become.
+"""Protocol `senteval`: the classifiers that SentEval trains for each kind of task, and their accuracies.
 
 Source: SentEval tools/validation.py (InnerKFoldClassifier, KFoldClassifier, SplitClassifier). Rounding to two decimals
 happens where SentEval rounds, because it decides which weight decay wins.
@@ -31,7 +31,7 @@ from cse_train.evaluate.transfer.contract import (
 
 
 def score(splits: Splits, classes: int, recipe: ClassifierRecipe) -> TransferOutcome:
-    """Dev and test accuracy of a task with the splits `all`, `train` and `test`, or `train`, `dev` and `test`."""
+    """Returns dev and test accuracy of a task whose splits are `all`, `train` and `test`, or also `dev`."""
     names = tuple(splits)
     joined = Examples(
         np.concatenate([split.features for split in splits.values()]),
@@ -44,7 +44,7 @@ def score(splits: Splits, classes: int, recipe: ClassifierRecipe) -> TransferOut
 
 
 class _Trainer:
-    """A task's examples and how to train on some of their rows."""
+    """Trains classifiers on chosen rows of a task's examples."""
 
     def __init__(self, examples: Examples, classes: int, recipe: ClassifierRecipe) -> None:
         self.labels, self.classes, self.recipe = examples.labels, classes, recipe
@@ -54,7 +54,7 @@ class _Trainer:
         return fit(self.features, self.labels, self.classes, problems, self.recipe)
 
     def folds(self, rows: np.ndarray) -> list[Fold]:
-        """Folds of some rows, as rows of the task."""
+        """Returns stratified folds of some rows, as row numbers of the whole task."""
         return [(rows[train], rows[test]) for train, test in stratify(self.labels[rows], self.recipe.folds)]
 
     def predict(self, fitted: Fitted, rows: np.ndarray, decay: int = 0) -> np.ndarray:
@@ -63,7 +63,7 @@ class _Trainer:
 
 
 def _nest_folds(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
-    """MR, CR, SUBJ, MPQA: every outer fold picks its weight decay in inner folds of its training part."""
+    """Scores MR, CR, SUBJ and MPQA: each outer fold picks its weight decay in inner folds of its training part."""
     outer = trainer.folds(rows)
     inner = [Problem(*fold) for train, _ in outer for fold in trainer.folds(train)]
     shares_of_inner = _shares(inner, trainer.fit(inner)).reshape(len(outer), -1, len(WEIGHT_DECAYS))
@@ -86,7 +86,7 @@ def _nest_folds(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
 
 
 def _cross_validate(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> TransferOutcome:
-    """TREC, MRPC: folds of the training set pick the weight decay, a refit meets the official test set."""
+    """Scores TREC and MRPC: folds of the training set pick the weight decay, a refit is scored on the test set."""
     problems = [Problem(*fold) for fold in trainer.folds(train)]
     best, devacc, exact = _choose_decay(_shares(problems, trainer.fit(problems)))
     [refit] = trainer.fit([hold_out(train, WEIGHT_DECAYS[best])])
@@ -94,7 +94,7 @@ def _cross_validate(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> T
 
 
 def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarray) -> TransferOutcome:
-    """SST-2: the official dev set picks the weight decay. SentEval refits it and gets the same classifier again."""
+    """Scores SST-2: the official dev set picks the weight decay. SentEval's refit would give an equal classifier."""
     problems = [Problem(train, dev)]
     [fitted] = trainer.fit(problems)
     best, devacc, exact = _choose_decay(_shares(problems, [fitted]))
@@ -106,6 +106,7 @@ SPLIT_KINDS: dict[tuple[str, ...], Callable[..., TransferOutcome]] = {
     ("train", "test"): _cross_validate,
     ("train", "dev", "test"): _split,
 }
+"""Names of a task's splits -> function that scores tasks with such splits."""
 
 
 def _official(
@@ -117,12 +118,12 @@ def _official(
 
 
 def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:
-    """Dev accuracies, float64 [problems, weight decays]."""
+    """Returns dev accuracies, float64 [problems, weight decays], between 0 and 1."""
     return np.stack([fitted.correct / len(problem.dev) for problem, fitted in zip(problems, fits, strict=True)])
 
 
 def _choose_decay(shares: np.ndarray) -> tuple[int, float, float]:
-    """The first best weight decay by the rounded mean over folds, that mean, and the exact one."""
+    """Returns the index of the first best weight decay by rounded mean over folds, that mean, and the exact mean."""
     exact = 100 * shares.mean(0)
     shown = [round_percent(value) for value in exact]
     best = int(np.argmax(shown))

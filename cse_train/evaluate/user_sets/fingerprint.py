@@ -1,4 +1,4 @@
-"""Whether two sets have the same texts, however they are tokenised, ordered, cased or graded."""
+"""Fingerprints that find sets with equal texts, however these are tokenised, ordered, cased or graded."""
 
 import hashlib
 from collections.abc import Iterable
@@ -27,17 +27,17 @@ SHIPPED_TESTS = {
     "70ca9dfaa96a82b20e324e54": "subj",
     "388dec642983d8843233ae07": "mpqa",
 }
-"""Fingerprint of a test set that the suites score -> its name: no dev set may have these texts."""
+"""Fingerprint of a test set that the suites score -> its name: no dev set may have its texts."""
 
 
 def fingerprint(items: Iterable[tuple[str, ...]]) -> str:
-    """Of the letters and digits alone of distinct items, each one sentence or a pair in either order."""
+    """Returns the hash of the letters and digits of distinct items, each one sentence or a pair in either order."""
     plain = {"\t".join(sorted("".join(filter(str.isalnum, text.lower())) for text in item)) for item in items}
     return hashlib.sha256("\n".join(sorted(plain)).encode("utf8", "surrogatepass")).hexdigest()[:24]
 
 
 def fingerprint_of(file: UserFile) -> str:
-    """Of a user's dev or test set. ConfigError for one that cannot be read."""
+    """Returns the fingerprint of a user's dev or test set. ConfigError for one that cannot be read."""
     paths = DataPaths(files=(file,))
     kind = open_user_file(file).kind
     if kind == "ratings":

@@ -1,4 +1,4 @@
-"""Documents judged for queries, in a file of the user's own: how high an encoder ranks those that answer.
+"""Retrieval sets of the user's own: how high an encoder ranks the documents judged to answer each query.
 
 For each query all documents of the file are ranked by their cosine with it, but for one of the query's own text (in
 three files: of its ID) that does not answer it; of documents equally near those that answer come last. Each number is
@@ -34,49 +34,52 @@ from cse_train.user_files import Metric, UserFile
 
 NAME = "judgements"
 RANK_METRICS: tuple[Metric, ...] = get_args(Metric)
+"""Names of the retrieval metrics, in the order of the columns of `score_queries`."""
 DEPTH, MAP_DEPTH = 10, 100
+"""Ranks that count for ndcg, mrr and recall, and for map."""
 QUERIES_AT_ONCE = 256
+"""Most queries whose documents are ranked in one block."""
 COSINES_AT_ONCE = 2**25
-"""Cosines of queries with all documents that are held at once, and the most queries."""
+"""Most cosines of queries with all documents that are held at once."""
 TIES_RULE = "ties against"
 SIDES = ("query", "document")
-"""Names of the prompts for the two kinds of texts."""
+"""Names of the prompts for queries and for documents."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Queries and documents, each text or each ID once, and what a document is worth for a query."""
+    """A retrieval set: queries, documents, and the relevance of documents for queries; each text or ID occurs once."""
 
     name: str
     queries: tuple[str, ...]
     documents: tuple[str, ...]
     judged: tuple[dict[int, float], ...]
-    """For each query: document -> a judgement above 0."""
+    """Judgements above 0 of each query: document -> judgement."""
     itself: tuple[int | None, ...]
-    """For each query: the document that it is, which is left out of its ranking; None where there is none."""
+    """Document with a query's own text or ID, left out of its ranking unless it answers; None where there is none."""
     metric: Metric
-    """What stands under the name."""
+    """Metric that is stored under the set's own name."""
     split: str
     content_hash: str
-    """Of texts, judgements and the metric."""
+    """Hash of texts, judgements and the metric."""
     unreachable: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
-    """Query -> the judgements above 0 of answers that are not among the documents."""
+    """Query -> judgements above 0 of answers that are not among the documents."""
     negative: int = 0
-    """Judgements below 0, which count as 0."""
+    """Number of judgements below 0, which count as 0."""
 
     def notes(self) -> list[str]:
-        """How many judgements count in a way that a person may not expect, and as what."""
+        """Returns lines on judgements that count in an unexpected way, with their number."""
         lost = sum(map(len, self.unreachable.values()))
         counts = {
             "answers that are not among the documents, counted as not found": lost,
             "judgements below 0, counted as 0": self.negative,
         }
-        return [f"{what}: {count}" for what, count in counts.items() if count]
+        return [f"{meaning}: {count}" for meaning, count in counts.items() if count]
 
 
 def load_judgements(file: UserFile) -> Judgements:
-    """What a user's file holds. ConfigError, one line: no such column, no number as judgement, no query with an answer
-    among the documents."""
+    """Loads a user's retrieval set. ConfigError, one line: no such column, a judgement that is no number, no query with
+    an answer among the documents."""
     return _load(file, file_state(file))
 
 
@@ -106,12 +109,12 @@ def _load(file: UserFile, _state: FileState) -> Judgements:
             else:
                 lost.setdefault(asked, {})[key] = worth
     if not any(judged.values()) or len(documents.texts) < 2:
-        what = f"{sum(map(bool, judged.values()))} queries with an answer and {len(documents.texts)} documents"
-        what += f", and {sum(map(len, lost.values()))} answers that are not among these" if lost else ""
-        raise ConfigError([f"nothing to retrieve: {place} has {what}; give a query with an answer and two documents"])
+        counts = f"{sum(map(bool, judged.values()))} queries with an answer and {len(documents.texts)} documents"
+        counts += f", and {sum(map(len, lost.values()))} answers that are not among these" if lost else ""
+        raise ConfigError([f"nothing to retrieve: {place} has {counts}; give a query with an answer and two documents"])
     answers = tuple(judged[query] for query in range(len(judged)))
-    alike = [documents.places.get(key) for key in queries.places]
-    itself = tuple(None if place in answers[query] else place for query, place in enumerate(alike))
+    matches = [documents.places.get(key) for key in queries.places]
+    itself = tuple(None if place in answers[query] else place for query, place in enumerate(matches))
     content = _hash(file.metric, queries, documents, answers, lost)
     every = {query: tuple(worths.values()) for query, worths in lost.items()}
     texts = tuple(queries.texts), tuple(documents.texts)
@@ -119,7 +122,7 @@ def _load(file: UserFile, _state: FileState) -> Judgements:
 
 
 class _Texts:
-    """Texts in the order of their first appearance, by their IDs, or by themselves where they have none."""
+    """Collection of texts in order of first appearance, keyed by ID, or by the text where there is no ID."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -139,7 +142,7 @@ def _hash(
     answers: Sequence[dict[int, float]],
     lost: Mapping[int, Mapping[str | None, float]],
 ) -> str:
-    """Of texts, judgements and the metric; of three files their IDs count beside."""
+    """Returns the hash of texts, judgements and the metric; for sets in three files, IDs count too."""
     keys = list(documents.places)
     parts = [metric, *sorted(keys)]
     for query, place in sorted(queries.places.items()):
@@ -152,13 +155,13 @@ def _hash(
 
 
 def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.ndarray) -> dict[Metric, float]:
-    """Each metric, times 100, of rows in the set's order."""
+    """Returns metric -> mean over queries, times 100; rows of the embeddings are in the set's order."""
     means = 100.0 * np.mean(score_queries(judgements, queries_QD, documents_CD), axis=0)
     return dict(zip(RANK_METRICS, map(float, means), strict=True))
 
 
 def score_queries(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.ndarray) -> np.ndarray:
-    """What each query gives by each metric of RANK_METRICS, 0 to 1, as float64 [Q, M]."""
+    """Returns each query's value, 0 to 1, by each metric of RANK_METRICS, as float64 [Q, M]."""
     unit_QD, unit_CD = unit(queries_QD), unit(documents_CD)
     each = []
     at_once = max(1, min(QUERIES_AT_ONCE, COSINES_AT_ONCE // len(unit_CD)))
@@ -173,13 +176,15 @@ def score_queries(judgements: Judgements, queries_QD: np.ndarray, documents_CD: 
 def _score_query(
     cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None, lost: Sequence[float]
 ) -> tuple[float, ...]:
-    """The metrics of one query, in the order of RANK_METRICS."""
+    """Returns the metrics of one query, in the order of RANK_METRICS."""
     gains = np.zeros(len(cosines_C))
     gains[list(answers)] = list(answers.values())
+    # lexsort sorts by its last key first: nearest first, and of equally near documents the answers last.
     order = np.lexsort((gains, -cosines_C))
     every = gains[order[order != left_out] if left_out is not None else order]
     ranked = every[:DEPTH]
     best = np.sort(np.append(gains, lost))[::-1][:DEPTH]
+    # Answers outside of the documents count here and in the best order, which no encoder can then reach.
     count = len(answers) + len(lost)
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
     ndcg = (ranked @ discounts[: len(ranked)]) / (best @ discounts[: len(best)])
@@ -195,15 +200,15 @@ def _score_query(
 
 
 def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
-    """The metrics of each set, the one that stands under its name first. Raises as `load_judgements`."""
+    """Returns the metrics of each set, the one stored under the set's name first. Raises as `load_judgements`."""
     files = [paths.data_set(name) for name in members]
     loaded = [load_judgements(file) for file in files if file is not None]
     return [score for judgements in loaded for score in _scores(model, judgements)]
 
 
 def find_prompts(model: TextModel) -> dict[str, str]:
-    """What stands in front of queries and of documents where a model has prompts: those of these names, or nothing, as
-    sentence-transformers' encode_query and encode_document do it. Empty for a model whose texts all stand bare."""
+    """Returns the prompts for queries and for documents, empty text for a missing one, as sentence-transformers'
+    encode_query and encode_document choose them. No entry for a model without any prompt in use."""
     prompts = {side: model.prompts.get(side, "") for side in SIDES} if model.prompts else {}
     return prompts if model.prompt or any(prompts.values()) else {}
 

@@ -1,4 +1,4 @@
-"""What each query of a retrieval set gave, in a file beside the kept cosines of a run."""
+"""Files with the value of each query of a retrieval set, beside the cosines that a run keeps."""
 
 import re
 import zipfile
@@ -10,7 +10,7 @@ from cse_train.files import replace_file
 
 
 def save_queries(folder: Path, column: str, values_Q: np.ndarray, data_hash: str) -> None:
-    """Write the file of one column of a set with this content; `values_Q` times 100, in the order of the set."""
+    """Writes the queries' values of one column; `values_Q` times 100, in the order of the set with hash `data_hash`."""
 
     def write(aside: Path) -> None:
         with aside.open("wb") as file:
@@ -20,7 +20,7 @@ def save_queries(folder: Path, column: str, values_Q: np.ndarray, data_hash: str
 
 
 def read_queries(folder: Path, column: str, data_hash: str) -> np.ndarray | None:
-    """float64 [queries] as it was kept; None where it is not, for another set's file and a damaged one."""
+    """Reads the queries' values, float64 [queries]; None where the file is absent, damaged or of other data."""
     try:
         with np.load(_file(folder, column), allow_pickle=False) as file:
             return np.asarray(file["values"], dtype=float) if str(file["data_hash"]) == data_hash else None

@@ -1,4 +1,4 @@
-"""Which kind of set a file holds, and which of its columns is which."""
+"""Finds the kind of a user's evaluation set (ratings, labels or retrieval) and the meaning of its columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,29 +30,29 @@ USUAL_COLUMNS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
         "label": ("label", "class", "category", "intent", "target"),
     },
 }
-"""Kind -> what is wanted -> names under which files usually have it; the first kind that a file can be counts."""
+"""Kind of set -> column that is read -> names under which files usually have it; the first kind that fits counts."""
 SENTENCE_COLUMNS = {name for pair in USUAL_PAIRS for name in pair if len(name) > 1} | {
     *USUAL_COLUMNS["labels"]["text"],
     *USUAL_COLUMNS["retrieval"]["document"],
 }
-"""Usual names of columns of text."""
-OPTIONAL = ("relevance",)
-"""What may be absent: without it every row is a query with a document that answers it."""
+"""Names under which files usually have columns of sentences."""
+OPTIONAL_COLUMNS = ("relevance",)
+"""Columns that may be absent: without `relevance`, every row is a query and a document that answers it."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A file with what its columns are for."""
+    """A user's file with its kind and the meaning of its columns."""
 
     file: UserFile
     kind: Kind
     table: TextTable
     columns: Mapping[str, str]
-    """What is wanted -> the file's name of it."""
+    """Column that is read, such as `sentence1` -> name of that column in the file."""
 
 
 def open_user_file(file: UserFile) -> Opened:
-    """The file, its kind told by `kind:`, by the columns that are said, or by their usual names. ConfigError."""
+    """Opens a user's set; its kind comes from `kind:`, from the columns given, or from the usual names. ConfigError."""
     if is_three_files(file):
         return _open_three_files(file)
     table = open_table(file)
@@ -71,24 +71,24 @@ def open_user_file(file: UserFile) -> Opened:
 
 def _open_three_files(file: UserFile) -> Opened:
     if file.columns or file.kind not in (None, "retrieval"):
-        given = f"columns={file.named}" if file.columns else f"kind={file.kind}"
-        line = f"not of three files: {given} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
+        setting = f"columns={file.named}" if file.columns else f"kind={file.kind}"
+        line = f"not of three files: {setting} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
         raise ConfigError([f"{line}; leave it out"])
     return Opened(file, "retrieval", open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
 
 
 def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
-    """ConfigError for one column that is taken for two things, such as both texts of a pair."""
-    wanted = dict[str, str]()
+    """Raises ConfigError for one column that is taken for two things, such as both texts of a pair."""
+    names = dict[str, str]()
     for name, column in columns.items():
-        if column in wanted:
-            both = f"columns.{wanted[column]}={column} and columns.{name}={column} of {file.name}"
+        if column in names:
+            both = f"columns.{names[column]}={column} and columns.{name}={column} of {file.name}"
             raise ConfigError([f"one column twice: {both}; name a column for each"])
-        wanted[column] = name
+        names[column] = name
 
 
 def _require_single(table: TextTable, columns: Mapping[str, str]) -> None:
-    """ConfigError where a class may be that of two texts, such as a question and a sentence."""
+    """Raises ConfigError where a class may be one of two texts together, such as a question and a sentence."""
     pair = [name for name in table.columns if name == columns["text"] or name.lower() in SENTENCE_COLUMNS]
     if len(pair) > 1:
         line = f"classes of pairs: {table.place} has {', '.join(pair)} beside {columns['label']}"
@@ -99,8 +99,8 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
     fitting = [kind for kind in USUAL_COLUMNS if set(file.named) <= set(USUAL_COLUMNS[kind])]
     for kind in fitting:
         usual = _usual(kind, table)
-        there = {*name_columns(table, {}, usual, ()), *file.named}
-        if there >= set(usual) - set(OPTIONAL):
+        present = {*name_columns(table, {}, usual, ()), *file.named}
+        if present >= set(usual) - set(OPTIONAL_COLUMNS):
             return kind
     if not fitting:
         every = dict.fromkeys(name for usual in USUAL_COLUMNS.values() for name in usual)
@@ -117,12 +117,12 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
 
 
 def set_names(kind: Kind) -> list[str]:
-    """What a set of a kind needs."""
-    return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
+    """Returns the columns that a set of a kind must have."""
+    return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL_COLUMNS]
 
 
 def _usual(kind: Kind, table: TextTable) -> Mapping[str, tuple[str, ...]]:
-    """The usual names; of two texts the names go together."""
+    """Returns the usual column names of a kind; for pairs, only the names of one pair that the table has."""
     if kind != "ratings":
         return USUAL_COLUMNS[kind]
     have = {name.lower() for name in table.columns}

@@ -1,4 +1,4 @@
-"""Sentences with a class each, in a file of the user's own."""
+"""Reader of a user's set of labelled sentences."""
 
 from collections import Counter
 
@@ -8,11 +8,11 @@ from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
 
 LEAST_LABELLED = 12
-"""Sentences of each class: ten folds, and ten within nine tenths of them."""
+"""Least sentences of each class: enough for ten folds, and for ten inner folds within nine tenths of them."""
 
 
 def read_labels(file: UserFile) -> list[tuple[str, str]]:
-    """The sentences with their classes. ConfigError: a row without a text or a class, one class, one with too few."""
+    """Reads sentences with their classes. ConfigError: a row without text or class, too few classes or rows."""
     open_file = open_user_file(file)
     place, names = open_file.table.place, [open_file.columns[name] for name in ("text", "label")]
     labelled: list[tuple[str, str]] = []
@@ -29,6 +29,6 @@ def read_labels(file: UserFile) -> list[tuple[str, str]]:
         raise ConfigError([f"constant labels: {place} has {len(counts)} class in {names[1]}; give two at least"])
     label, least = min(counts.items(), key=lambda item: item[1])
     if least < LEAST_LABELLED:
-        what = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
-        raise ConfigError([f"{what}, and folds need {LEAST_LABELLED}; add some, or leave the class out"])
+        message = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
+        raise ConfigError([f"{message}, and folds need {LEAST_LABELLED}; add some, or leave the class out"])
     return labelled

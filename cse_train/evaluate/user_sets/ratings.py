@@ -1,4 +1,4 @@
-"""Pairs of sentences with a rating each, in a file of the user's own."""
+"""Reader of a user's set of rated sentence pairs."""
 
 import math
 import re
@@ -14,23 +14,26 @@ from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
 
 LEAST_PAIRS = 3
-"""Pairs that can be ranked in more than one way or its reverse."""
+"""Least pairs of a set: fewer can only be ranked in one way or its reverse."""
 MOST_CLASSES = 3
-"""Whole numbers that may be the classes of pairs: of NLI there are two or three, as different sets count them."""
+"""Most distinct whole numbers that may be classes of pairs: NLI has two or three, numbered differently by each set."""
 NO_CLASS = -1
-"""What data sets of Hugging Face write where annotators agree on no class."""
+"""Label in Hugging Face data sets of a pair on whose class the annotators disagree."""
 CLASS_NAMES = re.compile(r"label|gold|class|judge?ment|entail|target|verdict")
+"""Column names that suggest classes in place of ratings."""
 RATING_NAMES = re.compile(r"rating|similar|related|duplicate|paraphrase")
+"""Column names that suggest ratings of similarity."""
 DISTANCE_NAMES = re.compile(r"distan|dissimilar|unrelated|diverge|differen")
-"""What the name of a column says of its numbers."""
+"""Column names that suggest distances: the higher the number, the farther apart are the texts."""
 Rated = tuple[str, str, float]
+"""Left text, right text and rating of a pair."""
 
 
 def read_ratings(file: UserFile) -> list[Rated]:
-    """The pairs with their ratings, on whatever scale: ranks alone count.
+    """Reads pairs with their ratings, on whatever scale: only ranks count.
 
     ConfigError, one line: a set of another kind, a row without a text or a number, ratings that rank nothing, and
-    numbers that may be classes or distances where no `kind: ratings` says that the higher one is the nearer pair.
+    numbers that may be classes or distances, unless `kind: ratings` states that higher means more similar.
     """
     open_file = open_user_file(file)
     if open_file.kind != "ratings":
@@ -60,8 +63,7 @@ def read_ratings(file: UserFile) -> list[Rated]:
 
 
 def _doubt(values: Sequence[float], names: Sequence[str]) -> str:
-    """Why numbers may be no ratings, by their values and by the names of both texts and of the numbers; empty where
-    nothing says so.
+    """Returns why numbers may be no ratings, by their values and the columns' names; empty where they seem to be some.
 
     Classes are whole numbers, but 0 is entailment in some sets of NLI and contradiction in others.
     """
@@ -78,7 +80,7 @@ def _doubt(values: Sequence[float], names: Sequence[str]) -> str:
 
 
 def number_of(value: Any, place: str, where: str, column: str) -> float:
-    """A finite number. ConfigError where it is absent or none."""
+    """Returns a table's value as a finite number. ConfigError where it is absent or no such number."""
     if value is None or value == "":
         raise ConfigError([f"missing number: {place}, {where}: {column} is empty; give a number or remove the row"])
     try:

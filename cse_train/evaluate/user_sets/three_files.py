@@ -1,7 +1,7 @@
-"""A retrieval set as a folder of three files: documents, queries, and judgements that join them by their IDs.
+"""Reader of a retrieval set in three files: documents, queries, and judgements that join them by their IDs.
 
 The layout is BEIR's (https://github.com/beir-cellar/beir): `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`; each
-may be any table that is read here, and lie beside the others or in a folder of its name, such as NanoBEIR's
+may have any table format that is read here, and lie in the folder or in a subfolder of its name, such as NanoBEIR's
 `corpus/NanoMSMARCO-00000-of-00001.parquet`.
 """
 
@@ -25,7 +25,10 @@ TEXT_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "queries": {"id": ("_id", "id", *QUERY_NAMES), "text": ("text", "query", "question")},
 }
-"""File -> what is wanted -> names under which files usually have it; a title is put in front of its text."""
+"""Name of a file (corpus, queries) -> column that is read -> names under which files usually have that column.
+
+A title is put in front of its text.
+"""
 JUDGEMENT_NAMES = {
     "query": QUERY_NAMES,
     "document": DOCUMENT_NAMES,
@@ -33,21 +36,22 @@ JUDGEMENT_NAMES = {
 }
 JUDGEMENTS = "qrels"
 SHARD = re.compile(r"-\d{5}-of-\d{5}$")
-"""What the hub writes behind a split's name."""
+"""Ending that the hub adds to a split's file name."""
 JOINED_COLUMNS = ("query_id", "query", "document_id", "document", "relevance")
+"""Columns of the table that joins the three files."""
 
 
 def is_three_files(file: UserFile) -> bool:
-    """Whether a folder has documents and queries."""
+    """Returns whether a user's file is a folder with tables of documents and of queries."""
     folder = file.path
     return folder is not None and folder.is_dir() and all(_list_tables(folder, part) for part in TEXT_NAMES)
 
 
 def open_three_files(file: UserFile) -> TextTable:
-    """The three as one table of JOINED_COLUMNS: every document without a query, then every judgement with its texts.
+    """Opens the three files as one table of JOINED_COLUMNS: first every document, then every judgement with its texts.
 
     A judgement of a document that the corpus lacks has no document's text. ConfigError, one line: a file that is absent
-    or has not the columns, and at a row an ID that stands twice, or a query that has no text.
+    or lacks a column, and at a row an ID that occurs twice, or a query that has no text.
     """
     assert file.path is not None
     folder = file.path
@@ -84,15 +88,15 @@ def _rows(
 
 
 def _read_texts(table: TextTable, usual: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """ID -> text, a title in front where there is one."""
+    """Returns ID -> text, with the title in front where there is one. ConfigError for a missing or repeated ID."""
     named = name_columns(table, {}, usual, ("id", "text"))
     texts = dict[str, str]()
     for where, values in table.read(list(named.values())):
         row = dict(zip(named, values, strict=True))
         key = str(row["id"])
         if row["id"] is None or key in texts:
-            what = f"no ID: {table.place}, {where}" if row["id"] is None else f"ID twice: {table.place}, {where}: {key}"
-            raise ConfigError([f"{what}; give each row one of its own"])
+            line = f"no ID: {table.place}, {where}" if row["id"] is None else f"ID twice: {table.place}, {where}: {key}"
+            raise ConfigError([f"{line}; give each row one of its own"])
         title, text = row.get("title"), row["text"]
         if isinstance(title, str) and (text is None or isinstance(text, str)):
             text = f"{title} {text or ''}"
@@ -105,15 +109,15 @@ def _open(file: UserFile, path: Path) -> TextTable:
 
 
 def _list_tables(folder: Path, name: str) -> list[Path]:
-    """The tables of this name, of whatever format; where there is none, those in a folder of this name."""
+    """Returns the tables called `name`, of whatever format; where there is none, those in a subfolder called `name`."""
     endings = [end + packed for end in TABLE_SUFFIXES for packed in ("", PACKED_SUFFIX)]
-    beside = [path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings]
-    inside = [path for path in folder.glob(f"{name}/*") if path.name.lower().endswith(tuple(endings))]
-    return sorted(beside or inside)
+    siblings = [path for path in folder.glob(f"{name}.*") if path.name.lower().removeprefix(name) in endings]
+    children = [path for path in folder.glob(f"{name}/*") if path.name.lower().endswith(tuple(endings))]
+    return sorted(siblings or children)
 
 
 def _find_table(file: UserFile, name: str) -> Path:
-    """The one there is; of several in a folder, and of judgements in a folder, the one of the split."""
+    """Returns the table called `name`; of several in a subfolder, and of judgements in one, the table of the split."""
     assert file.path is not None
     folder, paths = file.path, _list_tables(file.path, name)
     is_split = bool(paths) and paths[0].parent != folder

@@ -10,15 +10,15 @@ from cse_train.plugins.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Options):
-    """The ratio is BERT's. The number of projections was not checked against the paper's text."""
+    """Options of CMLM. `masking_ratio` is BERT's; the number of projections was not checked against the paper."""
 
     VERSION = 1
 
     vectors: Annotated[int, Range(low=1)] = 15
-    """Vectors N that the embedding is projected to, all in front of the next sentence's tokens."""
+    """Number N of vectors to which the embedding is projected, all in front of the next sentence's tokens."""
     masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.15
-    """Share of the next sentence's tokens that is masked."""
+    """Share of the next sentence's tokens that are masked."""
     pooler: PlainPooler = "mean"
-    """Mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
     source: Literal["next", "same"] = "next"
-    """The sentence that is masked and conditioned on the embedding: the next line of the file, or the same."""
+    """Sentence that is masked and conditioned on the embedding: the next line of the file, or the sentence itself."""

@@ -10,9 +10,10 @@ from cse_train.plugins.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Options):
-    """Defaults are the paper's. An example is a pair, so `train.batch_size` (paper: 16) counts K + 1 for a positive.
+    """Options of Contrastive Tension; defaults are the paper's.
 
-    The paper trains with RMSProp: `train.adam_beta1` 0, `train.adam_beta2` 0.9 and `train.adamw` uncorrected.
+    An example is a pair, so `train.batch_size` (paper: 16) counts K + 1 for a positive. The paper trains with RMSProp:
+    `train.adam_beta1` 0, `train.adam_beta2` 0.9 and `train.adamw` uncorrected.
     """
 
     VERSION = 1
@@ -21,9 +22,9 @@ class Config(Options):
     negatives: Annotated[int, Range(low=1)] = 7
     """Negative pairs of each positive one, K; `train.batch_size` is a multiple of K + 1."""
     pairing: Literal["anchor", "independent"] = "anchor"
-    """A negative pair holds the positive's sentence and another (paper), or any two sentences (released code)."""
+    """Sentences of a negative pair: the positive's sentence and another (paper), or any two (released code)."""
     pooler: PlainPooler = "mean"
-    """Mean over the attended positions, special tokens included; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
     kept: Literal["second", "better"] = "second"
-    """Which encoder a checkpoint has: the second (paper, section 3), or the one whose dev score is higher, the second
+    """Encoder that a checkpoint keeps: the second (paper, section 3), or the one whose dev score is higher, the second
     where they are equal (released Training.py:88-99)."""

@@ -10,7 +10,7 @@ from cse_train.text.corpora.files import LABELLED_COLUMNS
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Options):
-    """Defaults are those of the paper and of the released train_nli.py.
+    """Options of InferSent; defaults are those of the paper and of the released train_nli.py.
 
     `train.optimiser` there is sgd with a rate of 0.1, `train.schedule` plateau, `train.max_grad_norm` 5.
     """
@@ -21,12 +21,12 @@ class Config(Options):
     units: Annotated[int, Range(low=1)] = 2048
     """Units of the LSTM in each direction; an embedding has twice as many numbers."""
     pooling: Literal["max", "mean"] = "max"
-    """Over the states of a sentence's words: the largest of each unit, or their mean."""
+    """Pooling over the states of a sentence's words: the largest value of each unit, or their mean."""
     hidden: Annotated[int, Range(low=1)] = 512
     """Units of each of the classifier's two inner layers."""
     activation: Literal["none", "tanh"] = "none"
-    """What follows an inner layer: nothing (released default), tanh (released --nonlinear_fc)."""
+    """Activation after an inner layer of the classifier: none (released default), tanh (released --nonlinear_fc)."""
 
     def text_columns(self) -> tuple[str, ...]:
-        """Premise, hypothesis and label."""
+        """Returns the corpus's columns that the method reads: premise, hypothesis and label."""
         return LABELLED_COLUMNS

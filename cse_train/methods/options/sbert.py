@@ -11,21 +11,21 @@ from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Options):
-    """Defaults are the paper's for NLI; `train.batch_size` there is 16, `train.warmup_ratio` 0.1."""
+    """Options of SBERT; defaults are the paper's for NLI, with `train.batch_size` 16 and `train.warmup_ratio` 0.1."""
 
     VERSION = 1
     ADDED: ClassVar = {"classifier": Added("trained")}
 
     objective: Literal["classification", "triplets"] = "classification"
-    """The label of a premise and hypothesis (columns sent0, sent1, label), or sent0, sent1, hard_neg as triplets."""
+    """Objective: the label of a pair (columns sent0, sent1, label), or triplets (columns sent0, sent1, hard_neg)."""
     pooler: PlainPooler = "mean"
-    """Mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
+    """Pooling of token vectors: mean over attended positions, [CLS], the last position, or a mean of two layers."""
     margin: Annotated[float, Range(low=0)] = 1.0
-    """How much nearer than the negative a triplet's positive must be, as a Euclidean distance."""
+    """Margin of the triplet loss, as a Euclidean distance by which the positive must be nearer than the negative."""
     classifier: Literal["trained", "fixed"] = "trained"
-    """Whether W_t is trained (equation 1), or stays as it was drawn: `fit` of the paper's month gives its optimiser the
-    encoder alone (sentence-transformers v0.2.0; v0.2.2 gives it W_t too)."""
+    """State of the classifier's weights W_t: trained (equation 1), or fixed as drawn, since `fit` of the paper's month
+    gives its optimiser the encoder alone (sentence-transformers v0.2.0; v0.2.2 gives it W_t too)."""
 
     def text_columns(self) -> tuple[str, ...]:
-        """The text columns that these settings read."""
+        """Returns the corpus's columns that the objective reads."""
         return PAIR_COLUMNS if self.objective == "triplets" else LABELLED_COLUMNS

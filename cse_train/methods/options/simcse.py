@@ -13,63 +13,64 @@ from cse_train.text.synonyms import wordnet_folder, wordnet_hash
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Options):
-    """Defaults are the paper's for unsupervised BERT."""
+    """Options of SimCSE; defaults are the paper's for unsupervised BERT."""
 
     VERSION = 2
-    """Of all without the masked-LM loss (`version`)."""
+    """Version of the method's numbers without the masked-LM loss, which has its own (`version`)."""
     ADDED: ClassVar = {"mlm_decoder": Added("tied", within="mlm_weight")}
 
     objective: Literal["unsupervised", "pairs", "triplets", "next_sentence", "next_3_sentences"] = "unsupervised"
-    """Two views of one sentence; the sent0, sent1 (, hard_neg) columns; or the next row, or one of the next three."""
+    """Views: two of a sentence; the sent0, sent1 (, hard_neg) columns; the next row; or one of the next three rows."""
     encoders: Literal["shared", "two"] = "shared"
-    """One encoder for all views, or a second one, equal at the start and trained too, for view 2 and hard negatives."""
+    """Encoders: one for all views, or a second one, equal at first and trained too, for view 2 and hard negatives."""
     augmentation: Literal["none", "crop", "word_deletion", "delete_one_word", "synonym", "mlm"] = "none"
-    """What is done to view 2 beside dropout, which stays on; train.dropout 0 leaves the augmentation alone."""
+    """Augmentation of view 2 on top of dropout, which stays on; `train.dropout` 0 leaves the augmentation alone."""
     augmentation_rate: Annotated[float, Range(above=0, below=1)] = 0.1
     """Share of the words that crop and word_deletion take out, or of the sub-words that mlm replaces."""
     synonyms: str | None = None
     """Folder with WordNet's data files for the augmentation synonym; null for Debian's /usr/share/wordnet."""
     generator: str = "wiki-l1-h64"
-    """The frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
+    """Frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
     pooler: Pooler = "cls_train_only"
-    """[CLS] with MLP, with MLP in training only, without MLP; mean; mean of embedding + last, or layer 1 + last."""
+    """Pooling: [CLS] with MLP, in training only or without; mean; last position; mean of two layers."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
-    """What follows [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
+    """Projector after [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
     temperature: Annotated[float, Range(above=0)] = 0.05
-    """Divides the cosines."""
+    """Temperature by which the cosines are divided."""
     hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
-    """The weight a of an example's own hard negative (paper, appendix; the released flag is log a)."""
+    """Weight a of an example's own hard negative (paper, appendix; the released flag is log a)."""
     fixed_dropout: bool = False
-    """Use one dropout mask for both views ("Fixed 0.1" in the dropout table): one pass, z2 = z1."""
+    """True to use one dropout mask for both views ("Fixed 0.1" in the dropout table): one pass, z2 = z1."""
     mlm_weight: Annotated[float, Range(above=0)] | None = None
     """Weight of the (first) encoder's masked-LM auxiliary loss (released: 0.1); null for off."""
     mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
-    """Share of the tokens that the auxiliary loss masks."""
+    """Share of the tokens that the auxiliary masked-LM loss masks."""
     mlm_decoder: Literal["released", "tied"] = "released"
-    """The auxiliary loss's decoder: one of its own that starts as the word embeddings, or the word embeddings.
+    """Decoder of the masked-LM loss: one of its own that starts as the word embeddings, or the word embeddings.
 
     BertForCL and RobertaForCL tie nothing under transformers 4.2.1 (they have no get_output_embeddings), and train
-    lm_head.decoder from BertForPreTraining's (train.py:371-373) or the file's, both equal to the word embeddings."""
+    lm_head.decoder from BertForPreTraining's (train.py:371-373) or the file's, both equal to the word embeddings.
+    """
 
     def version(self) -> int:
-        """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
+        """Returns the version of a run's numbers: 3 with the masked-LM loss, which does not train [PAD]; else 2."""
         return self.VERSION if self.mlm_weight is None else 3
 
     def inputs(self) -> dict[str, str]:
-        """Content hashes of the generator and of WordNet, where they are used."""
+        """Returns content hashes of the generator and of WordNet, where the augmentation uses them."""
         if self.augmentation == "mlm":
             return {"generator": generator_hash(self.generator)}
         return {"synonyms": wordnet_hash(wordnet_folder(self.synonyms))} if self.augmentation == "synonym" else {}
 
     def dropout_alone(self) -> str | None:
-        """The setting under which nothing but dropout tells the two views of a text apart, where it is so."""
+        """Returns the setting under which only dropout makes the two views of a text differ; None otherwise."""
         edited = self.objective != "unsupervised" or self.augmentation != "none"
         return None if edited or self.fixed_dropout else "method.augmentation=none"
 
     def both_ends(self) -> str | None:
-        """The setting that edits what stands between the special tokens of both ends."""
+        """Returns the setting that edits a text between the special tokens of both ends: the augmentation, or None."""
         return None if self.augmentation == "none" else f"method.augmentation={self.augmentation}"
 
     def text_columns(self) -> tuple[str, ...]:
-        """The text columns that these settings read."""
+        """Returns the corpus's text columns that the objective reads."""
         return {"pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}.get(self.objective, ("text",))

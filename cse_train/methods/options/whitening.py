@@ -10,20 +10,22 @@ from cse_train.plugins.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Options):
-    """Defaults are the paper's; `train.corpus` says the variant: nli, or target:NAME for an evaluation set's texts.
+    """Options of whitening; defaults are the paper's.
 
-    Every text column of the corpus counts. One pass is enough: the statistics of `train.examples` rows are the model.
+    `train.corpus` gives the variant: nli, or target:NAME for an evaluation set's texts. Every text column of the corpus
+    counts. One pass is enough: the statistics of `train.examples` rows are the model.
     """
 
     VERSION = 1
 
     pooler: PlainPooler = "first_last_layer1"
-    """What is whitened: bare [CLS]; mean; mean of embedding + last, or layer 1 + last (released: first-last-avg)."""
+    """Pooling of the embeddings to whiten: [CLS]; mean; last position; mean of the last layer and the embedding or
+    layer 1 (as released)."""
     dimensions: Annotated[int, Range(low=1)] | None = None
-    """Directions of the largest variances that are kept (the paper's k); null keeps all."""
+    """Number of directions of the largest variances that are kept (the paper's k); null keeps all."""
     scale: bool = True
-    """Rotate and scale to unit covariance; false takes off the mean alone, and keeps all dimensions."""
+    """True to rotate and scale to unit covariance; false to subtract only the mean, and keep all dimensions."""
 
     def text_columns(self) -> tuple[str, ...]:
-        """None in particular: every text of a row counts."""
+        """Returns (): the method reads every text of a row, whatever the columns."""
         return ()

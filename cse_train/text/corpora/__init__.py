@@ -1,3 +1,3 @@
-"""Where the rows of a corpus are read: files, SNLI, evaluation sets, the hub, or made up."""
+"""Readers of training corpora: local files, SNLI, evaluation sets, the Hugging Face hub, and generated text."""
 
 __all__ = ["delimited", "files", "generated", "hub", "lines", "survey", "tables", "user_text"]

@@ -1,7 +1,8 @@
-"""CSV and TSV, by one rule for every file that people bring: corpora, sets, other tools' exports.
+"""Reader of CSV and TSV, with one rule for every file that people bring: corpora, sets, other tools' exports.
 
-Fields lie between commas or tabs, as the ending says; where the header of a .csv has no comma it is the semicolon or
-the tab that it has. Blanks before a field are no part of it, so quotes after `, ` enclose it as those after `,` do.
+Fields lie between commas in .csv and between tabs in .tsv; where the header of a .csv has no comma, the delimiter is
+the semicolon or the tab that it has. Blanks before a field are no part of it, so quotes after `, ` enclose a field as
+quotes after `,` do.
 """
 
 import csv
@@ -17,32 +18,33 @@ from cse_train.text.corpora.lines import LINE_CHARACTERS, open_text
 from cse_train.user_files import ending
 
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
-"""Ending -> what may part its fields, the usual one first."""
+"""File ending -> delimiters that such a file may have, the usual one first."""
 NAME_WORDS, NAME_CHARACTERS = 4, 60
-"""The most that the name of a column has."""
+"""Most words and most characters that the name of a column has; a longer first line is taken for a row of data."""
 ROWS_COMPARED = 1000
-"""Rows that a first line is compared with."""
+"""Rows with which a first line is compared to tell a header from data."""
 SENTENCE_END = re.compile(r"\s.*[.!?]$|[\u3002\uff01\uff1f]$", re.DOTALL)
+"""Pattern of a sentence: several words that end in `.`, `!` or `?`, or any text that ends in a full-width one."""
 csv.field_size_limit(LINE_CHARACTERS)  # of the whole process; Python's own 131,072 refuses long documents
 
 
 def is_delimited(path: Path) -> bool:
-    """Whether a file's ending is that of such a table."""
+    """Returns whether a file's ending is one of CSV or TSV, also packed as .gz."""
     return ending(path.name) in DELIMITERS
 
 
 def read_delimited(path: Path, *, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """Number of the last line and the fields of each row, the header first; an empty line has no fields.
+    """Yields (number of the last line, fields) of each row of a CSV or TSV, header first; an empty line has no field.
 
-    Without `quotes` these are text. ConfigError, one line: a header that is empty or names a column twice, a quote that
-    is never closed, which takes what follows into its field, or text behind a closing one.
+    With `quotes` False, quotation marks are text. Raises ConfigError, one line, for a quote that is never closed, which
+    takes the rows after it into its field, and for text behind a closing quote.
     """
     advice = "close the quotes, or give `quotes: false` where quotes are text"
     with open_text(path) as lines, reading("wrong row", path, advice, (csv.Error,)):
         first = next(lines, "")
-        how: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
-        how |= {"skipinitialspace": True, "delimiter": _delimiter(path, first, quotes)}
-        rows = csv.reader(chain([first], lines), **how)
+        dialect: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
+        dialect |= {"skipinitialspace": True, "delimiter": _delimiter(path, first, quotes)}
+        rows = csv.reader(chain([first], lines), **dialect)
         try:
             yield from ((rows.line_num, fields) for fields in rows)
         except csv.Error as error:
@@ -52,7 +54,7 @@ def read_delimited(path: Path, *, quotes: bool = True) -> Iterator[tuple[int, li
 
 
 def header_of(names: list[str], path: Path) -> list[str]:
-    """The names of a first row, without blanks around them. ConfigError for none, and for one that stands twice."""
+    """Returns the column names of a first row, without blanks around them. ConfigError for none, and for duplicates."""
     header = [name.strip() for name in names]
     twice = sorted({name for name in header if header.count(name) > 1})
     if not any(header):
@@ -63,8 +65,8 @@ def header_of(names: list[str], path: Path) -> list[str]:
 
 
 def require_header(names: Sequence[str], rows: Iterable[Sequence[str | None]], path: Path) -> None:
-    """ConfigError where the first line looks like one of the rows behind it: by a number, by a sentence, by a value
-    that its column has again, or by several words that all stand in its column."""
+    """Raises ConfigError where the first line of a table looks like a row of data: one of its names is a number, a
+    sentence, a value that its column has again, or several words that all occur in its column."""
     columns = [set[str]() for _ in names]
     for fields in islice(rows, ROWS_COMPARED):
         for column, field in zip(columns, fields, strict=False):
@@ -76,7 +78,7 @@ def require_header(names: Sequence[str], rows: Iterable[Sequence[str | None]], p
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number, as Python writes it."""
+    """Returns whether Python's `float` reads a text as a number."""
     try:
         float(text)
     except ValueError:
@@ -85,6 +87,7 @@ def is_number(text: str) -> bool:
 
 
 def _is_value(name: str, column: set[str]) -> bool:
+    """Returns whether a name in a first line is rather a value; `column` holds the values under it."""
     words = name.lower().split()
     if not words:
         return False
@@ -96,8 +99,8 @@ def _is_value(name: str, column: set[str]) -> bool:
 
 
 def _delimiter(path: Path, header: str, quotes: bool) -> str:
-    """The first of those that a file of this ending may have which parts its header; the usual one where none does."""
-    how: Any = {} if quotes else {"quoting": csv.QUOTE_NONE}
+    """Returns the first delimiter for the file's ending that divides the header; the usual one where none does."""
+    quoting: Any = {} if quotes else {"quoting": csv.QUOTE_NONE}
     possible = DELIMITERS[ending(path.name)]
-    parting = (d for d in possible if len(next(csv.reader([header], delimiter=d, **how), [])) > 1)
+    parting = (d for d in possible if len(next(csv.reader([header], delimiter=d, **quoting), [])) > 1)
     return next(parting, possible[0])

@@ -1,4 +1,4 @@
-"""A corpus as rows of strings, and the files that hold one: text, CSV, TSV and JSON lines, each also as .gz."""
+"""A corpus as rows of strings, and readers of the files that hold one: text, CSV, TSV and JSON lines, also as .gz."""
 
 import hashlib
 import json
@@ -22,10 +22,11 @@ LABELLED_COLUMNS = ("sent0", "sent1", "label")
 """Column names of premise, hypothesis and one of NLI_LABELS; a header says so by calling its third column `label`."""
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_LABEL = "-"
-"""What SNLI writes where its annotators do not agree; such a pair is left out, as the task does."""
+"""Label that SNLI gives to a pair on which its annotators disagree; such a pair is left out, as the NLI task does."""
 TEXTS_ALONE = "columns: {sent0: NAME, sent1: NAME}"
-"""What leaves labels unread."""
+"""Setting that messages suggest to users who want only the two texts of labelled pairs."""
 CHUNK_CHARACTERS = 1_000_000
+"""Characters after which `chunks` ends a chunk, whatever its number of rows."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class Source:
     name: str
     columns: tuple[str, ...]
     content_hash: str
-    """Hash of the text and of how it is read; never of where it lies."""
+    """Hash of the corpus's text and of how it is read; where the file lies does not count."""
     rows: Callable[[], Iterator[Row]]
 
 
 def file_source(corpus: str, path: Path, *, named: bool = False) -> Source:
-    """Plain text is one column; .csv and .tsv have a header and one to three columns, read by position.
+    """Opens a corpus file: plain text as one column; .csv and .tsv, which have a header, as 1 to 3 columns by position.
 
-    .jsonl has one JSON object a line, whose `text` is the one column. ConfigError for a table without a header, unless
-    a person has `named` what looks like none.
+    .jsonl has one JSON object a line, whose field `text` is the only column. Raises ConfigError for a table without a
+    header; `named` True skips that check, because a person has named the columns.
     """
     suffix, digest = ending(path.name), file_hash(path)
     if suffix == ".jsonl":
@@ -59,16 +60,16 @@ def file_source(corpus: str, path: Path, *, named: bool = False) -> Source:
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of a file's bytes, remembered as long as the file, its size and its times of change stay."""
+    """Returns the sha256 of a file's bytes, cached as long as the file's identity, size and times stay the same."""
     return _file_hash(path, stamp(path))
 
 
 Stamp = tuple[int, ...]
-"""Two files of one size and time of modification, as a symlink may lead to in turn, have other ones."""
+"""Device, inode, size, and times of modification and change of a file, as the key of its cached hash."""
 
 
 def stamp(path: Path) -> Stamp:
-    """Which file a path means now, and as of when; OSError where it is none."""
+    """Returns the identity, size and times of the file behind a path, symlinks followed; OSError for no file."""
     seen = path.stat()
     return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
@@ -80,25 +81,27 @@ def _file_hash(path: Path, _stamp: Stamp) -> str:
 
 
 def texts_hash(texts: Iterable[str]) -> str:
-    """Hash of strings in order; two different lists never run together."""
+    """Returns the sha256 of strings in order; lengths count, so that two different lists never have equal input."""
     digest = hashlib.sha256()
     for text in texts:
         encoded = text.encode("utf8", "surrogatepass")
+        # With the length in front, ["ab", "c"] and ["a", "bc"] differ.
         digest.update(len(encoded).to_bytes(4, "big") + encoded)
     return digest.hexdigest()
 
 
 def join_hash(*parts: str) -> str:
+    """Returns the sha256 of strings joined by line ends."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def whole_text(text: str) -> bool:
-    """Whether it has no lone surrogate, which JSON can write and no tokenizer can read."""
+    """Returns whether a text has no lone surrogate, which JSON can write and no tokenizer can read."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def chunks(rows: Iterable[Text], most: int) -> Iterator[list[Text]]:
-    """Lists of up to `most` texts, or rows of texts, and of about CHUNK_CHARACTERS characters."""
+    """Yields lists of at most `most` texts, or rows of texts, and of about CHUNK_CHARACTERS characters."""
     chunk: list[Text] = []
     characters = 0
     for row in rows:
@@ -119,7 +122,7 @@ def _text_rows(path: Path) -> Iterator[Row]:
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
-    """A text keeps its words and loses its line breaks, as plain text has none."""
+    """Yields the text of each JSON line; a text keeps its words and loses its line breaks, as plain text has none."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             text = _text_field(line)
@@ -150,7 +153,7 @@ def _csv_columns(path: Path) -> tuple[str, ...]:
 
 
 def _csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
-    """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
+    """Yields the rows of a CSV; absent and empty fields are one blank, as SimCSE's None -> " " (train.py:412-426)."""
     width, labelled = len(columns), columns == LABELLED_COLUMNS
     for number, fields in islice(read_delimited(path), 1, None):
         if len(fields) > width:
@@ -165,8 +168,8 @@ def _csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def read_label(value: str, path: Path, line: int) -> str | None:
-    """The label of a pair in small letters; None where it has none. ConfigError for what is no label, as numbers are:
-    0 is entailment in some sets and contradiction in others."""
+    """Returns the NLI label of a pair in lower case; None for NO_LABEL. Raises ConfigError for any other value, also
+    for numbers: 0 is entailment in some sets and contradiction in others."""
     label = value.strip().lower()
     if label not in (*NLI_LABELS, NO_LABEL):
         reason = f"line {line} has label={value[:40]}"

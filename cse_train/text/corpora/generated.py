@@ -1,8 +1,8 @@
-"""A corpus and a graded test that need no download: a seeded grammar whose slots hold meanings, not words.
+"""A corpus and a graded test set that need no download: a seeded grammar whose slots hold meanings, not words.
 
-A sentence says who did what to what, where and when: five slots. Each meaning has several wordings that share no
-content word, and a sentence has several forms (active, passive, fronted place or time, cleft). Two sentences are
-graded by the number of slots whose MEANING they share, 0-5, whatever the words and the form.
+A sentence says who did what to what, where and when: five slots. Each meaning has two wordings that share no content
+word, and a sentence has several forms (active, fronted place or time, cleft). Two sentences are graded by the number of
+slots whose MEANING they share, 0-5, whatever the words and the form.
 """
 
 from functools import lru_cache
@@ -11,11 +11,11 @@ import numpy as np
 
 Wordings = tuple[str, ...]
 Meaning = tuple[int, int, int, int, int, int]
-"""(agent, domain, action in domain, object in domain, place, time)."""
+"""Indices of a sentence's meanings: (agent, domain, action in domain, object in domain, place, time)."""
 
 
 def _slot(lines: str) -> tuple[Wordings, ...]:
-    """One meaning a line, its two wordings around the equals sign."""
+    """Reads the wordings of a slot: one meaning a line, its two wordings around the equals sign."""
     return tuple(tuple(w.strip() for w in line.split("=")) for line in lines.strip().splitlines())
 
 
@@ -90,25 +90,25 @@ ANIMALS = (
     _slot("the horse = a pony\nthe dog = a hound\nthe snake = a serpent\nthe pigs = some swine"),
 )
 DOMAINS = (VEHICLES, TEXT_WORDS, BUILDINGS, FOOD, CONTESTS, ANIMALS)
-"""Actions and the objects that they fit."""
+"""Pairs of (actions, objects that the actions fit), one pair for each domain of generated sentences."""
 SENTENCE_SLOTS = 5
 FORMS = 4
 KEEP_WORDS = 0.6
-"""Probability that a shared slot keeps its words, in the half of the pairs that are not paraphrases."""
+"""Probability that a shared slot keeps its words, in the half of the graded pairs that are not paraphrases."""
 
 
 @lru_cache(maxsize=4)
 def sentences(count: int, seed: int) -> list[str]:
-    """`count` distinct sentences, in random order of meaning, wording and form."""
+    """Returns `count` distinct generated sentences, in random order of meaning, wording and form."""
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
-    made: dict[str, None] = {}
-    while len(made) < count:
-        made[_say(_meaning(rng), rng.integers(0, 2, SENTENCE_SLOTS), int(rng.integers(FORMS)))] = None
-    return list(made)
+    distinct: dict[str, None] = {}
+    while len(distinct) < count:
+        distinct[_say(_meaning(rng), rng.integers(0, 2, SENTENCE_SLOTS), int(rng.integers(FORMS)))] = None
+    return list(distinct)
 
 
 def make_graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[float]]:
-    """`count` pairs (left, right, gold 0-5); grades in turn, so every grade has the same share.
+    """Returns the left texts, right texts and grades (0-5) of `count` generated pairs; every grade has an equal share.
 
     Every second round of grades is paraphrases: whatever their grade, the two sentences share no content word.
     """
@@ -137,23 +137,23 @@ def _meaning(rng: np.random.Generator) -> Meaning:
     return agent, domain, action, thing, place, time
 
 
-def _differ(meaning: Meaning, kept: np.ndarray, rng: np.random.Generator) -> Meaning:
-    """Another meaning, which agrees with this one in exactly the kept slots (agent, action, object, place, time)."""
+def _differ(meaning: Meaning, shared: np.ndarray, rng: np.random.Generator) -> Meaning:
+    """Returns another meaning that equals `meaning` only in the shared slots (agent, action, object, place, time)."""
     agent, domain, action, thing, place, time = meaning
-    if not kept[1] and not kept[2]:
+    if not shared[1] and not shared[2]:
         domain = _another(domain, len(DOMAINS), rng)
         action, thing = (int(rng.integers(len(slot))) for slot in DOMAINS[domain])
     else:
         actions, things = DOMAINS[domain]
-        action = action if kept[1] else _another(action, len(actions), rng)
-        thing = thing if kept[2] else _another(thing, len(things), rng)
+        action = action if shared[1] else _another(action, len(actions), rng)
+        thing = thing if shared[2] else _another(thing, len(things), rng)
     return (
-        agent if kept[0] else _another(agent, len(AGENTS), rng),
+        agent if shared[0] else _another(agent, len(AGENTS), rng),
         domain,
         action,
         thing,
-        place if kept[3] else _another(place, len(PLACES), rng),
-        time if kept[4] else _another(time, len(TIME_WORDS), rng),
+        place if shared[3] else _another(place, len(PLACES), rng),
+        time if shared[4] else _another(time, len(TIME_WORDS), rng),
     )
 
 

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, or local folders of one."""
+"""Training corpora from data sets of the Hugging Face hub, or from local folders of one."""
 
 import contextlib
 import functools
@@ -14,12 +14,12 @@ from huggingface_hub import constants
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, join_hash, texts_hash
 
-HUB_WAIT_S = 3.0
-"""Seconds for which the hub's first answer is waited for."""
+HUB_WAIT_SECONDS = 3.0
+"""Seconds for which the hub's first answer is awaited."""
 
 
 def hub_source(corpus: str) -> Source:
-    """A Hugging Face data set or a local folder of one, hashed by its text."""
+    """Opens the corpus `hf:NAME[:SPLIT[:COLUMN]]`, a hub data set or a local folder of one; its text is hashed."""
     name, split, column = (*corpus.removeprefix("hf:").split(":"), "", "")[:3]
     table = load_hub_split(name, split or "train", f"train.corpus={corpus}")
     names = _hub_columns(table, column, corpus)
@@ -35,7 +35,7 @@ def hub_source(corpus: str) -> Source:
 
 
 def load_hub_split(name: str, split: str, setting: str) -> Any:
-    """One split of a hub data set; `setting` is the `key=value` that the one-line ConfigError names."""
+    """Loads one split of a hub data set. A failure is a one-line ConfigError that names `setting`, a `key=value`."""
     import datasets  # a second to import, and rarely needed
 
     if hub_is_away() and not Path(name).exists():  # else it asks again and again, and says so each time
@@ -53,7 +53,7 @@ _alone: ContextVar[bool] = ContextVar("_alone", default=False)
 
 @contextlib.contextmanager
 def hub_left_alone() -> Iterator[None]:
-    """In here nothing is asked of the hub: only its cache counts."""
+    """Inside this block no request goes to the hub: `hub_is_away` is True, and only the local cache counts."""
     token = _alone.set(True)
     try:
         yield
@@ -62,17 +62,17 @@ def hub_left_alone() -> Iterator[None]:
 
 
 def hub_is_away() -> bool:
-    """Whether only the hub's cache is left, or may be looked at."""
+    """Returns whether only the hub's local cache can be used: offline mode, no answer, or within `hub_left_alone`."""
     return _alone.get() or _is_away()
 
 
 @functools.cache
 def _is_away() -> bool:
-    """Asked once for a process, for HUB_WAIT_S seconds at most."""
+    """Asks the hub once per process, for at most HUB_WAIT_SECONDS seconds, and returns whether it gave no answer."""
     if constants.HF_HUB_OFFLINE:
         return True
     try:
-        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_WAIT_S).close()
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_WAIT_SECONDS).close()
     except HTTPError:
         return False
     except (OSError, ValueError):

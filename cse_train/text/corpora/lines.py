@@ -1,4 +1,4 @@
-"""The lines of a text file that people hand in: UTF-8, plain or packed, none of them endless."""
+"""Reader of the lines of a user's text file: UTF-8, plain or packed by gzip, with a bound on the length of a line."""
 
 import gzip
 import zlib
@@ -12,14 +12,14 @@ from cse_train.reading import reading
 from cse_train.user_files import PACKED_SUFFIX
 
 LINE_CHARACTERS = 10_000_000
-"""Of one line, at most."""
+"""Most characters that one line of a text file may have."""
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[Iterator[str]]:
-    """The file's lines with their ends, without the mark that spreadsheets put before UTF-8.
+    """Opens a text file, plain or .gz, as an iterator of its lines with their ends, without a byte order mark.
 
-    What can be wrong with its bytes becomes one line for the user.
+    Raises ConfigError, one line, for truncated data, for text that is not UTF-8 and for a line that is too long.
     """
     opened: Any = gzip.open if path.name.lower().endswith(PACKED_SUFFIX) else open
     try:
@@ -33,7 +33,7 @@ def open_text(path: Path) -> Iterator[Iterator[str]]:
 
 
 def _lines(lines: TextIO, path: Path) -> Iterator[str]:
-    """The lines, none longer than LINE_CHARACTERS: a small packed file can hold one that fills the memory."""
+    """Yields lines of at most LINE_CHARACTERS characters: a small packed file can hold one that fills the memory."""
     while line := lines.readline(LINE_CHARACTERS + 1):
         if len(line) > LINE_CHARACTERS:
             raise ConfigError([f"line too long: {path} has one of more than {LINE_CHARACTERS} characters; break it up"])

@@ -1,4 +1,4 @@
-"""SNLI with its labels, in the files of SentEval."""
+"""The SNLI corpus with its labels, in the files of SentEval."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,19 +9,21 @@ from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_has
 from cse_train.text.corpora.lines import open_text
 
 SNLI_FILES = ("s1", "s2", "labels")
+"""Names, without the split, of SNLI's files of premises, hypotheses and labels."""
 
 
 def snli_source(paths: DataPaths) -> Source:
-    """SNLI as SentEval lays it out, a file each for premises, hypotheses and labels: its training split.
+    """Opens the training split of SNLI in SentEval's layout: a file each for premises, hypotheses and labels.
 
-    Where the folder has dev and test alone, these two: no suite of ours evaluates on SNLI, DeCLUTR's averages do.
+    A folder without the training split gives dev and test instead: no suite here evaluates on SNLI, although DeCLUTR's
+    published averages include it.
     """
     folder = None if paths.senteval is None else paths.senteval / "SNLI"
-    there = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
-    splits = [split for split in ("train", "dev", "test") if split in (there & {"train"} or there)]
+    full = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
+    splits = [split for split in ("train", "dev", "test") if split in (full & {"train"} or full)]
     if folder is None or not splits:
-        wanted = ", ".join(f"{file}.train" for file in SNLI_FILES)
-        lacks = f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval"
+        names = ", ".join(f"{file}.train" for file in SNLI_FILES)
+        lacks = f"missing data: train.corpus=snli needs SNLI/{names} of SentEval"
         raise ConfigError([f"{lacks}; give --senteval DIR, or cse data get snli"])
     files = [[folder / f"{file}.{split}" for file in SNLI_FILES] for split in splits]
     digest = join_hash("snli", *(file_hash(path) for split in files for path in split))
@@ -29,6 +31,7 @@ def snli_source(paths: DataPaths) -> Source:
 
 
 def _snli_rows(files: list[Path]) -> Iterator[Row]:
+    """Yields (premise, hypothesis, label) from three parallel files; pairs without a label are left out."""
     columns = []
     for path in files:
         with open_text(path) as lines:

@@ -1,4 +1,4 @@
-"""What a corpus holds, counted in one pass before anything trains, and the rows that may be left out of it."""
+"""Counts of a corpus's rows, taken in one pass before training, and filters for empty and duplicate rows."""
 
 import hashlib
 from array import array
@@ -13,27 +13,27 @@ from cse_train.text.corpora.delimited import is_number
 from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, NO_LABEL, Row, Source
 
 MIDDLE_AND_MOST = (0.5, 0.99)
-"""Shares of the texts whose most words are told."""
+"""Shares of the texts, shortest first, whose greatest number of words a survey reports."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of a corpus before anything is left out."""
+    """Counts of a corpus's rows and words, before any row is left out."""
 
     rows: int
     empty: int
-    """Rows of which some text has no word."""
+    """Number of rows with at least one text that has no word."""
     first_empty: int
-    """The first of them, counted from 1; 0 for none."""
+    """Number, from 1, of the first row with an empty text; 0 for none."""
     duplicates: int
-    """Rows that equal an earlier one, empty ones apart."""
+    """Number of rows that equal an earlier row; rows with an empty text do not count."""
     words: tuple[int, int, int]
     """Most words of a text among the shortest half, among the shortest 99 %, and of all; without empty rows."""
 
 
 def survey_source(source: Source) -> Survey:
-    """One pass over the rows, 8 bytes of memory for each. Raises ConfigError as the rows do, and for numbers and labels
-    in place of texts."""
+    """Counts a corpus in one pass, with 8 bytes of memory for each row. Raises ConfigError as the rows do, and for a
+    column that has numbers or labels in place of texts."""
     rows = empty = first_empty = 0
     hashes, lengths = array("q"), Counter[int]()
     coded: Sequence[int] = range(len(source.columns) - (source.columns == LABELLED_COLUMNS))
@@ -44,6 +44,7 @@ def survey_source(source: Source) -> Survey:
             coded = [place for place in coded if _is_code(row[place].strip())]
             codes = {place: codes.get(place) or row[place].strip() for place in coded}
         if all(counts):
+            # Python seeds the hash of strings anew in each process: these are compared within this pass only.
             hashes.append(hash(row))
             for count in counts:
                 lengths[count] += 1
@@ -57,11 +58,12 @@ def survey_source(source: Source) -> Survey:
 
 
 def _is_code(text: str) -> bool:
-    """Whether a value says nothing of a column of texts: a number, a label of NLI, or none."""
+    """Returns whether a value gives no sign of a column of texts: empty, a number, or a label of NLI."""
     return not text or is_number(text) or text.lower() in (*NLI_LABELS, NO_LABEL)
 
 
 def _most_words(lengths: Counter[int]) -> tuple[int, int, int]:
+    """Returns the most words at the shares MIDDLE_AND_MOST, and of all; `lengths`: words of a text -> texts."""
     if not lengths:
         return 0, 0, 0
     sizes = sorted(lengths)
@@ -71,14 +73,15 @@ def _most_words(lengths: Counter[int]) -> tuple[int, int, int]:
 
 
 def leave_out_empty(source: Source) -> Iterator[Row]:
-    """The rows of which each text has a word."""
+    """Yields the rows of a corpus in which each text has a word."""
     return (row for row in source.rows() if all(map(str.split, _texts(row, source.columns))))
 
 
 def leave_out_duplicates(source: Source) -> Iterator[Row]:
-    """Each row once, where it first stands; 16 bytes of each are remembered."""
+    """Yields each distinct row of a corpus once, at its first place; 16 bytes per row are kept in memory."""
     seen = set[bytes]()
     for row in source.rows():
+        # With its length before each text, two different rows never join to one string.
         joined = "\0".join(f"{len(text)} {text}" for text in row).encode("utf8", "surrogatepass")
         digest = hashlib.blake2b(joined, digest_size=16).digest()
         if digest not in seen:
@@ -87,5 +90,5 @@ def leave_out_duplicates(source: Source) -> Iterator[Row]:
 
 
 def _texts(row: Row, columns: tuple[str, ...]) -> Row:
-    """A row without its label."""
+    """Returns a row without its label, if its columns have one."""
     return row[:-1] if columns == LABELLED_COLUMNS else row

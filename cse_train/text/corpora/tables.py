@@ -1,6 +1,6 @@
-"""Files with named columns: CSV, TSV, JSON lines, Parquet, and data sets of Hugging Face, in a folder or its cache.
+"""Reader of files with named columns: CSV, TSV, JSON lines, Parquet, and Hugging Face data sets, saved or from the hub.
 
-Read strictly: a row that lacks a field, or has one too many, is an error and no guess.
+Reading is strict: a row that lacks a field, or has one too many, is an error.
 """
 
 import json
@@ -19,41 +19,41 @@ from cse_train.text.corpora.lines import open_text
 from cse_train.user_files import HUB_PREFIX, UserFile, ending
 
 LARGEST_TABLE = 20 * 2**30
-"""Bytes of a Parquet file."""
+"""Most bytes that a Parquet file may have."""
 TABLE_BATCH = 4096
-"""Rows of a Parquet file held at once."""
+"""Rows of a Parquet file held in memory at once."""
 KEYS_SEEN = 1000
-"""JSON objects whose keys are looked at."""
+"""Number of JSON objects whose keys are read to list the columns that a JSON-lines file does not use."""
 SAVED_FOLDER = "a folder of datasets.save_to_disk"
 
 Fields = tuple[str, list[Any]]
-"""Where a row stands, such as `line 7`, and its values in the order of the columns asked for."""
+"""Place of a row for messages, such as `line 7`, and the row's values in the order of the columns asked for."""
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A file with its columns; nothing but the names is read yet."""
+    """A file with named columns, opened but not read: only the names are known."""
 
     place: str
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], Iterator[Fields]]
-    """A pass over these columns, row by row, None where a value is absent. ConfigError, one line."""
+    """Starts a pass over the named columns, row by row, None where a value is absent. Raises ConfigError, one line."""
     delimited: bool = False
-    """Whether its names are a first line, which may be a row in truth."""
+    """True where the column names are the first line of a CSV or TSV, which may be a row of data by mistake."""
 
     def require_names(self) -> None:
-        """ConfigError where the first line looks like a row (`require_header`)."""
+        """Raises ConfigError where the first line looks like a row of data (`require_header`)."""
         if self.delimited:
             rows = (values for _, values in self.read(self.columns))
             require_header(self.columns, rows, Path(self.place))
 
 
 def open_table(file: UserFile) -> TextTable:
-    """The table in a user's file. ConfigError, one line: absent, empty, not UTF-8, of no format that is read here."""
+    """Opens the table in a user's file. ConfigError, one line: absent, empty, not UTF-8, or an unknown format."""
     if file.path is None:
         name, _, split = file.file.removeprefix(HUB_PREFIX).partition(":")
-        wanted = file.split or split or "train"
-        return _open_data_set(file, lambda: load_hub_split(name, wanted, f"file={file.file}"))
+        chosen_split = file.split or split or "train"
+        return _open_data_set(file, lambda: load_hub_split(name, chosen_split, f"file={file.file}"))
     require_there(file)
     suffix = ending(file.path.name)
     if file.path.is_dir():
@@ -68,7 +68,7 @@ def open_table(file: UserFile) -> TextTable:
 
 
 def require_there(file: UserFile) -> None:
-    """ConfigError for a file that is not there, or has nothing in it."""
+    """Raises ConfigError for a user's file that is missing or has no bytes."""
     if file.path is None:
         return
     if not file.path.exists():
@@ -78,10 +78,12 @@ def require_there(file: UserFile) -> None:
 
 
 FileState = tuple[int, int]
+"""Size in bytes and time of the last change in nanoseconds of a file or folder, as a key of caches."""
 
 
 def file_state(file: UserFile) -> FileState:
-    """Size and modification time, the newest of a folder's files: what was read is kept as long as they stay."""
+    """Returns the size and the modification time (the newest of a folder's files) of a user's file: cached results hold
+    as long as both stay."""
     if file.path is None:
         return (0, 0)
     parts = [file.path] if file.path.is_file() else [part for part in file.path.rglob("*") if part.is_file()]
@@ -89,9 +91,9 @@ def file_state(file: UserFile) -> FileState:
 
 
 def table_hash(file: UserFile, columns: Sequence[str]) -> str:
-    """Hash of these columns as training text, and of how they are read; of a data set's text, elsewhere of the bytes.
+    """Returns the hash of the given columns as training text: of a file's bytes and format, or of a data set's texts.
 
-    The file's name is no part of it, and for data sets neither is its format.
+    The file's name does not count, and for data sets neither does the format.
     """
     if file.path is not None and file.path.is_file():
         suffix = ending(file.path.name)[1:]
@@ -101,30 +103,30 @@ def table_hash(file: UserFile, columns: Sequence[str]) -> str:
 
 
 def name_columns(
-    table: TextTable, said: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
+    table: TextTable, requested: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
 ) -> dict[str, str]:
-    """What is wanted -> the table's name of it: what is `said`, else the first of the `usual` names that it has.
+    """Returns wanted name -> the table's column for it: the `requested` one, else the first of the `usual` that exists.
 
-    Upper and lower case are alike there. ConfigError for a column that does not exist, and for one that is needed and
-    not told.
+    Usual names match in upper and lower case. Raises ConfigError for a requested column that does not exist, and for a
+    needed one that is neither requested nor usual.
     """
     lines = [
-        f"unknown column: columns.{wanted}={name} of {table.place}; {nearest(name, table.columns)}"
-        for wanted, name in said.items()
+        f"unknown column: columns.{key}={name} of {table.place}; {nearest(name, table.columns)}"
+        for key, name in requested.items()
         if name not in table.columns
     ]
     by_lower = {name.lower(): name for name in reversed(table.columns)}
-    taken = set(said.values())
-    chosen = dict(said)
-    for wanted in (name for name in usual if name not in said):
-        here = next((by_lower[name] for name in usual[wanted] if name in by_lower and by_lower[name] not in taken), "")
-        if here:
-            chosen[wanted] = here
-            taken.add(here)
-    absent = [wanted for wanted in needed if wanted not in chosen]
+    assigned = set(requested.values())
+    chosen = dict(requested)
+    for key in (name for name in usual if name not in requested):
+        match = next((by_lower[name] for name in usual[key] if name in by_lower and by_lower[name] not in assigned), "")
+        if match:
+            chosen[key] = match
+            assigned.add(match)
+    absent = [key for key in needed if key not in chosen]
     if absent and not lines:
         table.require_names()
-        give = ", ".join(f"{wanted}: NAME" for wanted in absent)
+        give = ", ".join(f"{key}: NAME" for key in absent)
         have = ", ".join(table.columns)
         lines = [f"missing column: {table.place} has {have}; say which is which by columns: {{{give}}}"]
     if lines:
@@ -132,21 +134,21 @@ def name_columns(
     return chosen
 
 
-def list_unread(file: UserFile, table: TextTable, taken: Iterable[str]) -> list[str]:
-    """The columns of a table that are taken for nothing; of JSON lines the keys of the first KEYS_SEEN objects."""
+def list_unread(file: UserFile, table: TextTable, used: Iterable[str]) -> list[str]:
+    """Returns the columns of a table that are not in `used`; of JSON lines, keys of the first KEYS_SEEN objects."""
     names = dict.fromkeys(table.columns)
     if file.path is not None and file.path.is_file() and ending(file.path.name) == ".jsonl":
         names |= {key: None for _, row in islice(_objects(file.path), KEYS_SEEN) for key in row}
-    return [name for name in names if name not in set(taken)]
+    return [name for name in names if name not in set(used)]
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value is absent, or a text without words."""
+    """Returns whether a value is absent, or a text without words."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def text_of(value: Any, place: str, where: str, column: str) -> str:
-    """A value as text, without line breaks. ConfigError where it is absent, no text, or has no word."""
+    """Returns a table's value as text without line breaks. ConfigError where it is absent, no text, or has no word."""
     if value is not None and not isinstance(value, str):
         kind = type(value).__name__
         raise ConfigError(
@@ -242,14 +244,14 @@ def _open_data_set(file: UserFile, load: Callable[[], Any]) -> TextTable:
 
 
 def _word(value: Any, words: Sequence[str] | None) -> Any:
-    """A class by its name; -1 is none."""
+    """Returns a Hugging Face class label as its name, None for -1; other values stay as they are."""
     if words is None or not isinstance(value, int):
         return value
     return words[value] if 0 <= value < len(words) else None
 
 
 def _load_saved(file: UserFile) -> Any:
-    """What a folder of `save_to_disk` holds, of several splits the one that is asked for."""
+    """Loads a folder of `save_to_disk`; of several splits, the one that the user's file names."""
     import datasets  # a second to import, and rarely needed
 
     with reading("unreadable data set", file.file, f"give {SAVED_FOLDER}"):

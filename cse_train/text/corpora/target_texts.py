@@ -1,7 +1,7 @@
-"""The texts of an evaluation set as a corpus, without its grades: what BERT-flow and whitening call "target".
+"""The texts of an evaluation set as a training corpus, without grades: "target" in BERT-flow and BERT-whitening.
 
-SentEval's files as they lie: STS12-16 are their scored pairs; STS-B and SICK-R are train, dev and test together
-(Li et al. 2020, released --use_full_for_training; Su et al. 2021, released eng/eval.py).
+SentEval's files as published: STS12-16 are their scored pairs; STS-B and SICK-R are train, dev and test together (Li et
+al. 2020, released --use_full_for_training; Su et al. 2021, released eng/eval.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ TARGET_SPLITS = {
     "sts_test": ("STS/STSBenchmark", ("sts-train.csv", "sts-dev.csv", "sts-test.csv"), (5, 6)),
     "sickr_test": ("SICK", ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"), (1, 2)),
 }
-"""Set -> folder, files and the columns of the two texts."""
+"""Name of an evaluation set -> its folder in SentEval, its files, and the columns of its two texts."""
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
 PAIR_HEADER = "pair_ID"
 PAIRS_PREFIX, GRADES_PREFIX = "STS.input.", "STS.gs."
@@ -21,13 +21,13 @@ Pair = tuple[str, str]
 
 
 def target_files(name: str, senteval: Path | None) -> list[Path]:
-    """The files that hold a set's texts, in a fixed order. ConfigError: an unknown set, or files that are not there."""
+    """Returns the files with an evaluation set's texts, in a fixed order. ConfigError: unknown set or missing files."""
     if name not in (*YEARS, *TARGET_SPLITS):
         hint = nearest(f"target:{name}", [f"target:{each}" for each in (*YEARS, *TARGET_SPLITS)])
         raise ConfigError([f"unknown corpus: train.corpus=target:{name}; {hint}"])
-    wanted = f"missing data: train.corpus=target:{name} needs"
+    message = f"missing data: train.corpus=target:{name} needs"
     if senteval is None:
-        raise ConfigError([f"{wanted} senteval/downstream; give --data DIR or --senteval DIR, or cse data get sts"])
+        raise ConfigError([f"{message} senteval/downstream; give --data DIR or --senteval DIR, or cse data get sts"])
     if name in YEARS:
         files = _list_year(senteval / "STS" / f"{name.upper()}-en-test")
     else:
@@ -35,12 +35,12 @@ def target_files(name: str, senteval: Path | None) -> list[Path]:
         files = [senteval / folder / split for split in splits]
     absent = [file for file in files if not file.is_file()]
     if absent:
-        raise ConfigError([f"{wanted} {absent[0]}; cse data get sts, or give --senteval DIR"])
+        raise ConfigError([f"{message} {absent[0]}; cse data get sts, or give --senteval DIR"])
     return files
 
 
 def target_rows(name: str, files: list[Path]) -> Iterator[Pair]:
-    """The two texts of every pair, one pair after the other. ConfigError for a file that is not UTF-8."""
+    """Yields the two texts of each pair of an evaluation set. ConfigError for a file that is not UTF-8."""
     if name in YEARS:
         for pairs, grades in zip(files[::2], files[1::2], strict=True):
             scored = (line for line, grade in zip(_lines(pairs), _lines(grades), strict=False) if grade.strip())
@@ -53,7 +53,7 @@ def target_rows(name: str, files: list[Path]) -> Iterator[Pair]:
 
 
 def _list_year(folder: Path) -> list[Path]:
-    """Each subset's pairs and, behind them, its grades."""
+    """Returns, for each subset of an STS year, its file of pairs and then its file of grades."""
     subsets = [file.name.removeprefix(PAIRS_PREFIX) for file in sorted(folder.glob(f"{PAIRS_PREFIX}*.txt"))] or [
         "*.txt"
     ]
@@ -61,7 +61,7 @@ def _list_year(folder: Path) -> list[Path]:
 
 
 def _texts(lines: Iterable[str], columns: tuple[int, int]) -> Iterator[Pair]:
-    """Single blanks between words; a cut line has no pair."""
+    """Yields the texts of tab-separated pairs, with single blanks between words; a line cut short gives no pair."""
     for fields in (line.split("\t") for line in lines):
         if len(fields) > max(columns):
             left, right = (" ".join(fields[column].split()) for column in columns)

@@ -1,4 +1,4 @@
-"""The user's own training text: sentences, pairs, labelled pairs or triplets, by the names of their columns."""
+"""The user's own training text: sentences, pairs, labelled pairs or triplets, found by the names of their columns."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,27 +38,29 @@ USUAL_TEXT_COLUMNS = {
     "label": ("label", "gold_label"),
     "text": ("text", "sentence", "sent", "content", "body", "document"),
 }
-"""What is wanted -> names under which files usually have it."""
+"""Name of a column in training -> names under which users' files usually have that column."""
 TEXT_SHAPES = (("sent0", "sent1", "hard_neg"), ("sent0", "sent1", "label"), ("sent0", "sent1"), ("text",))
-"""What a corpus may be, as columns; the first that a file has counts."""
+"""Sets of columns that make a corpus; the first set that a file has is the one that is read."""
 
 
 def user_source(file: UserFile) -> Source:
-    """The corpus in a user's file; one that `file_source` reads alike is read by it, and has its hash.
+    """Opens the corpus in a user's file; one that `file_source` reads equally is opened by it, to keep its hash.
 
-    `on_empty: skip` and `deduplicate` leave rows out, and are part of the hash where they are given.
-    Raises ConfigError, one line: no such file, no such column, columns that make no corpus.
+    `on_empty: skip` and `deduplicate` leave rows out, and are part of the hash where they are set. Raises ConfigError,
+    one line: no such file, no such column, columns that make no corpus.
     """
     skips = file.on_empty == "skip"
     whole = _open(file, lenient=skips)
     filled = replace(whole, rows=lambda: leave_out_empty(whole)) if skips else whole
     rows = (lambda: leave_out_duplicates(filled)) if file.deduplicate else filled.rows
-    said = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
-    return replace(whole, rows=rows, content_hash=join_hash(*said, whole.content_hash) if said else whole.content_hash)
+    flags = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
+    return replace(
+        whole, rows=rows, content_hash=join_hash(*flags, whole.content_hash) if flags else whole.content_hash
+    )
 
 
 def survey_file(file: UserFile) -> Survey:
-    """The counts of a corpus, remembered as long as its file stays.
+    """Returns the counts of a user's corpus, cached as long as its file stays unchanged.
 
     Raises ConfigError, one line, for all that `user_source` or its rows would refuse, and for a corpus without a row.
     """
@@ -71,16 +73,16 @@ def _survey(file: UserFile, _state: FileState) -> Survey:
     counted = survey_source(_open(file, lenient=True))
     refuses = file.on_empty == "refuse" or (file.on_empty is None and is_table(file) and not keeps_blanks(file))
     if counted.empty and refuses:
-        what = f"empty rows: {file.file} has {counted.empty} of {counted.rows} without words, the first is row"
+        message = f"empty rows: {file.file} has {counted.empty} of {counted.rows} without words, the first is row"
         leave = f"{{file: {Path(file.file).name}, on_empty: skip}}"
-        raise ConfigError([f"{what} {counted.first_empty}; leave them out by {leave}, or correct them"])
+        raise ConfigError([f"{message} {counted.first_empty}; leave them out by {leave}, or correct them"])
     if counted.rows == counted.empty:
         raise ConfigError([f"empty data: {file.file} has no row with text; give another file"])
     return counted
 
 
 def keeps_blanks(file: UserFile) -> bool:
-    """Whether rows without words are trained on as blanks, as SimCSE's release does with its CSV."""
+    """Returns whether training reads a file's rows without words as blanks, as SimCSE's release does with its CSV."""
     if file.path is None or not is_delimited(file.path):
         return False
     table = open_table(file)
@@ -88,7 +90,7 @@ def keeps_blanks(file: UserFile) -> bool:
 
 
 def _open(file: UserFile, *, lenient: bool) -> Source:
-    """The corpus before anything is left out; rows without words are empty texts where the reading is `lenient`."""
+    """Opens the whole corpus, before rows are left out; if `lenient`, rows without words are empty texts, no error."""
     require_there(file)
     if file.path is not None and not is_table(file):
         if file.columns:
@@ -105,8 +107,8 @@ def _open(file: UserFile, *, lenient: bool) -> Source:
 
 
 def reads_by_name(file: UserFile) -> bool:
-    """Whether a file of `--train-file` is read by the names of its columns: a CSV or TSV that does not name what they
-    are, and a corpus whose columns stand where those of SimCSE's files do, are read by their places."""
+    """Returns whether a file of `--train-file` is read by its column names. Read by position instead: a CSV or TSV
+    whose columns have no known names, and one whose columns are in the order of SimCSE's files."""
     if file.columns or file.path is None or not is_delimited(file.path):
         return True
     table = open_table(file)
@@ -114,29 +116,32 @@ def reads_by_name(file: UserFile) -> bool:
         columns = corpus_columns(file, table)
     except ConfigError:
         return False
-    other = columns.get("label", "label") != "label"  # by its place it would be a hard negative
-    return other or tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
+    misplaced_label = columns.get("label", "label") != "label"  # by its place it would be a hard negative
+    return misplaced_label or tuple(columns.values()) != table.columns or _is_plain(file, table, columns)
 
 
 def is_table(file: UserFile) -> bool:
-    """Whether it has columns: all but plain text has."""
+    """Returns whether a user's file has columns: every format but plain text has."""
     return file.path is None or ending(file.path.name) != PLAIN_SUFFIX
 
 
 def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
-    """text, or sent0 and sent1 with hard_neg or label where there is one -> the file's name of it."""
+    """Returns the corpus's columns -> the file's names: text, or sent0 and sent1 with hard_neg or label where present.
+
+    Raises ConfigError for columns that make no corpus.
+    """
     unknown = [name for name in file.named if name not in USUAL_TEXT_COLUMNS]
     if unknown:
         raise ConfigError(
             [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_TEXT_COLUMNS)}" for name in unknown]
         )
-    said = file.named
-    if said:  # what is said is all that is read
-        shape = next((shape for shape in TEXT_SHAPES if set(shape) == set(said)), None)
+    requested = file.named
+    if requested:  # what is said is all that is read
+        shape = next((shape for shape in TEXT_SHAPES if set(shape) == set(requested)), None)
         if shape is None:
             valid = "text; sent0 and sent1; and hard_neg or label beside these"
-            raise ConfigError([f"no corpus: columns={', '.join(said)} of {file.name}; give {valid}"])
-        named = name_columns(table, said, {}, shape)
+            raise ConfigError([f"no corpus: columns={', '.join(requested)} of {file.name}; give {valid}"])
+        named = name_columns(table, requested, {}, shape)
         return {name: named[name] for name in shape}
     usual = name_columns(table, {}, USUAL_TEXT_COLUMNS, ())
     if len(table.columns) == 1:
@@ -150,29 +155,29 @@ def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
 
 
 def _is_plain(file: UserFile, table: TextTable, columns: dict[str, str]) -> bool:
-    """Whether the readers of `--train-file` read the same from it."""
+    """Returns whether `file_source`, which reads `--train-file` by position, reads the file with an equal result."""
     assert file.path is not None
     if not file.path.is_file() or not file.quotes or file.on_empty or ending(file.path.name) == ".parquet":
         return False
     shipped = (PAIR_COLUMNS[:2], PAIR_COLUMNS, LABELLED_COLUMNS)
     if ending(file.path.name) == ".jsonl":
         return columns == {"text": "text"}
-    alike = all(name == column for name, column in columns.items())
-    return len(table.columns) == 1 or (alike and table.columns in shipped and tuple(columns) == table.columns)
+    same_names = all(name == column for name, column in columns.items())
+    return len(table.columns) == 1 or (same_names and table.columns in shipped and tuple(columns) == table.columns)
 
 
 def _lines(path: Path) -> Iterator[Row]:
-    """Of plain text, blank lines too."""
+    """Yields every line of a plain-text file as a row, blank lines too."""
     with open_text(path) as lines:
         yield from ((line.strip(),) for line in lines)
 
 
 def _rows(table: TextTable, columns: dict[str, str], lenient: bool) -> Iterator[Row]:
-    """A text keeps its words and loses its line breaks; a pair without a label is left out."""
-    names = [name for wanted, name in columns.items() if wanted != "label"]
+    """Yields the rows of a table as texts without line breaks; a pair without a label is left out."""
+    names = [name for key, name in columns.items() if key != "label"]
     for where, values in table.read(list(columns.values())):
-        said = ["-" if label is None else str(label) for label in values[len(names) :]]
-        labels = [read_label(label, Path(table.place), int(where.split()[-1])) for label in said]
+        raw_labels = ["-" if label is None else str(label) for label in values[len(names) :]]
+        labels = [read_label(label, Path(table.place), int(where.split()[-1])) for label in raw_labels]
         if None in labels:
             continue
         texts = [

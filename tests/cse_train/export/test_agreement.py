@@ -9,44 +9,53 @@ from cse_train.export.agreement import Agreement, ExportChanged
 from cse_train.export.export import export
 from cse_train.export.reload import LIBRARY
 
-SAME = {"library": "transformers 5", "ours": 70.0, "theirs": 70.0, "texts": 9, "largest": 1e-6, "scale": 1.0}
+SAME = {
+    "library": "transformers 5",
+    "checkpoint_score": 70.0,
+    "folder_score": 70.0,
+    "texts": 9,
+    "largest": 1e-6,
+    "scale": 1.0,
+}
 
 
 def test_both_numbers_are_said(checkpoint, tmp_path) -> None:
     best, _ = checkpoint(pooler="mean")
     agreement = export(best, tmp_path / "out", "hf")
     (line,) = agreement.lines()
-    assert line.startswith(f"generated_dev:20: checkpoint {agreement.ours:.4f}, reloaded with transformers 5.")
-    assert f"{agreement.theirs:.4f} (embeddings of {agreement.texts} texts differ by" in line
+    assert line.startswith(
+        f"generated_dev:20: checkpoint {agreement.checkpoint_score:.4f}, reloaded with transformers 5."
+    )
+    assert f"{agreement.folder_score:.4f} (embeddings of {agreement.texts} texts differ by" in line
 
 
 def test_an_absent_dev_set_is_replaced_and_named(checkpoint, tmp_path) -> None:
     best, _ = checkpoint(pooler="mean", dev="sts_dev")
     agreement = export(best, tmp_path / "out", "hf", paths=DataPaths())
-    assert (agreement.suite, agreement.wanted) == ("generated_dev:200", "sts_dev")
+    assert (agreement.suite, agreement.dev_set) == ("generated_dev:200", "sts_dev")
     assert agreement.lines()[1].startswith("sts_dev selected the checkpoint, but its files are not here: give --data")
 
 
 def test_the_dev_set_that_selected_is_scored(checkpoint, tmp_path, data_dir) -> None:
     best, _ = checkpoint(pooler="mean", dev="sts_dev")
     agreement = export(best, tmp_path / "out", "hf", paths=DataPaths.from_folder(data_dir))
-    assert agreement.suite == agreement.wanted == "sts_dev" and agreement.texts > 2500
-    assert abs(agreement.ours - agreement.theirs) <= 1e-3
+    assert agreement.suite == agreement.dev_set == "sts_dev" and agreement.texts > 2500
+    assert abs(agreement.checkpoint_score - agreement.folder_score) <= 1e-3
 
 
 @pytest.mark.parametrize(
     ("suite", "changes", "agrees"),
     [
-        ("sts_dev", {"theirs": 70.0009}, True),
-        ("sts_dev", {"theirs": 70.0011}, False),
-        ("generated_dev:200", {"theirs": 70.2}, True),
+        ("sts_dev", {"folder_score": 70.0009}, True),
+        ("sts_dev", {"folder_score": 70.0011}, False),
+        ("generated_dev:200", {"folder_score": 70.2}, True),
         ("generated_dev:200", {"largest": 2e-4}, False),
         ("generated_dev:200", {"largest": 2e-4, "scale": 4.0}, True),
     ],
 )
 def test_how_far_apart_is_too_far(suite, changes, agrees) -> None:
     """Scores decide where the dev set is here, else embeddings: a score of 200 made-up pairs is coarse."""
-    agreement = Agreement(suite=suite, wanted="sts_dev", **(SAME | changes))
+    agreement = Agreement(suite=suite, dev_set="sts_dev", **(SAME | changes))
     if agrees:
         return agreement.require()
     with pytest.raises(ExportChanged, match="^export changed the model: "):

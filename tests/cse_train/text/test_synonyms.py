@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cse_train.fields import ConfigError
-from cse_train.text.synonyms import DEBIAN, FILES, Synonyms, read_wordnet, wordnet_folder, wordnet_hash
+from cse_train.text.synonyms import DEBIAN_FOLDER, FILES, Synonyms, read_wordnet, wordnet_folder, wordnet_hash
 from cse_train.text.tokens import tokenise
 from cse_train.text.words import join_words, replace_one, split_words
 
@@ -54,7 +54,7 @@ def test_hash_follows_the_files(ten_words: Path, tmp_path: Path) -> None:
 
 
 def test_absent_files_name_the_option_and_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cse_train.text.synonyms.DEBIAN", tmp_path)
+    monkeypatch.setattr("cse_train.text.synonyms.DEBIAN_FOLDER", tmp_path)
     for given, shown in ((None, "null"), (str(tmp_path), str(tmp_path))):
         line = rf"^no WordNet: method.synonyms={shown}; .* has no data.noun, .*apt install wordnet-base, or give"
         with pytest.raises(ConfigError, match=line) as error:
@@ -72,9 +72,9 @@ def test_other_files_give_one_line(ten_words: Path, tmp_path: Path, line: str) -
 
 
 def test_real_wordnet() -> None:
-    if not all((DEBIAN / name).is_file() for name in FILES):
+    if not all((DEBIAN_FOLDER / name).is_file() for name in FILES):
         pytest.skip("no WordNet here: apt install wordnet-base")
-    entries = read_wordnet(DEBIAN)
+    entries = read_wordnet(DEBIAN_FOLDER)
     assert len(entries) > 60_000
     assert {"auto", "automobile", "motorcar", "railway car"} <= set(entries["car"])
     assert {"fast", "speedy"} <= set(entries["quick"])

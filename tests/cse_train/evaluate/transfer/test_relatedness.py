@@ -83,7 +83,7 @@ def test_the_fourth_failure_ends_the_training_and_the_best_weights_are_kept(
     """A better round between does not reset the count, and training never exceeds 21 rounds of 50 epochs."""
     correlations = iter([10.0, 9.0, 20.0, 20.0, 19.0, 18.0, 99.0])
     monkeypatch.setattr(relatedness, "pearson", lambda a, b: next(correlations))
-    monkeypatch.setattr(relatedness, "ROUND", 1)
+    monkeypatch.setattr(relatedness, "ROUND_EPOCHS", 1)
     rounds: list[torch.Tensor] = []
     expected = relatedness._expect
     monkeypatch.setattr(relatedness, "_expect", lambda x, w: rounds.append(w.clone()) or expected(x, w))
@@ -91,7 +91,7 @@ def test_the_fourth_failure_ends_the_training_and_the_best_weights_are_kept(
     targets = relatedness.probabilities(splits["train"].labels)
     best, weights = relatedness._fit(features["train"], targets, features["dev"], splits["dev"].labels)
     assert best == 20.0 and len(rounds) == 6 and torch.equal(weights, rounds[2])
-    monkeypatch.setattr(relatedness, "ROUND", 50)
+    monkeypatch.setattr(relatedness, "ROUND_EPOCHS", 50)
     monkeypatch.setattr(relatedness, "pearson", lambda a, b: float(len(rounds)))
     rounds.clear()
     one = slice(0, 64)

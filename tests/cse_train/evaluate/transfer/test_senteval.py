@@ -44,8 +44,8 @@ def one_by_one(
     """torch's own layer and optimiser on the same sample orders: best correct count and weights with the biases."""
     torch.manual_seed(1111)
     stream = np.random.RandomState(1111)
-    if rows.drawn:
-        stream.permutation(rows.drawn)
+    if rows.permuted:
+        stream.permutation(rows.permuted)
     model = torch.nn.Linear(made.features.shape[1], classes)
     kinds = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
     optimiser = kinds[recipe.optimiser](model.parameters(), weight_decay=decay)
@@ -115,7 +115,7 @@ def test_held_out_is_the_first_twentieth_of_the_seeded_permutation() -> None:
     order = np.random.RandomState(1111).permutation(59)
     problem = hold_out(np.arange(100, 159), 1e-2)
     assert (problem.dev == 100 + order[:2]).all() and (problem.train == 100 + order[2:]).all()
-    assert problem.decays == (1e-2,) and problem.drawn == 59
+    assert problem.decays == (1e-2,) and problem.permuted == 59
 
 
 KINDS = {
