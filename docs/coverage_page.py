@@ -8,7 +8,7 @@ from docs.methods_page import folder
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace, resolve, some_cells
-from search_spaces.identity.missing_inputs import STANDARD
+from search_spaces.identity.missing_inputs import STANDARD_CORPORA
 from search_spaces.identity.published_corpora import source_of
 
 HEAD = """\
@@ -55,7 +55,7 @@ They print no score, and nothing is trained for them:
   `cse eval --query TEXT` lists the neighbours of a sentence under a run.
 - DeCLUTR, Table S2: examples of anchors, positives and negatives. `tests/cse_train/text/test_spans.py` tests the rule.
 """
-OTHERS = (*STANDARD, "file")
+OTHERS = (*STANDARD_CORPORA, "file")
 """Beginnings of the corpora that `--data` or `--train-file` gives; pairs:NAME is none of them."""
 
 
