@@ -18,6 +18,10 @@ from cse.doctor.checks import Finding
 from cse.doctor.nodes import NodeFacts, compare
 from cse.doctor.upkeep.doctor import products
 from cse_train import numerics
+from cse_train.data_paths import DataPaths
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+from search_spaces.identity.user_files import add_user_files
 from tests.documents import validated
 
 SPACE = """version: 1
@@ -165,6 +169,20 @@ def test_a_space_without_its_corpus_is_told(capsys: pytest.CaptureFixture[str]) 
     Path("mine.yaml").write_text(SPACE % "wiki")
     (line,) = stopped(capsys, "mine.yaml")
     assert line.split()[1] == "space" and "wiki" in line
+
+
+@pytest.mark.parametrize(("columns", "level"), [(["anchor", "positive", "negative"], "fine"), (["text"], "stop")])
+def test_a_corpus_without_the_columns_of_the_objective_stops_a_sweep(
+    columns: list[str], level: str, tmp_path: Path
+) -> None:
+    """A plan said "1 to run" and the doctor "nothing here stops a sweep", and training refused."""
+    rows = [",".join(columns), *(",".join(f"a {name} {i}" for name in columns) for i in range(40))]
+    (tmp_path / "t.csv").write_text("\n".join(rows), encoding="utf8")
+    text = SPACE.replace("train.corpus: %s, ", "method.objective: triplets, ") + "corpus: t.csv\n"
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf8")
+    space = load_space("mine.yaml")
+    findings = checks.needs(resolve(space), [1], add_user_files(DataPaths(), space.files), 1)
+    assert [finding.level for finding in findings] == [level]
 
 
 def test_an_unknown_space_is_a_mistake_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
