@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class SentState:
-    """What a tracker has received of one run."""
+    """State of one run at a tracker: the points that it has received, and whether it has ended."""
 
     examples: int = -1
     """Training examples of the last point that was sent."""

@@ -38,7 +38,7 @@ def by_torch(product_TH: Tensor, bias_H: Tensor, x_TH: Tensor, norm: nn.LayerNor
 
 @pytest.fixture
 def proved(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Norm], bool]]:
-    """Whether a kernel is right where a compiler is found."""
+    """Returns True if the kernel computes what torch does, on a machine that has a compiler."""
 
     def ask(kernel: Norm) -> bool:
         monkeypatch.setattr(fused_norm, "add_and_norm", kernel)

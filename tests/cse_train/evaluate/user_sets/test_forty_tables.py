@@ -97,7 +97,7 @@ TABLES: dict[str, tuple[Columns, str]] = {
     "topics in whole numbers": (single("sentence", label=[0, 1]), "labels"),
     "answers": (pairs(("question", "answer"), label=[0, 1]), "retrieval"),
 }
-"""What a table is -> its columns, and what comes of it: the column of its ratings, its kind, or how the line begins."""
+"""Description of a table -> its columns, and the expected outcome: rating column, kind, or the refusal's beginning."""
 
 
 def written(table: str, folder: Path, form: str) -> UserFile:

@@ -214,7 +214,7 @@ TREC = {
     "recall@10": [2 / 3, 1.0, 0.0],
     "map@100": [(1 / 2 + 2 / 4) / 3, 0.5, 0.0],
 }
-"""What pytrec_eval gives for q, r and t of GRADED and UNREACHABLE, ranked b, a, u, c, z: 0.3554, 0.6309, 0 of ndcg."""
+"""Scores by pytrec_eval of the queries q, r and t of GRADED and UNREACHABLE, with documents ranked b, a, u, c, z."""
 
 
 def graded(folder: Path, *judged: list[list[str]]) -> UserFile:

@@ -3,17 +3,25 @@
 import contextlib
 import json
 import os
+import subprocess
+import sys
+import textwrap
 import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster.slots.fault import fault_of
 from cluster.slots.worker import error_event
+from cse_train.data_paths import DataPaths
 from cse_train.plugins.trainer import TrainerScore
 from cse_train.reading import MachineFault
+from cse_train.results import Point
 from cse_train.training.trainer.finished import read_finished
-from cse_train.training.trainer.run import ProgramFailed
+from cse_train.training.trainer.run import ProgramFailed, train
+from search_spaces.cells import resolve
+from search_spaces.parse import parse_file
 from tests.cse_train.training.trainer.programs import run_program
 
 CURVE = """
@@ -209,6 +217,46 @@ def test_a_script_sees_its_own_folder_its_arguments_and_no_group(tmp_path: Path)
     assert json.loads((tmp_path / "attempt-1" / "best" / "facts.json").read_text()) == [
         str(tmp_path), [script, "--rate", "0.5", "--seed", "2", "--output_dir", output], script, "__main__", 7, [],
     ]  # fmt: skip
+
+
+FLAGS = """
+    import argparse
+    import cse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--big-model", action="store_true")
+    parser.add_argument("--warmup", type=float, default=0.3)
+    given = parser.parse_args()
+    score = (0.9 if given.big_model else 0.5) + given.seed / 7 + given.warmup / 11
+    cse.report(1, score=score, fraction=1)
+    print(repr(score))
+"""
+
+
+@pytest.mark.parametrize(("warmup", "words"), [(None, []), (0.1, ["--warmup=0.1"])])
+def test_null_beside_a_flag_gives_the_score_of_the_script_by_hand(
+    warmup: float | None, words: list[str], tmp_path: Path
+) -> None:
+    """`--big-model` went with the null behind it: 0.5 for 0.9."""
+    (tmp_path / "mine.py").write_text(textwrap.dedent(FLAGS), encoding="utf8")
+    args = ["--seed", "${seed}", "--big-model", "--warmup=${warmup}"]
+    space = {
+        "version": 1, "id": "mine", "trainer": {"script": "mine.py", "score": {"name": "score"}, "args": args},
+        "space": {"warmup": {"grid": [None, 0.1]}}, "seeds": 1,
+    }  # fmt: skip
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(space), encoding="utf8")
+    resolved = resolve(parse_file(tmp_path / "mine.yaml"))
+    (cell,) = [cell for cell in resolved.cells() if cell.flat["warmup"] == warmup]
+    points: list[Point] = []
+
+    def report(point: Point) -> bool:
+        points.append(point)
+        return False
+
+    train(cell.run(3), DataPaths(), tmp_path / "attempt-1", report, None, "signature")
+    command = [sys.executable, str(tmp_path / "mine.py"), "--seed", "3", "--big-model", *words]
+    by_hand = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert [point.metrics["score"] for point in points] == [float(by_hand)]
 
 
 def test_a_metric_that_is_an_array_or_a_tensor_of_one_element_is_a_number(tmp_path: Path) -> None:
