@@ -8,8 +8,7 @@ from docs.methods_page import folder
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace, resolve, some_cells
-from search_spaces.identity.missing_inputs import STANDARD_CORPORA
-from search_spaces.identity.published_corpora import source_of
+from search_spaces.identity.missing_inputs import STANDARD_CORPORA, source_of
 
 HEAD = """\
 # Which published numbers can be compared?

@@ -12,5 +12,6 @@ __all__ = [
     "profiles",
     "space",
     "strict_yaml",
+    "trainer",
     "user_data",
 ]

@@ -19,9 +19,8 @@ from search_spaces.domains import Domain
 from search_spaces.paper import Evaluated, Key
 from search_spaces.profiles import Profile, load_profile
 from search_spaces.space import ExplicitCell, Space
-from search_spaces.user_data.references import ROLES, read_settings
+from search_spaces.user_data import ENCODER, ROLES, read_settings
 
-ENCODER = "train.encoder"
 PART = "set_for"
 """Entry of a cell's key with the only suite for which the cell's runs are trained."""
 

@@ -17,9 +17,8 @@ from search_spaces.file_shape import brief, read
 from search_spaces.paper import Key, Paper, read_paper
 from search_spaces.space import OFF_ADVICE, Component, ExplicitCell, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
-from search_spaces.user_data.in_space import collect
-from search_spaces.user_data.trainer import adopt_trainer
-from search_spaces.user_data.written import absolute_models, absolute_paths, find_beside
+from search_spaces.trainer import adopt_trainer
+from search_spaces.user_data import absolute_models, absolute_paths, collect, find_beside
 
 
 def parse_file(path: Path) -> Space:

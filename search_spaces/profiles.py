@@ -15,8 +15,7 @@ from search_spaces import keys
 from search_spaces.catalog import find_profile, profiles
 from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Give, Text, read
 from search_spaces.strict_yaml import read_yaml
-from search_spaces.user_data.places import absolute
-from search_spaces.user_data.written import absolute_models
+from search_spaces.user_data import absolute, absolute_models
 
 RENAMED = {"stand_ins": "substitutions"}
 SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncased: wiki-l4-h128}}")

@@ -17,7 +17,7 @@ from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.keys import SEED
 from search_spaces.paper import Paper
 from search_spaces.space import SearchConfig, SpaceFile
-from search_spaces.user_data.trainer import METHOD_KEYS
+from search_spaces.trainer import METHOD_KEYS
 
 Json = dict[str, Any]
 SCALAR: Json = {"type": ["boolean", "number", "string", "null"]}

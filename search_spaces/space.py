@@ -12,8 +12,8 @@ from cse_train.user_files import UserFile
 from search_spaces.domains import Domain
 from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Count, Give, Text
 from search_spaces.paper import Key, Paper
-from search_spaces.user_data.references import FileShape
-from search_spaces.user_data.trainer import TrainerBlock
+from search_spaces.trainer import TrainerBlock
+from search_spaces.user_data import FileShape
 
 SAMPLERS = Path(__file__).parents[1] / "cluster" / "search" / "samplers"
 """Folder that is the registry of samplers; it is listed here and imported only by a search."""

@@ -20,8 +20,7 @@ from search_spaces.parse import parse_written
 from search_spaces.profiles import Profile, parse_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
-from search_spaces.user_data.places import ENCODER, absolute
-from search_spaces.user_data.written import absolute_settings
+from search_spaces.user_data import ENCODER, absolute, absolute_settings
 
 
 def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:

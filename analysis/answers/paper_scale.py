@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cell_names import setting
-from search_spaces.cells import ENCODER, PAPER_PROFILE, Cell, ResolvedSpace, resolve, setups
+from search_spaces.cells import PAPER_PROFILE, Cell, ResolvedSpace, resolve, setups
+from search_spaces.user_data import ENCODER
 
 Unlike = Mapping[str, tuple[Sequence[Scalar], Sequence[Scalar]]]
 """Setting -> values of the runs, and the paper's values in their place."""

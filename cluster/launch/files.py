@@ -23,8 +23,8 @@ from search_spaces.catalog import ALL, catalog, find_folder, find_profile, load_
 from search_spaces.profiles import load_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
-from search_spaces.user_data.trainer import BLOCK, place_trainer
-from search_spaces.user_data.written import absolute_models
+from search_spaces.trainer import BLOCK, place_trainer
+from search_spaces.user_data import absolute_models
 
 MOST_FILES = 100_000
 """Maximum number of characters of all files, packed; Linux takes 131,072 in one word of a command line."""

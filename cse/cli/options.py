@@ -26,7 +26,7 @@ from cse_train.user_files import UserFile
 from search_spaces.catalog import catalog
 from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml, read_yaml
-from search_spaces.user_data.references import ROLES
+from search_spaces.user_data import ROLES
 
 with deferred(__name__):
     from analysis.tables import directions

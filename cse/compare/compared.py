@@ -25,8 +25,8 @@ from cse_train.user_files import map_files
 
 with deferred(__name__):
     from cse.compare import scoring as scoring
+    from search_spaces import user_data
     from search_spaces.identity import user_files as user_files
-    from search_spaces.user_data import references as references
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Scoring:
         paths = options.data_paths(scoring_options.data, None, scoring_options.senteval)
         if not scoring_options.suite:
             return cls(None, paths, scoring_options.pooler, scoring_options.max_length)
-        names, files = references.read_suites(list(scoring_options.suite), Path.cwd())
+        names, files = user_data.read_suites(list(scoring_options.suite), Path.cwd())
         paths = user_files.add_user_files(paths, files)
         exit.say(user_files.describe_files(paths))
         return cls(list(dict.fromkeys(names)), paths, scoring_options.pooler, scoring_options.max_length)

@@ -18,7 +18,7 @@ from cse.cli.model_options import find_folder
 from cse_train.config import complete
 from cse_train.fields import ConfigError
 from cse_train.text.vector_files import names_vectors
-from search_spaces.user_data.places import ENCODER
+from search_spaces.user_data import ENCODER
 
 Columns = Annotated[
     list[str] | None,

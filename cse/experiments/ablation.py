@@ -28,7 +28,7 @@ from search_spaces.cells import ResolvedSpace, full_key
 from search_spaces.keys import SEED
 from search_spaces.parse import parse, parse_file
 from search_spaces.space import Component, Space
-from search_spaces.user_data.places import ENCODER
+from search_spaces.user_data import ENCODER
 
 FULL_LABEL = "full"
 WITHOUT = "w/o "

@@ -11,12 +11,24 @@ from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import ConfigError, Scalar
 from cse_train.text import vector_files
 from cse_train.text.sources import wrong_columns
-from search_spaces.cells import ENCODER, ResolvedSpace
+from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.method_code import own_digest
-from search_spaces.identity.published_corpora import source_of
 from search_spaces.identity.signature import Identity, corpus_columns, identity
 from search_spaces.paper import Evaluated
+from search_spaces.user_data import ENCODER
 
+DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
+SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
+CORPUS_SOURCES = {
+    "file": f"wiki1m_for_simcse.txt of {DATASETS}, cse data get wiki1m",
+    "documents": "OpenWebText, https://skylion007.github.io/OpenWebTextCorpus",
+    "pairs:qqp": "Quora Question Pairs, https://quoradata.quora.com/First-Quora-Dataset-Release-Question-Pairs",
+    "pairs:flickr30k": "Flickr30k, https://shannon.cs.illinois.edu/DenotationGraph",
+    "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
+    "pairs:nli": SNLI_MNLI,
+    "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
+}
+"""Beginning of a corpus's name -> where its text is published; the longest match counts."""
 NO_ENCODER = "missing encoder: "
 SINGLE_TEXTS = ("text",)
 """Columns that a released method reads where its settings name none (`Method.columns`)."""
@@ -148,10 +160,14 @@ def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
 def _describe_source(lack: MissingInput, run: RunConfig, axes: Sequence[str]) -> str:
     if lack.line.startswith(NO_ENCODER):
         return _encoder_source(lack.line, axes, run.method)
-    if lack.part == "corpus":
-        source = source_of(run.train.corpus)
-        return f"; get it from {source}" if source else ""
-    return ""
+    source = source_of(run.train.corpus) if lack.part == "corpus" else None
+    return f"; get it from {source}" if source else ""
+
+
+def source_of(corpus: str) -> str | None:
+    """Returns where a corpus is published; None where no paper names it."""
+    names = [start for start in CORPUS_SOURCES if corpus.startswith(start)]
+    return CORPUS_SOURCES[max(names, key=len)] if names else None
 
 
 def group_by_reason(incomplete: Sequence[IncompleteCell], most: int | None = None) -> list[str]:

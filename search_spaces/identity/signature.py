@@ -27,7 +27,6 @@ from cse_train.text.corpora.hub import hub_left_alone
 from cse_train.text.sources import open_source, rows_of
 from cse_train.user_files import CHANGED, MISSING
 from search_spaces.identity.method_code import own_digest
-from search_spaces.identity.published_corpora import count_printed_rows
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Settings whose content is hashed instead of their name."""
@@ -56,6 +55,21 @@ SIGNED_RULES = {
 """Rules of training that no setting expresses."""
 PROTOCOL = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
 """Rules by which dev scores are computed."""
+PUBLISHED_ROWS = {
+    "nli": 275_601,
+    "pairs:qqp": 134_000,
+    "pairs:flickr30k": 318_000,
+    "pairs:paranmt": 5_000_000,
+    "pairs:nli_entailment": 314_000,
+    "pairs:nli_neutral": 314_000,
+    "pairs:nli_contradiction": 314_000,
+    "pairs:nli_all": 942_000,
+    "pairs:nli_anli": 275_601 + 52_000,
+}
+"""Corpus -> number of rows as SimCSE prints them in thousands (Table 4); nli: the rows of nli_for_simcse.csv."""
+SAMPLE = "_sample"
+SAMPLE_ROWS = 134_000
+"""Number of pairs of each set in the column "sample" of SimCSE's Table 4 (its caption)."""
 
 Identity = dict[str, str | int]
 
@@ -191,7 +205,13 @@ def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) 
     if epochs is None:
         return {}
     corpus = run.train.corpus
-    rows = count_printed_rows(corpus) if "corpus" in (absent or {}) else rows_of(corpus, paths)
+    rows: int | None
+    if "corpus" not in (absent or {}):
+        rows = rows_of(corpus, paths)
+    elif corpus.startswith("pairs:") and corpus.endswith(SAMPLE):
+        rows = SAMPLE_ROWS
+    else:
+        rows = PUBLISHED_ROWS.get(corpus)
     return {} if rows is None else {LENGTH: examples_of(epochs, rows)}
 
 

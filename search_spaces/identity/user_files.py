@@ -18,7 +18,7 @@ from cse_train.text.corpora.tables import list_unread, open_table
 from cse_train.text.corpora.user_text import corpus_columns, is_table, keeps_blanks, survey_file
 from cse_train.text.sources import open_source
 from cse_train.user_files import UserFile, map_files
-from search_spaces.user_data.in_space import two_of_one_name
+from search_spaces.user_data import two_of_one_name
 
 
 def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:

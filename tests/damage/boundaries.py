@@ -36,7 +36,7 @@ from cse_train.text.sentences import read_sentences
 from cse_train.user_files import UserFile
 from search_spaces.catalog import find_folder
 from search_spaces.parse import parse_file
-from search_spaces.user_data.references import mapping, user_file
+from search_spaces.user_data import mapping, user_file
 from tests.damage.damages import ODD, as_json, damaged, exchanged
 from tests.run_values import point_of, score_of
 

@@ -17,7 +17,7 @@ from analysis.tables.spec import MetricScale, Sense
 from cse_train.evaluate.metric_names import needs_direction, read_span
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Protocol
-from search_spaces.user_data.places import ENCODER
+from search_spaces.user_data import ENCODER
 
 RULE = "rule"
 """Field of a protocol that says how a number was made."""

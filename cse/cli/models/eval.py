@@ -21,7 +21,7 @@ from cse_train.evaluate.run_suites import options as suite_options
 from cse_train.evaluate.suites.registry import suites
 from cse_train.results import Score
 from search_spaces.identity.user_files import add_user_files, describe_files
-from search_spaces.user_data.references import read_suites
+from search_spaces.user_data import read_suites
 
 with deferred(__name__):
     from cse_train.evaluate import score as scoring

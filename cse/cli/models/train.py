@@ -25,7 +25,7 @@ from cse_train.training.saver import SAVE_MINUTES
 from search_spaces.identity.method_code import own_digest
 from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.profiles import load_profile
-from search_spaces.user_data.references import read_settings
+from search_spaces.user_data import read_settings
 
 with deferred(__name__):
     from cse_train.training import loop as training

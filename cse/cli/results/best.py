@@ -24,7 +24,7 @@ from cse.cli.options import sweep_named
 from cse_train.fields import ConfigError
 from cse_train.user_files import map_files
 from search_spaces.identity.user_files import add_user_files
-from search_spaces.user_data.references import read_suites
+from search_spaces.user_data import read_suites
 
 with deferred(__name__):
     from cse.experiments import held_out

@@ -23,8 +23,7 @@ from cse.experiments.request import methods_of
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cells import resolve
-from search_spaces.user_data.places import relative_path
-from search_spaces.user_data.references import ROLES, file_of, is_reference
+from search_spaces.user_data import ROLES, absolute, file_of, is_reference
 
 TARGETS = targets.names()
 Target = Annotated[
@@ -128,7 +127,7 @@ def _check(
     overrides = arguments.settings(sweep.settings)
     files = {key: overrides[key] for key in ROLES if key in overrides and is_reference(overrides[key])}
     problems += [line for key, file in files.items() if (line := not_absolute(f"--set {key}", file_of(file)))]
-    places = {key: path for key, value in overrides.items() if (path := relative_path(key, value))}
+    places = {key: str(value) for key, value in overrides.items() if absolute(key, value, Path.cwd()) != value}
     problems += [line for key, path in places.items() if (line := not_absolute(f"--set {key}", path))]
     if problems:
         raise ConfigError(problems)

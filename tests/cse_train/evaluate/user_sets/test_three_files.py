@@ -20,7 +20,7 @@ from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgement
 from cse_train.fields import ConfigError
 from cse_train.user_files import UserFile
 from search_spaces.identity.user_files import describe_files
-from search_spaces.user_data.references import read_suites
+from search_spaces.user_data import read_suites
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 
 WORDS = "river old stone bridge town winter music garden light glass field house road".split()

@@ -18,7 +18,7 @@ from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
 from cse_train.user_files import UserFile, is_file_name, stem
-from search_spaces.user_data.references import read_suites
+from search_spaces.user_data import read_suites
 
 Rows = list[list[str]]
 

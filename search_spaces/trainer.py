@@ -104,7 +104,7 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     ]
     problems += [
         f"not with a trainer: {key}={brief(value)} is a setting of our own training; name a parameter of the script"
-        for key, value in _list_settings(raw)
+        for key, value in list_settings(raw)
         if key == "method" or key.startswith(("train.", "method."))
     ]
     file, lines = read(TrainerBlock, block, "trainer.")
@@ -185,7 +185,7 @@ def _check_script(script: Path, program: str, kind: str) -> list[str]:
     return [] if script.is_file() else [f"no such file: trainer.{kind}={program}; {script} is not there"]
 
 
-def _list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
+def list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
     """Yields the (name, value) pairs of a space's parameters: under `set`, `space`, and in cells."""
     for name in ("set", "space"):
         if isinstance(raw.get(name), Mapping):
@@ -198,7 +198,7 @@ def _list_settings(raw: Json) -> Iterable[tuple[str, Any]]:
 def _read_parameters(raw: Json) -> Parameters:
     """Returns each parameter with the types of its values in the space, by name; an int counts as a float."""
     kinds: dict[str, set[str]] = {}
-    for name, value in _list_settings(raw):
+    for name, value in list_settings(raw):
         kinds.setdefault(name, set()).update(_list_kinds(value))
     return tuple(
         (name, tuple(sorted(types - ({"int"} if "float" in types else set())))) for name, types in sorted(kinds.items())
