@@ -1,3 +1,3 @@
 """Progress of sweeps, read from the ledger alone."""
 
-__all__ = ["follower", "pages", "plain", "rows", "sweeps"]
+__all__ = ["rows", "sweeps"]

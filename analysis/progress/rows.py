@@ -59,11 +59,6 @@ def cells_of(rows: Iterable[ProgressRow]) -> list[Settings]:
     return list({id(row.cell): row.cell for row in rows}.values())
 
 
-def clock(connection: Connection) -> float:
-    """Returns the database's time in seconds since 1970."""
-    return float(connection.scalar(select(schema.now())) or 0.0)
-
-
 _LINK_COLUMNS = ("sweep", "signature", "cell", "seed")
 _RUN_COLUMNS = ("state", "method", "examples", "best", "best_examples", "updated", "reason", "identity")
 
@@ -79,7 +74,7 @@ def read_changed_signatures(connection: Connection, since: float | None) -> tupl
 
     Unlike `analysis.ledger.queries.read_changes`, it reads no rows.
     """
-    runs, now = schema.runs, clock(connection)
+    runs, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
     if since is None or now < since:
         return None, now
     news = or_(runs.c.updated > since - queries.LATE_WRITE_SECONDS, runs.c.state.in_(HELD))
@@ -138,7 +133,15 @@ def _make_rows(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
     links["cell"], runs["identity"] = _decode(cells), _decode(runs["identity"])
     all_intact(schema.sweep_runs, links)
     all_intact(schema.runs, {"signature": links["signature"], **runs})
-    rows = list(map(_row, *links.values(), *runs.values(), *columns[-3:]))
+    rows = []
+    parts = (zip(*values, strict=True) for values in (links.values(), runs.values(), columns[-3:]))
+    for (sweep, signature, cell, seed), run, (live, length, batch) in zip(*parts, strict=True):
+        state, method, examples, best, best_examples, updated, reason, identity = run
+        current = standing(STATE_OF[state], live) if state else UNCLAIMED
+        # A run ends with its last whole batch.
+        total = examples if current == RunState.DONE else max(1, length // batch) * batch if length and batch else None
+        progress = examples or 0, total, best, best_examples, updated, reason, identity or NOTHING
+        rows.append(ProgressRow(sweep, signature, cell, seed, current, method, *progress))
     places = sorted(zip(links["sweep"], cells, links["seed"], range(len(rows)), strict=True))
     return [rows[place] for *_, place in places]
 
@@ -146,43 +149,6 @@ def _make_rows(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
 def _decode(texts: Sequence[str | None]) -> list[Any]:
     values = {text: None if text is None else json.loads(text) for text in set(texts)}
     return [values[text] for text in texts]
-
-
-def _row(
-    sweep: str,
-    signature: str,
-    cell: Settings,
-    seed: int,
-    state: str | None,
-    method: str | None,
-    examples: int | None,
-    best: float | None,
-    best_examples: int | None,
-    updated: float | None,
-    reason: str | None,
-    identity: Settings | None,
-    live: bool,
-    length: int | None,
-    batch: int | None,
-) -> ProgressRow:
-    current = standing(STATE_OF[state], live) if state else UNCLAIMED
-    # A run ends with its last whole batch.
-    total = examples if current == RunState.DONE else max(1, length // batch) * batch if length and batch else None
-    return ProgressRow(
-        sweep,
-        signature,
-        cell,
-        seed,
-        current,
-        method,
-        examples or 0,
-        total,
-        best,
-        best_examples,
-        updated,
-        reason,
-        identity or NOTHING,
-    )
 
 
 def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, float]]]:

@@ -1,8 +1,10 @@
 """Progress of sweeps from the ledger alone, for `cse status` and the page of `cse dashboard`."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import statistics
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, Engine
 
@@ -10,10 +12,9 @@ from analysis.ledger import cluster_log, queries
 from analysis.ledger.cluster_log import Cluster, Driver
 from analysis.ledger.database import transaction
 from analysis.ledger.rows import read_metric
-from analysis.progress import pace
-from analysis.progress.pages import Listing, prominence
+from analysis.progress import rows as progress_rows
 from analysis.progress.rows import ProgressRow, cells_of
-from analysis.run_state import FINAL, RunState, Standing
+from analysis.run_state import FINAL, UNCLAIMED, RunState, Standing
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.data_sets import distinguish_runs
 from analysis.tables.labels import choose_axes, label
@@ -24,6 +25,11 @@ SHOWN_RUNS = 200
 """Number of runs in a sweep's list; further ones are counted."""
 SHOWN_CURVES = 24
 """Number of learning curves in one figure: of the running runs first, then of the best."""
+STATE_ORDER: Sequence[Standing] = (
+    *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
+    UNCLAIMED,
+)
+"""Default order of runs by state."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,6 @@ class SweepProgress:
     """Progress of one sweep; scores are dev scores, Spearman x 100."""
 
     id: str
-    space: str
-    """ID of the sweep's space."""
     title: str
     runs: int
     """Number of recorded (cell, seed) pairs; a search records them as it proposes them."""
@@ -73,6 +77,11 @@ class SweepProgress:
     def ended(self) -> int:
         return sum(self.counts.get(state, 0) for state in FINAL)
 
+    def as_dict(self) -> dict[str, object]:
+        """Returns plain values for JSON, as `cse status --format json` prints them."""
+        plain = {name: value for name, value in vars(self).items() if name != "search"}
+        return plain | {"ended": self.ended, "drivers": list(map(asdict, self.drivers))}
+
 
 @dataclass(frozen=True)
 class Overview:
@@ -110,87 +119,20 @@ class SweepDetail:
     runs: Sequence[RunProgress]
     unlisted: int
     curves: Sequence[SweepCurve]
-    listing: Listing
+    rows: Sequence[ProgressRow]
     """Every run of the sweep, not only the listed ones."""
+    labels: Mapping[str, str]
+    """Signature -> label of the run."""
 
-
-Labels = Callable[[str, Sequence[ProgressRow], bool], Mapping[str, str]]
-"""Function from a sweep, its rows, and whether a sampler proposes them, to signature -> label."""
-
-
-def detail_of(
-    connection: Connection, sweep: str, rows: Sequence[ProgressRow], now: float, labels: Labels
-) -> SweepDetail | None:
-    """Returns the detail of a sweep with these rows, or None if the ledger does not have the sweep."""
-    spec = queries.specs(connection).get(sweep)
-    if spec is None:
-        return None
-    clusters, drivers = cluster_log.read(connection), cluster_log.read_drivers(connection)
-    progress = progress_of(connection, sweep, spec, rows, clusters, drivers, now, labels)
-    listing = listing_of(sweep, spec, rows, labels)
-    names = listing.names
-    listed_rows = sorted(rows, key=prominence)[:SHOWN_RUNS]
-    failed = queries.runs(connection, signatures=[row.signature for row in listed_rows if row.state == RunState.FAILED])
-    folders = {run.signature: run.folder for run in failed}
-    runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed_rows]
-    curves = _curves(connection, rows, names)
-    return SweepDetail(progress, runs, len(rows) - len(listed_rows), curves, listing)
-
-
-def listing_of(sweep: str, spec: SweepSpec, rows: Sequence[ProgressRow], labels: Labels) -> Listing:
-    """Returns the listing of a sweep with these rows."""
-    return Listing(rows, labels(sweep, rows, spec.asked is not None))
-
-
-def progress_of(
-    connection: Connection,
-    sweep: str,
-    spec: SweepSpec,
-    rows: Sequence[ProgressRow],
-    clusters: Mapping[str, Cluster],
-    drivers: Sequence[Driver],
-    now: float,
-    labels: Labels,
-) -> SweepProgress:
-    """Returns the progress of a sweep with these rows."""
-    counts = Counter(row.state for row in rows)
-    live = bool(counts[RunState.RUNNING] or counts[RunState.CLAIMED])
-    num_samples = spec.asked
-    searched = num_samples is not None
-    at_most = num_samples if isinstance(num_samples, int) else 0
-    best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
-    cluster = clusters.get(sweep)
-    open_cluster = cluster if cluster and cluster.ended is None else None
-    has_open_runs = any(row.state not in FINAL for row in rows)
-    return SweepProgress(
-        id=sweep,
-        space=spec.space or sweep,
-        title=spec.title,
-        runs=len(rows),
-        num_samples=at_most if at_most > len(rows) else None,
-        search=searched,
-        counts=dict(counts),
-        share=sum(row.way for row in rows) / max(len(rows), at_most, 1),
-        live=live,
-        best=best.best if best else None,
-        is_turned=spec.is_turned,
-        digits=count_digits(spec, [row.best for row in rows if row.best is not None]),
-        best_run=labels(sweep, rows, searched)[best.signature] if best else "",
-        seconds_left=pace.seconds_left(connection, sweep, rows, num_samples, now) if live else None,
-        updated=max((row.updated for row in rows if row.updated is not None), default=None),
-        dashboard=open_cluster.dashboard if open_cluster and live else "",
-        host=open_cluster.host if open_cluster and live else "",
-        lost_logs=open_cluster.logs if open_cluster and has_open_runs and not live else "",
-        missing_input=len(spec.blocked),
-        spent=spec.spent,
-        drivers=[driver for driver in drivers if sweep in driver.sweeps],
-    )
-
-
-def count_digits(spec: SweepSpec, scores: Sequence[float]) -> int:
-    """Returns the number of decimals that count in a sweep's best scores: two in points, four from 0 to 1."""
-    scale = MetricScale(span=spec.span or read_span(spec.metric, scores)) if spec.metric else POINTS
-    return scale.digits(scores)
+    def as_dict(self) -> dict[str, object]:
+        """Returns plain values for JSON, as `cse status ID --format json` prints them."""
+        names = ("signature", "state", "share", "examples", "total", "best", "reason")
+        return {
+            **self.progress.as_dict(),
+            "list": [{"label": run.label, **{name: getattr(run.row, name) for name in names}} for run in self.runs],
+            "unlisted": self.unlisted,
+            "curves": [vars(curve) for curve in self.curves],
+        }
 
 
 class RunLabels(Mapping[str, str]):
@@ -221,7 +163,178 @@ class RunLabels(Mapping[str, str]):
         return len(self._rows)
 
 
-def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[SweepCurve]:
+class Follower:
+    """Progress of one ledger's sweeps for a reader that polls: each query reads only what changed since the last one.
+
+    Threads may share it; a lock lets one read at a time.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._lock = engine, threading.Lock()
+        self._rows: dict[str, list[ProgressRow]] = {}
+        self._since: float | None = None
+        self._labels: dict[str, tuple[object, RunLabels]] = {}
+
+    def mark(self) -> tuple[object, ...] | None:
+        """Returns a value that changes when progress changes (`rows.mark`). Raises LedgerError."""
+        with transaction(self._engine) as connection:
+            return progress_rows.mark(connection)
+
+    def overview(self) -> Overview:
+        """Returns the progress of all sweeps. Raises LedgerError."""
+        with self._lock, transaction(self._engine) as connection:
+            now = self._read(connection)
+            clusters, drivers = cluster_log.read(connection), cluster_log.read_drivers(connection)
+            sweeps = [
+                self._progress(connection, sweep, spec, clusters.get(sweep), drivers, now)
+                for sweep, spec in queries.specs(connection).items()
+            ]
+        return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))
+
+    def detail(self, sweep: str) -> SweepDetail | None:
+        """Returns one sweep with its runs, or None if the ledger does not have it. Raises LedgerError."""
+        with self._lock, transaction(self._engine) as connection:
+            now, spec = self._read(connection), queries.specs(connection).get(sweep)
+            if spec is None:
+                return None
+            cluster, drivers = cluster_log.read(connection).get(sweep), cluster_log.read_drivers(connection)
+            rows, labels = self._labelled(sweep, spec)
+            listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
+            failed = [row.signature for row in listed if row.state == RunState.FAILED]
+            folders = {run.signature: run.folder for run in queries.runs(connection, signatures=failed)}
+            return SweepDetail(
+                progress=self._progress(connection, sweep, spec, cluster, drivers, now),
+                runs=[RunProgress(labels[row.signature], row, folders.get(row.signature)) for row in listed],
+                unlisted=len(rows) - len(listed),
+                curves=_curves(connection, rows, labels),
+                rows=rows,
+                labels=labels,
+            )
+
+    def labelled(self, sweep: str) -> tuple[Sequence[ProgressRow], Mapping[str, str]] | None:
+        """Returns every run of one sweep and signature -> label, or None for an unknown sweep. Raises LedgerError."""
+        with self._lock, transaction(self._engine) as connection:
+            self._read(connection)
+            spec = queries.specs(connection).get(sweep)
+            return None if spec is None else self._labelled(sweep, spec)
+
+    def _read(self, connection: Connection) -> float:
+        """Updates the cached rows and returns the database's time. Sweeps that got or lost runs are read whole."""
+        sizes = progress_rows.sizes(connection)
+        changed, now = progress_rows.read_changed_signatures(connection, self._since)
+        grown = [sweep for sweep, size in sizes.items() if len(self._rows.get(sweep, ())) != size]
+        if changed is None or len(grown) == len(sizes):
+            self._rows = progress_rows.rows(connection)
+        else:
+            self._rows = {sweep: rows for sweep, rows in self._rows.items() if sweep in sizes}
+            if grown:
+                self._rows |= progress_rows.rows(connection, grown)
+            for sweep, new_rows in progress_rows.rows(connection, signatures=changed).items():
+                by_run: dict[str, list[ProgressRow]] = {}  # a sweep may hold a run in several cells and seeds
+                for new in new_rows:
+                    by_run.setdefault(new.signature, []).append(new)
+                self._rows[sweep] = [
+                    next(
+                        (new for new in by_run.get(row.signature, ()) if (new.cell, new.seed) == (row.cell, row.seed)),
+                        row,
+                    )
+                    for row in self._rows.get(sweep, [])
+                ]
+        self._since = now
+        return now
+
+    def _labelled(self, sweep: str, spec: SweepSpec) -> tuple[list[ProgressRow], RunLabels]:
+        """Returns a sweep's runs with their labels, which are cached until runs are added or begin."""
+        rows = self._rows.get(sweep, [])
+        state = len(rows), sum(bool(row.identity) for row in rows), spec.asked
+        cached = self._labels.get(sweep)
+        if cached is None or cached[0] != state:
+            cached = self._labels[sweep] = state, RunLabels(rows, spec.asked is not None)
+        return rows, cached[1]
+
+    def _progress(
+        self,
+        connection: Connection,
+        sweep: str,
+        spec: SweepSpec,
+        cluster: Cluster | None,
+        drivers: Sequence[Driver],
+        now: float,
+    ) -> SweepProgress:
+        rows, labels = self._labelled(sweep, spec)
+        counts = Counter(row.state for row in rows)
+        live = bool(counts[RunState.RUNNING] or counts[RunState.CLAIMED])
+        at_most = spec.asked or 0
+        best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
+        is_open = cluster is not None and cluster.ended is None
+        has_open_runs = any(row.state not in FINAL for row in rows)
+        return SweepProgress(
+            id=sweep,
+            title=spec.title,
+            runs=len(rows),
+            num_samples=at_most if at_most > len(rows) else None,
+            search=spec.asked is not None,
+            counts=dict(counts),
+            share=sum(row.way for row in rows) / max(len(rows), at_most, 1),
+            live=live,
+            best=best.best if best else None,
+            is_turned=spec.is_turned,
+            digits=count_digits(spec, [row.best for row in rows if row.best is not None]),
+            best_run=labels[best.signature] if best else "",
+            seconds_left=seconds_left(rows, progress_rows.recent(connection, sweep), at_most, now) if live else None,
+            updated=max((row.updated for row in rows if row.updated is not None), default=None),
+            dashboard=cluster.dashboard if cluster and is_open and live else "",
+            host=cluster.host if cluster and is_open and live else "",
+            lost_logs=cluster.logs if cluster and is_open and has_open_runs and not live else "",
+            missing_input=len(spec.blocked),
+            spent=spec.spent,
+            drivers=[driver for driver in drivers if sweep in driver.sweeps],
+        )
+
+
+def prominence(row: ProgressRow) -> tuple[int, float]:
+    """Returns the default sort key of a run: running runs first, then badly ended ones, then the best."""
+    return STATE_ORDER.index(row.state), -(row.best or 0.0)
+
+
+def count_digits(spec: SweepSpec, scores: Sequence[float]) -> int:
+    """Returns the number of decimals that count in a sweep's best scores: two in points, four from 0 to 1."""
+    scale = MetricScale(span=spec.span or read_span(spec.metric, scores)) if spec.metric else POINTS
+    return scale.digits(scores)
+
+
+def seconds_left(
+    rows: Sequence[ProgressRow], recent: Mapping[str, Sequence[tuple[str, float]]], at_most: int, now: float
+) -> float | None:
+    """Returns examples to come times seconds per example of the newest runs, divided by the number of concurrent runs.
+
+    `recent` has signature -> newest (state, time); `at_most` runs are made in all, where that is more than `rows`.
+    None if no run is training or no pace is known.
+    """
+    seconds: defaultdict[str, float] = defaultdict(float)
+    examples: defaultdict[str, int] = defaultdict(int)
+    for row in rows:
+        times = dict(recent.get(row.signature, ()))
+        begin = times.get(RunState.RUNNING)  # None where it is older than what was read of the history
+        end = now if row.state == RunState.RUNNING else times.get(row.state)
+        if begin is not None and end is not None and end != begin and row.examples and row.method:
+            seconds[row.method] += end - begin
+            examples[row.method] += row.examples
+    costs = {method: seconds[method] / examples[method] for method in examples}
+    at_once = sum(row.state == RunState.RUNNING for row in rows)
+    totals = [row.total for row in rows if row.total]
+    if not costs or not at_once or not totals:
+        return None
+    usual_total, usual_cost = statistics.mean(totals), statistics.mean(costs.values())
+    remaining = sum(
+        ((row.total or usual_total) - row.examples) * costs.get(row.method or "", usual_cost)
+        for row in rows
+        if row.state not in FINAL
+    )
+    return (remaining + max(0, at_most - len(rows)) * usual_total * usual_cost) / at_once
+
+
+def _curves(connection: Connection, rows: Sequence[ProgressRow], labels: Mapping[str, str]) -> list[SweepCurve]:
     """Returns curves of the running runs and the best others, up to SHOWN_CURVES; runs without a point are left out."""
     ranked = sorted(
         (row for row in rows if row.examples), key=lambda row: (row.state != RunState.RUNNING, -(row.best or 0.0))
@@ -231,14 +344,7 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
     scores = [read_metric(points.get(row.signature, ()), dev.get(row.signature)) for row in drawn_rows]
     return [
-        SweepCurve(names[row.signature], row.signature, row.state, list(by_examples.items()))
+        SweepCurve(labels[row.signature], row.signature, row.state, list(by_examples.items()))
         for row, by_examples in zip(drawn_rows, scores, strict=True)
         if by_examples
     ]
-
-
-def run_folder(engine: Engine, signature: str) -> str | None:
-    """Returns the folder of a run's files; None for an unknown run, or one without files. Raises LedgerError."""
-    with transaction(engine) as connection:
-        runs = queries.runs(connection, signatures=[signature])
-    return runs[0].folder if runs else None

@@ -20,9 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 from sqlalchemy import Engine
 
 from analysis.ledger import LedgerError
-from analysis.progress.follower import Follower
-from analysis.progress.pages import FilterError
+from analysis.progress.sweeps import Follower
 from cse.live_page import api, secret
+from cse.live_page.listing import FilterError
 from cse_train.fields import ConfigError
 
 ADDRESS = "127.0.0.1"

@@ -13,8 +13,7 @@ import pandas as pd
 
 from analysis.answers.selection import rank_cells
 from analysis.ledger import Ledger
-from analysis.progress.follower import Follower
-from analysis.progress.plain import short, whole
+from analysis.progress.sweeps import Follower
 from analysis.render.documents import document
 from analysis.render.formats import render
 from cse.cli import ledgers, options
@@ -80,10 +79,10 @@ def status(sweep: PathLike | None = None, *, ledger: str | None = None) -> Comma
     follower = Follower(ledgers.connect_ledger(ledger))
     overview = follower.overview().sweeps
     if sweep is None:
-        return _list([short(row) for row in overview], "\n".join(map(states.block, overview)))
+        return _list([row.as_dict() for row in overview], "\n".join(map(states.block, overview)))
     chosen = states.choose(options.sweeps_of(str(sweep), ledgers.existing_ledger(ledger)), overview)
     details = [row for progress in chosen if (row := follower.detail(progress.id))]
-    return _list([whole(row) for row in details], "\n".join(map(states.long_block, details)))
+    return _list([row.as_dict() for row in details], "\n".join(map(states.long_block, details)))
 
 
 def best(

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.ledger.cluster_log import Driver
-from analysis.progress.follower import Follower
-from analysis.progress.plain import short, whole
-from analysis.progress.sweeps import SweepDetail, SweepProgress
+from analysis.progress.sweeps import Follower, SweepDetail, SweepProgress
 from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
@@ -42,12 +40,12 @@ def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOpti
     sweeps = follower.overview().sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse demo starts one"
-        print(dump_json([short(row) for row in sweeps]) if form == "json" else screen.prose(shown, "    "))
+        print(dump_json([row.as_dict() for row in sweeps]) if form == "json" else screen.prose(shown, "    "))
         return
     chosen = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
     details = [row for sweep in chosen if (row := follower.detail(sweep.id))]
     if form == "json":
-        print(dump_json([whole(row) for row in details]))
+        print(dump_json([row.as_dict() for row in details]))
     else:
         print(screen.prose("\n".join(long_block(row) for row in details), "    "))
 

@@ -10,8 +10,7 @@ import pytest
 from analysis.ledger import Ledger, LedgerError, queries
 from analysis.ledger.database import connect
 from analysis.progress import rows as progress_rows
-from analysis.progress.follower import Follower
-from analysis.progress.sweeps import SweepProgress
+from analysis.progress.sweeps import Follower, SweepProgress
 from analysis.sweep_spec import SweepSpec
 from tests.run_values import point_of
 
@@ -76,8 +75,8 @@ def test_a_look_reads_what_changed_alone(ledger: Ledger, tmp_path: Path, monkeyp
     follower = Follower(connect(tmp_path / "ledger.db", create=False))
     follower.overview()
     read: list[str] = []
-    row_of = progress_rows._row
-    monkeypatch.setattr(progress_rows, "_row", lambda *values: read.append(values[1]) or row_of(*values))
+    make = progress_rows._make_rows
+    monkeypatch.setattr(progress_rows, "_make_rows", lambda rows: read.extend(row[1] for row in rows) or make(rows))
     follower.overview()
     assert read == []
     claim = ledger.claim("r3", {}, seed=3, **ABOUT)

@@ -8,7 +8,7 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.ledger.cluster_log import Driver
 from analysis.ledger.database import connect
-from analysis.progress.follower import Follower
+from analysis.progress.sweeps import Follower
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.cli.results.status import block, facts

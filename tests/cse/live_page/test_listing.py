@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from analysis.progress import pages
-from analysis.progress.pages import FilterError, Listing, Wanted, figure, filter_rows, page
 from analysis.progress.rows import ProgressRow
+from cse.live_page.listing import PLOTTED, FilterError, Listing, figure, filter_rows, page
 
 
 def run(n: int, state: str = "done", best: float | None = None, **cell: Any) -> ProgressRow:
@@ -65,7 +64,7 @@ def test_filters(listing: Listing, words: str, left: str) -> None:
 )
 def test_a_filter_that_is_none(listing: Listing, words: str, line: str) -> None:
     with pytest.raises(FilterError) as raised:
-        page(listing, Wanted(words=words))
+        page(listing, words=words)
     assert str(raised.value) == line
 
 
@@ -82,11 +81,11 @@ def test_a_filter_that_is_none(listing: Listing, words: str, line: str) -> None:
     ],
 )
 def test_orders_leave_what_has_nothing_there_at_the_end(listing: Listing, sort: str, down: bool, order: str) -> None:
-    assert signatures(page(listing, Wanted(sort=sort, down=down))) == order.split()
+    assert signatures(page(listing, sort=sort, down=down)) == order.split()
 
 
 def test_cells_fold_their_seeds(listing: Listing) -> None:
-    found = page(listing, Wanted(folded=True))
+    found = page(listing, folded=True)
     assert (found["lines"], found["runs"], found["all"]) == (3, 6, 6)
     best, second, third = found["page"]
     assert best["cell"] == {"method.rate": "10", "method.rule": "released"} and best["states"] == {
@@ -100,11 +99,11 @@ def test_cells_fold_their_seeds(listing: Listing) -> None:
 def test_pages_of_a_hundred_thousand_runs() -> None:
     rows = [run(n, best=float(n), rate=n) for n in range(100_000)]
     listing = Listing(rows, {row.signature: "" for row in rows})
-    found = page(listing, Wanted(sort="best", down=True, offset=99_950))
+    found = page(listing, sort="best", down=True, offset=99_950)
     assert (found["lines"], found["offset"], len(found["page"])) == (100_000, 99_900, 100)
     assert found["page"][-1]["best"] == 0.0
-    assert page(listing, Wanted(offset=10**9))["offset"] == 99_900, "beyond the end: the last page"
-    assert len(figure(listing)["cells"]) == pages.PLOTTED
+    assert page(listing, offset=10**9)["offset"] == 99_900, "beyond the end: the last page"
+    assert len(figure(listing)["cells"]) == PLOTTED
 
 
 def test_axes_of_a_figure(listing: Listing) -> None:
@@ -117,4 +116,4 @@ def test_axes_of_a_figure(listing: Listing) -> None:
 
 def test_no_run_and_no_score() -> None:
     empty = Listing([], {})
-    assert page(empty, Wanted())["page"] == [] and figure(empty) == {"axes": [], "cells": []}
+    assert page(empty)["page"] == [] and figure(empty) == {"axes": [], "cells": []}

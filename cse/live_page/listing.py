@@ -1,4 +1,5 @@
-"""Pages of a sweep's runs: filtered, sorted, one by one or grouped by cell."""
+"""The runs of one sweep as plain values for JSON: a page of its table, filtered, sorted or grouped by cell; the cells
+for its figures; and the share of each axis in the scores' variance."""
 
 import math
 import re
@@ -9,7 +10,9 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from analysis.progress.rows import ProgressRow, cells_of
-from analysis.run_state import UNCLAIMED, RunState, Standing
+from analysis.progress.sweeps import prominence
+from analysis.run_state import RunState
+from analysis.statistics.importance import importance
 from analysis.tables.labels import axis_text, label, short, varying
 from cse_train.results import Json
 
@@ -19,11 +22,8 @@ PLOTTED = 2000
 """Largest number of cells in a figure: half are the best, half are spread over the others."""
 MEMBERS_SHOWN = 30
 """Number of runs that the line of a cell names."""
-STATE_ORDER: Sequence[Standing] = (
-    *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
-    UNCLAIMED,
-)
-"""Default order of runs by state."""
+RUNS_A_VALUE = 2
+"""Least number of ended runs for each value of an axis, for the importance of axes to be shown."""
 RUN_COLUMNS = ("seed", "state", "best", "share", "examples", "method")
 """Columns of a run in addition to the axes."""
 FILTER_TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
@@ -38,20 +38,6 @@ Line = TypeVar("Line")
 
 class FilterError(ValueError):
     """Filter that names an unknown column or no number; the message is one line."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Sort order, filter, grouping and offset of a requested page."""
-
-    sort: str = ""
-    """Column or axis to sort by; empty for running runs, then failed ones, then the best."""
-    down: bool = False
-    words: str = ""
-    """Filter terms that must all hold: `dup_rate>=0.2`, `state=failed`, or a word in the label or reason."""
-    folded: bool = False
-    """True for one line per cell that summarises all its seeds."""
-    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,27 +58,50 @@ class Listing:
         return getattr(row, column) if column in RUN_COLUMNS else row.cell.get(column)
 
 
-def page(listing: Listing, request: Wanted) -> dict[str, object]:
-    """Returns the runs or cells from `offset` on, and their number. Raises FilterError for an unknown column."""
-    filtered = filter_rows(listing, request.words)
-    column = _column(listing, request.sort) if request.sort else ""
-    if request.folded:
-        cells = _cells(listing, filtered)
-        ordered = _sort_lines(cells, partial(_value_of_cell, column or "best"), down=request.down or not column)
-        part = _cut_page(ordered, request.offset, lambda line: {name: line[name] for name in line if name != "values"})
+def page(
+    listing: Listing, *, sort: str = "", down: bool = False, words: str = "", folded: bool = False, offset: int = 0
+) -> dict[str, object]:
+    """Returns the runs, or with `folded` the cells, from `offset` on, and their number.
+
+    `sort`: a column or an axis; empty for running runs, then failed ones, then the best. `words`: filter terms that
+    must all hold: `dup_rate>=0.2`, `state=failed`, or a word in the label or reason. Raises FilterError for an unknown
+    column.
+    """
+    filtered = filter_rows(listing, words)
+    column = _column(listing, sort) if sort else ""
+    lines: Sequence[ProgressRow | Json]
+    if folded:
+        key = column or "best"
+        place = None if key in RUN_COLUMNS else listing.axes.index(key)
+        value = (lambda cell: cell.get(key)) if place is None else (lambda cell: cell["values"][place])
+        lines = _sort_lines(_cells(listing, filtered), value, down=down or not column)
+    elif column:
+        lines = _sort_lines(filtered, partial(listing.value, column=column), down=down)
     else:
-        value = partial(listing.value, column=column)
-        runs = _sort_lines(filtered, value, down=request.down) if column else sorted(filtered, key=prominence)
-        part = _cut_page(runs, request.offset, partial(_run, listing))
-    axes = [{"axis": axis, "name": short(axis)} for axis in listing.axes]
-    return {"axes": axes, "runs": len(filtered), "all": len(listing.rows), **part}
+        filtered.sort(key=prominence)
+        lines = filtered
+    start = max(0, min(offset, len(lines) - 1)) // PAGE_ROWS * PAGE_ROWS
+    return {
+        "axes": [{"axis": axis, "name": short(axis)} for axis in listing.axes],
+        "runs": len(filtered),
+        "all": len(listing.rows),
+        "lines": len(lines),
+        "offset": start,
+        "size": PAGE_ROWS,
+        "page": [_entry(listing, line) for line in lines[start : start + PAGE_ROWS]],
+    }
 
 
-def _cut_page(lines: Sequence[Line], offset: int, to_entry: Callable[[Line], object]) -> dict[str, object]:
-    """Returns the page of PAGE_ROWS lines that holds line number `offset`, or the last page."""
-    start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
-    page = [to_entry(line) for line in lines[start : start + PAGE_ROWS]]
-    return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}
+def _entry(listing: Listing, line: ProgressRow | Json) -> Json:
+    """Returns a run, or a cell, as one line of the page."""
+    if not isinstance(line, ProgressRow):
+        return {name: line[name] for name in line if name != "values"}
+    names = ("signature", "seed", "state", "share", "examples", "total", "best", "best_examples", "reason")
+    return {
+        "label": listing.names[line.signature],
+        "cell": {axis: axis_text(line.cell.get(axis)) for axis in listing.axes},
+        **{name: getattr(line, name) for name in names},
+    }
 
 
 def filter_rows(listing: Listing, words: str) -> list[ProgressRow]:
@@ -147,15 +156,6 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _run(listing: Listing, row: ProgressRow) -> Json:
-    names = ("signature", "seed", "state", "share", "examples", "total", "best", "best_examples", "reason")
-    return {
-        "label": listing.names[row.signature],
-        "cell": {axis: axis_text(row.cell.get(axis)) for axis in listing.axes},
-        **{name: getattr(row, name) for name in names},
-    }
-
-
 def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[Json]:
     texts = {id(cell): repr(sorted(cell.items(), key=lambda item: item[0])) for cell in cells_of(rows)}
     by_cell: dict[str, list[ProgressRow]] = {}
@@ -171,10 +171,11 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
     if mean is not None and len(scores) > 1:  # `statistics.stdev` takes 50 times as long
         sd = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1))
     members = [{name: getattr(row, name) for name in ("signature", "seed", "state", "best")} for row in rows]
+    values = [rows[0].cell.get(axis) for axis in listing.axes]
     return {
         "label": label(rows[0].cell, listing.axes),
-        "cell": {axis: axis_text(rows[0].cell.get(axis)) for axis in listing.axes},
-        "values": [rows[0].cell.get(axis) for axis in listing.axes],
+        "cell": dict(zip(listing.axes, map(axis_text, values), strict=True)),
+        "values": values,
         "states": dict(Counter(row.state for row in rows)),
         "share": sum(row.way for row in rows) / len(rows),
         "examples": sum(row.examples for row in rows),
@@ -186,25 +187,16 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
     }
 
 
-def _value_of_cell(column: str, line: Json) -> Any:
-    return line.get(column) if column in RUN_COLUMNS else line["values"][list(line["cell"]).index(column)]
-
-
 def _sort_lines(lines: Sequence[Line], value: Callable[[Line], Any], *, down: bool) -> list[Line]:
     """Returns lines sorted by a column: numbers, then words; lines without a value come last in either direction."""
+
+    def place(line: Line) -> tuple[int, float, str]:
+        entry = value(line)
+        number = _number(entry) if isinstance(entry, int | float) else None
+        return (0, number, "") if number is not None else (1, 0.0, str(entry))
+
     valued = [line for line in lines if value(line) is not None]
-    keyed = sorted(valued, key=lambda line: _place(value(line)), reverse=down)
-    return [*keyed, *(line for line in lines if value(line) is None)]
-
-
-def _place(value: Any) -> tuple[int, float, str]:
-    number = _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    return (0, number, "") if number is not None else (1, 0.0, str(value))
-
-
-def prominence(row: ProgressRow) -> tuple[int, float]:
-    """Returns the default sort key of a run: running runs first, then badly ended ones, then the best."""
-    return STATE_ORDER.index(row.state), -(row.best or 0.0)
+    return [*sorted(valued, key=place, reverse=down), *(line for line in lines if value(line) is None)]
 
 
 def figure(listing: Listing) -> dict[str, object]:
@@ -238,3 +230,25 @@ def _axis(axis: str, values: Sequence[Any]) -> dict[str, object]:
         return {"axis": axis, "name": name, "log": False, "words": words, "values": places}
     log = min(plain) > 0 and max(plain) / min(plain) > LOG_FROM
     return {"axis": axis, "name": name, "log": log, "words": [], "values": [_number(value) for value in values]}
+
+
+def shares(listing: Listing) -> list[dict[str, object]]:
+    """Returns the share, 0 to 1, of the scores' variance that each axis explains, largest first.
+
+    `floor` is the share that an axis would reach by the seeds' noise alone.
+
+    Empty if there are fewer than `RUNS_A_VALUE` ended runs for each value of an axis.
+    """
+    ended = [row for row in listing.rows if row.state == RunState.DONE and row.best is not None]
+    keys = [row.cell for row in ended]
+    axes_by_grouping: dict[tuple[int, ...], list[str]] = {}
+    for axis in listing.axes:  # of axes that vary together none explains more than the others
+        first: dict[object, int] = {}
+        places = tuple(first.setdefault(key.get(axis), place) for place, key in enumerate(keys))
+        axes_by_grouping.setdefault(places, []).append(axis)
+    names = {axes[0]: " with ".join(map(short, axes)) for axes in axes_by_grouping.values()}
+    parts = importance(keys, [row.best or 0.0 for row in ended], list(names))
+    if parts is None or parts.runs < RUNS_A_VALUE * sum(axis.levels for axis in parts.axes):
+        return []
+    ranked = sorted(parts.axes, key=lambda axis: -axis.share)
+    return [{"name": names[axis.axis], "share": axis.share, "floor": axis.floor} for axis in ranked]
