@@ -32,6 +32,17 @@ def test_a_token_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert token.read_text(encoding="utf8") == made and token.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_home_that_cannot_hold_the_token_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in place of HOME: root may write into every folder."""
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path / "home"
+    home.write_text("", encoding="utf8")
+    monkeypatch.setenv("HOME", str(home))
+    with pytest.raises(ConfigError, match=f"no home: HOME={home} cannot hold Ray's token.*set HOME to a folder"):
+        keep_token_private()
+
+
 def test_a_sweep_without_a_token_is_refused_before_ray_starts(
     without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,10 +1,17 @@
 """The password of a ledger's URL is in nothing that a command prints."""
 
+import contextlib
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import unquote
+
 import pytest
 
 from analysis.answers.study import _command
-from analysis.ledger import mask_password
+from analysis.ledger import Ledger, mask_password
 from cse.cli.app import main
+from cse.cli.ledgers import ledger_url
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import Work
 from tests.sides import needs
@@ -28,6 +35,21 @@ def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str
     url = "postgresql://me:secret@host/db"
     announce(Work((), (), frozenset(), frozenset()), url)
     assert "secret" not in capsys.readouterr().out + _command("E7", None, {}, None, url)
+
+
+def test_the_ledgers_address_that_a_run_prints_can_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SQLAlchemy escapes blanks and letters beyond ASCII in an address; both forms name one file."""
+    folder = tmp_path / "mit Ümlaut"
+    folder.mkdir()
+    with contextlib.closing(Ledger.open(str(folder / "ledger.db"))) as ledger:
+        announce(Work((), (), frozenset(), frozenset()), ledger.url)
+    (printed,) = re.findall(r"\(ledger (.*)\)", capsys.readouterr().out)
+    (pasted,) = shlex.split(printed)
+    for address in (pasted, unquote(pasted), str(folder / "ledger.db")):
+        assert Path(ledger_url(address)) == folder / "ledger.db"
+        assert main(["ls", "--ledger", address]) == 0
 
 
 @pytest.mark.parametrize(
