@@ -27,8 +27,7 @@ from benchmarks.driver.orchestration import GB_PER_SLOT, sweep
 from benchmarks.driver.sleeping import Load
 from cluster.runtime.ray_internals import bind_loopback
 from cluster.runtime.resources import SLOT
-from cluster.runtime.security import keep_token_private, require_token
-from cluster.runtime.start import OBJECT_STORE_BYTES, TRIAL_SLOTS, ray_cluster
+from cluster.runtime.start import OBJECT_STORE_BYTES, TRIAL_SLOTS, keep_token_private, ray_cluster, require_token
 from tests.cluster_real.postgres import Postgres
 from tests.cluster_real.processes import Processes, wait_until
 

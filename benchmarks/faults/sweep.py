@@ -13,7 +13,7 @@ import psutil
 
 from analysis.ledger import CurvePoint, Ledger, RunRow
 from benchmarks.faults.moment import Moment
-from cluster.search.optuna_mirror import mirror_url
+from cluster.search.optuna_studies import mirror_url
 from tests.cluster_real.processes import Processes, below, title
 
 RUNS, EVALUATIONS = 8, 4

@@ -10,8 +10,7 @@ from optuna.trial import Trial, TrialState
 from analysis.run_state import RunState
 from analysis.statistics.surface import lower_bounds
 from benchmarks.search.replay import GRACE, REDUCTION, Replay, Rungs
-from cluster.search.sampler import Unvisited
-from cluster.search.samplers import make_sampler
+from cluster.search.samplers import Unvisited, make_sampler
 from cluster.search.search import Search
 from search_spaces.cells import Cell
 from search_spaces.space import SearchConfig

@@ -1,3 +1,3 @@
 """Shows a running sweep: progress lines on the terminal, Prometheus metrics and a Grafana dashboard."""
 
-__all__ = ["exporter", "progress", "tally"]
+__all__ = ["exporter", "metrics", "progress"]

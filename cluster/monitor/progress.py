@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from cluster.monitor.tally import Tally
+from cluster.monitor.metrics import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cse_train.reading import plain_text
 

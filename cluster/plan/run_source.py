@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 
+Points = Mapping[str, list[tuple[int, float]]]
+"""Signature of a run -> [(examples, best dev score up to there)], by examples."""
+
 
 class RunSource:
     """Hands out one run at a time and observes how each ended; a source without a model ignores the observations."""
@@ -44,11 +47,8 @@ class RunSource:
     def refresh(self) -> None:
         """Reads what other drivers recorded, where the source learns from that; called before each `ask`."""
 
-    def points(self) -> Mapping[str, list[tuple[int, float]]]:
-        """Returns signature -> [(examples, best dev score up to there)] of runs with new points, of any driver.
-
-        A scheduler (ASHA) compares runs by them; a source whose runs no scheduler compares returns nothing.
-        """
+    def points(self) -> Points:
+        """Returns the points of runs that have new ones, of any driver, by which a scheduler (ASHA) compares runs."""
         return {}
 
 

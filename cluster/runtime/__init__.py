@@ -2,15 +2,12 @@
 
 __all__ = [
     "background",
-    "cards",
     "code_version",
-    "head_watch",
     "join",
     "options",
     "processes",
     "ray_internals",
     "resources",
-    "security",
     "start",
     "storage",
 ]

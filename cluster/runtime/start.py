@@ -1,22 +1,28 @@
-"""Starts and ends Ray for drivers, quietly, with the environment that slots and ranks need."""
+"""Starts, watches and ends Ray for drivers, quietly, with the environment that slots and ranks need.
+
+A one-machine cluster is kept behind a token that other users cannot read.
+"""
 
 import contextlib
 import logging
 import os
+import platform
 import re
+import secrets
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cluster.runtime import processes, ray_internals
-from cluster.runtime.background import interrupts_held
-from cluster.runtime.cards import is_wsl
+from cluster.runtime.background import background, interrupts_held
 from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
-from cluster.runtime.resources import SLOT
-from cluster.runtime.security import keep_token_private, require_token
+from cluster.runtime.ray_internals import HEAD_RESOURCE, LOG_FOLDER, session_folder
+from cluster.runtime.resources import SLOT, is_wsl
+from cse_train.fields import ConfigError, Json
 
 TRIAL_SLOTS = 1024
 OBJECT_STORE_BYTES = 256 * 1024**2
@@ -194,3 +200,105 @@ def quiet() -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
+
+
+MODE = "RAY_AUTH_MODE"
+OWNER_ALONE = 0o600
+
+
+def require_token() -> None:
+    """Raises ConfigError where the environment turns Ray's token authentication off."""
+    mode = os.environ.get(MODE, "token")
+    if mode.lower() != "token":
+        line = f"no token: {MODE}={mode}, and whoever reaches such a cluster runs code as you"
+        raise ConfigError([f"{line}; unset {MODE}, or join a cluster with --address"])
+
+
+def keep_token_private(home: Path | None = None) -> None:
+    """Creates Ray's token file if absent and makes it readable by its owner only; Ray makes it readable by everyone.
+
+    Raises ConfigError where the home folder cannot hold the file. Does nothing where a variable gives the token.
+    """
+    if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+        return
+    path = (home or Path.home()) / ".ray" / "auth_token"
+    try:
+        _make_private(path)
+    except OSError as error:
+        line = f"no home: HOME={path.parents[1]} cannot hold Ray's token, {error.filename or path} ({error.strerror})"
+        raise ConfigError([f"{line}; set HOME to a folder of yours that can be written"]) from error
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        # O_EXCL: of two drivers that start at once the second keeps the token of the first.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
+        with open(descriptor, "w", encoding="utf8") as file:
+            file.write(secrets.token_hex(32))
+    if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
+        path.chmod(OWNER_ALONE)
+
+
+HEAD_POLL_SECONDS = 5.0
+HEAD_GRACE_SECONDS = 60.0
+"""Seconds that a head may be missing before the cluster counts as lost; shorter absences are taken for slowness."""
+LOGS_VARIABLE = "CSE_RAY_LOGS"
+"""Environment variable with the folder to which Ray's logs are copied when a cluster ends after a failure.
+
+Set by the launcher that removes the session's folder (a Slurm job script, for one).
+"""
+
+
+class ClusterLost(RuntimeError):
+    """Raised when the head node of the Ray cluster is dead, and with it every slot."""
+
+
+@contextlib.contextmanager
+def cluster_watch(over: threading.Event) -> Iterator[None]:
+    """Polls for a living Ray head inside the block, and sets `over` after HEAD_GRACE_SECONDS without one.
+
+    Leaving the block then raises ClusterLost, unless another exception is already on its way.
+    """
+    head_lost, logs = threading.Event(), logs_place()
+
+    def watch(done: threading.Event) -> None:
+        last_seen = time.monotonic()
+        while not head_lost.is_set() and not done.wait(HEAD_POLL_SECONDS):
+            if _head_lives():
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > HEAD_GRACE_SECONDS:
+                head_lost.set()
+                over.set()
+
+    with background(watch):
+        yield
+    if head_lost.is_set():
+        line = f"cluster lost: its head node does not live any more; Ray's logs: {logs}"
+        raise ClusterLost(f"{line}; runs are given back, the same command continues")
+
+
+def logs_place() -> str:
+    """Returns HOST:FOLDER of this process's Ray logs, after the folder of their copies if one is set.
+
+    Empty without Ray.
+    """
+    folder = session_folder()
+    if folder is None:
+        return ""
+    place, copies = f"{platform.node()}:{folder / LOG_FOLDER}", os.environ.get(LOGS_VARIABLE)
+    return f"{copies}, else {place}" if copies else place
+
+
+def _head_lives() -> bool:
+    try:
+        return any(node["Alive"] and HEAD_RESOURCE in node["Resources"] for node in ray_nodes())
+    except Exception:  # a Ray that does not answer is as good as none
+        return False
+
+
+def ray_nodes() -> list[Json]:
+    """Returns Ray's records of the cluster's nodes, dead nodes included; empty where Ray is not connected."""
+    import ray
+
+    return ray.nodes() if ray.is_initialized() else []

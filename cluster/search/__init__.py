@@ -1,3 +1,3 @@
 """Proposes the cells of a search, with samplers, budgets and a mirror for optuna-dashboard."""
 
-__all__ = ["budget", "feed", "limits", "optuna_mirror", "search", "source"]
+__all__ = ["budget", "optuna_studies", "search"]

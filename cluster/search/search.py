@@ -7,17 +7,17 @@ nothing, and a second driver of the same search does not repeat the first one's 
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from analysis.ledger import RunRow
+from analysis.ledger import Ledger, RunRow
 from analysis.matching.match import Observation, RunMatcher, make_observation
 from analysis.run_state import RunState
-from cluster.search.feed import FEED_POLL_SECONDS
-from cluster.search.optuna_mirror import StudyMirror
-from cluster.search.sampler import Sampler, Unvisited
-from cluster.search.samplers import make_sampler
+from cluster.plan.plan import PlannedRun
+from cluster.plan.run_source import Points, RunSource
+from cluster.search.optuna_studies import StudyMirror
+from cluster.search.samplers import Sampler, Unvisited, make_sampler
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
 
@@ -158,3 +158,91 @@ def make_search(
     )
     search.recall(observations)
     return search
+
+
+class SearchSource(RunSource):
+    """Source of a search's runs, one per cell and seed; the cell of a skipped run counts as visited."""
+
+    keeps_stopped = True
+    proposes = True
+
+    def __init__(
+        self,
+        search: Search,
+        runs_of: Callable[[Cell], Sequence[PlannedRun]],
+        points: Callable[[], Points] = dict,
+    ) -> None:
+        """Wraps a search; `runs_of` returns a cell's runs, one per seed, `points` new dev scores in the ledger."""
+        self._search, self._runs_of, self._points = search, runs_of, points
+        self._left: deque[PlannedRun] = deque()
+        self._cells: dict[str, Cell] = {}
+        self._over = False
+
+    def ask(self) -> PlannedRun | None:
+        while not self._left and not self._over:
+            cell = self._search.propose()
+            if cell is None:
+                self._over = True
+                break
+            runs = self._runs_of(cell)
+            self._cells.update({run.signature: cell for run in runs})
+            self._left.extend(runs)
+        return self._left.popleft() if self._left else None
+
+    def exhausted(self) -> bool:
+        return self._over and not self._left
+
+    def refresh(self) -> None:
+        self._search.refresh()
+
+    def points(self) -> Points:
+        return self._points()
+
+    def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
+        cell = self._cells.get(planned.signature)
+        if cell is not None and state != RunState.LOST:
+            self._search.observe(cell, planned.seed, value, state, examples)
+
+
+FEED_POLL_SECONDS = 2.0
+"""Seconds between two reads of the ledger that nothing waits for."""
+
+
+class Feed:
+    """Changed rows of one search's runs, from all drivers.
+
+    The cost of a read grows with the changes and not with the ledger: a search in a sweep with 50,000 runs reads the
+    few that moved.
+    """
+
+    def __init__(self, ledger: Ledger, matcher: RunMatcher, since: float) -> None:
+        """Starts reading at `since`, the database's time of the previous read (`Ledger.changed`)."""
+        self._ledger, self._matcher, self._since = ledger, matcher, since
+
+    def rows(self) -> list[RunRow]:
+        """Returns the search's rows that are new, changed or held by a driver; an unchanged row may come again."""
+        rows, self._since = self._ledger.changed(self._since)
+        return [row for row in rows if self._matcher.cells(row)]
+
+
+class ScoreFeed:
+    """Dev scores of one search's runs, from all drivers; a run's scores come again when it has a new point."""
+
+    def __init__(self, ledger: Ledger, feed: Feed, rows: list[RunRow]) -> None:
+        """Starts with `rows`, the search's rows before the first read of `feed`, whose scores are returned first."""
+        self._ledger, self._feed, self._rows = ledger, feed, rows
+        self._examples: dict[str, int] = {}
+        self._next = time.monotonic()
+
+    def points(self) -> Points:
+        """Returns the scores of runs with news since the last call; empty within FEED_POLL_SECONDS of it."""
+        if time.monotonic() < self._next:
+            return {}
+        rows, self._rows = [*self._rows, *self._feed.rows()], []
+        self._next = time.monotonic() + FEED_POLL_SECONDS
+        news = {row.signature: row.examples for row in rows if row.examples}
+        news = {
+            signature: examples for signature, examples in news.items() if self._examples.get(signature) != examples
+        }
+        self._examples |= news
+        return self._ledger.best_scores(news) if news else {}

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.runtime.cards import CUDA_GB
-from cluster.runtime.resources import memory_bytes
+from cluster.runtime.resources import CUDA_GB, memory_bytes
 
 _ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
 """oneDNN's settings of matrix products, which torch's type hints lack."""

@@ -1,9 +1,11 @@
 """The Tune trainable: a slot that outlives its trials (`reuse_actors`), as does the worker group that it owns."""
 
+import contextlib
 import pkgutil
+import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import MappingProxyType
@@ -27,7 +29,6 @@ from cluster.slots.group_api import (
     TrialConfig,
 )
 from cluster.slots.health import Losses, Pace, Quarantine
-from cluster.slots.idle_timer import IdleTimer
 from cse_train.results import Outcome, Point, Scalar, Score
 
 SLOT_HEARTBEAT_SECONDS = 1.0
@@ -278,3 +279,41 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         end.update({"examples": self.examples, "scores": self.scores, "reason": reason, IS_LAST: True})
         end["outcome"], end["lacking"] = outcome, dict(lacking)
         return end
+
+
+class IdleTimer:
+    """Calls `on_idle` when no call came for some seconds after the last one; never during a call."""
+
+    def __init__(self, on_idle: Callable[[], None]) -> None:
+        self._on_idle = on_idle
+        self._turns = threading.RLock()
+        self._calls = 0
+        self._timer = threading.Timer(0, self._expire)
+
+    @contextlib.contextmanager
+    def call(self, limit_s: Callable[[], float]) -> Iterator[None]:
+        """Context manager around one call of a slot, during which the timer does not run.
+
+        `limit_s` is asked at its end for the seconds that may pass before the next call.
+        """
+        self._timer.cancel()
+        with self._turns:
+            self._calls += 1
+            try:
+                yield
+            finally:
+                self._timer = threading.Timer(limit_s(), self._expire, args=(self._calls,))
+                self._timer.daemon = True
+                self._timer.start()
+
+    def end(self) -> None:
+        """Stops the idle timer for good."""
+        with self._turns:
+            self._calls += 1
+            self._timer.cancel()
+
+    def _expire(self, calls: int) -> None:
+        with self._turns:
+            # A timer that waited for the lock is stale if a call came meanwhile.
+            if calls == self._calls:
+                self._on_idle()

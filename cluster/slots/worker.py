@@ -22,8 +22,8 @@ from typing import Any
 import torch
 
 from analysis.run_folder import RunFolder
-from cluster.runtime.cards import describe_mig
 from cluster.runtime.code_version import OUR_PACKAGES, digest_problem
+from cluster.runtime.resources import describe_mig
 from cluster.slots.fault import fault_of, is_card_full
 from cluster.slots.group_api import ErrorEvent, Job, ScoreEvent
 from cluster.slots.mailbox import RankFacts

@@ -9,10 +9,9 @@ from typing import Any
 
 import ray
 
-from cluster.runtime.cards import KIND_PREFIX, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
-from cluster.runtime.resources import WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
+from cluster.runtime.resources import KIND_PREFIX, PART_OF_KIND, WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
 from cluster.slots.group_api import Event, GroupSettings, Job
 from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
@@ -22,7 +21,7 @@ GROUP_CLOSE_SECONDS = 5.0
 STOP_SECONDS = 60.0
 SAVE_SECONDS, SAVE_POLL_SECONDS = 60.0, 1.0
 """Seconds that ranks get to save before they are killed, and seconds between two checks of their saves."""
-TRAIN_CALLBACKS = ("cluster.slots.leftover_room.LeftoverRoom", "cluster.slots.saves_first.SavesFirst")
+TRAIN_CALLBACKS = ("cluster.slots.train_callbacks.LeftoverRoom", "cluster.slots.train_callbacks.SavesFirst")
 """Ray Train callbacks that every training run of this project has."""
 
 

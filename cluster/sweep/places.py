@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cluster.runtime.cards import KIND_PREFIX, PART_OF_KIND
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cluster.runtime.resources import (
     GROUP_GB,
+    KIND_PREFIX,
+    PART_OF_KIND,
     SLOT,
     WORKER_GB,
     Node,

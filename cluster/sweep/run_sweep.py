@@ -19,12 +19,18 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource, RunSource
 from cluster.runtime import ray_internals
 from cluster.runtime.background import background, ending_signals
-from cluster.runtime.cards import check_cards, keep_kind
 from cluster.runtime.code_version import other_code
-from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import cards_of, check_options, cluster_nodes, slots_that_fit, this_machine
-from cluster.runtime.start import ray_cluster
+from cluster.runtime.resources import (
+    cards_of,
+    check_cards,
+    check_options,
+    cluster_nodes,
+    keep_kind,
+    slots_that_fit,
+    this_machine,
+)
+from cluster.runtime.start import cluster_watch, ray_cluster
 from cluster.runtime.storage import blames_storage, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome

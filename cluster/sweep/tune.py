@@ -1,27 +1,33 @@
-"""Connects the dispatcher to Ray Tune: a searcher hands out runs, a callback records results, a stopper ends them."""
+"""Connects the dispatcher to Ray Tune: a searcher hands out runs, a callback records results, a stopper ends them.
+
+Asynchronous successive halving (ASHA) goes over all runs of a search, also those of earlier calls and other drivers.
+"""
 
 import contextlib
 import functools
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from ray import tune
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from analysis.ledger import Ledger, LostClaim
 from analysis.ledger.cluster_log import Driver
 from analysis.run_state import RunState
+from cluster.plan.run_source import Points
 from cluster.runtime import ray_internals
 from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
-from cluster.runtime.options import SweepOptions
+from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.runtime.resources import cluster_nodes, slots_that_fit_or_0
 from cluster.slots.group_api import GroupSettings, ReturnReason, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
-from cluster.sweep.asha import InOrder, NotPickled, SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import EventKind, SweepEvent
 from cluster.sweep.fair_share import FairShare
@@ -29,6 +35,102 @@ from cluster.sweep.places import follow_nodes, has_room, slot_bundle
 from cluster.sweep.recorder import ClaimedRun
 from cse_train.fields import ConfigError
 from cse_train.plugins.snapshot import snapshot
+
+
+class NotPickled:
+    """Mixin that pickles to a plain object.
+
+    Tune pickles schedulers, searchers and callbacks to restore a sweep from them; here a sweep is restored from the
+    ledger alone.
+    """
+
+    def __reduce__(self) -> Any:
+        return (object, ())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run as Ray's ASHA reads a trial.
+
+    Its ID is the run's signature, the same in every trial that continues the run.
+    """
+
+    trial_id: str
+
+
+class InOrder(NotPickled, FIFOScheduler):  # type: ignore[misc]
+    """Scheduler that starts pending trials in order of their IDs, looking at live trials only.
+
+    Ray's FIFOScheduler looks at all trials that ever were, twice at each event.
+    """
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        waiting = (trial for trial in tune_controller.get_live_trials() if trial.status == Trial.PENDING)
+        return min(waiting, key=attrgetter("trial_id"), default=None)
+
+
+class SharedAsha(InOrder):
+    """Ray's asynchronous successive halving, whose rungs also hold the ledger's points of runs trained elsewhere."""
+
+    def __init__(self, options: AshaOptions, points: Callable[[], Points]) -> None:
+        """Creates the scheduler; `points` returns the runs with new points in the ledger, this driver's among them."""
+        super().__init__()
+        self._points, self._examples, self._local_runs = points, dict[str, int](), set[str]()
+        self._asha = AsyncHyperBandScheduler(
+            metric="best",
+            mode="max",
+            time_attr="examples",
+            max_t=options.max_examples + 1,  # a run that reaches its end is done, not stopped
+            grace_period=options.grace_examples,
+            reduction_factor=options.reduction_factor,
+        )
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        self._take_points()
+        self._local_runs.add(_signature(trial))
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: SlotResult) -> str:
+        self._take_points()
+        return self._judge(_signature(trial), result["examples"], result["best"])
+
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: SlotResult) -> None:
+        self._judge(_signature(trial), result["examples"], result["best"])
+        self._local_runs.discard(_signature(trial))
+
+    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+        self._local_runs.discard(_signature(trial))
+
+    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        self._local_runs.discard(_signature(trial))
+
+    def _take_points(self) -> None:
+        """Puts new points of the ledger on the rungs, except for runs that train here.
+
+        A run that trains here enters a rung by its result alone, which also decides on it.
+        """
+        for signature, points in self._points().items():
+            for examples, best in () if signature in self._local_runs else points:
+                self._judge(signature, examples, best)
+
+    def _judge(self, signature: str, examples: int, best: float) -> str:
+        """Returns the decision of Ray's scheduler on a point of a run.
+
+        Points seen before, as after a restart, change nothing and return CONTINUE.
+        """
+        if examples <= self._examples.get(signature, 0):
+            return str(TrialScheduler.CONTINUE)
+        self._examples[signature] = examples
+        run = _Run(signature)
+        self._asha.on_trial_add(None, run)
+        return str(self._asha.on_trial_result(None, run, {"examples": examples, "best": best}))
+
+
+def _signature(trial: Any) -> str:
+    return str(trial.config["job"].signature)
+
 
 QUIET_RATE = 16.0
 """Results without news that the driver takes per second from all slots; each slot is silent for at least a second."""

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import mask_password
-from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.options import Isolation, SweepOptions, login_name
-from cluster.runtime.resources import check_options, slots_that_fit, this_machine
+from cluster.runtime.resources import check_cards, check_options, local_kinds, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments

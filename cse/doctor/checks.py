@@ -14,12 +14,11 @@ from analysis.ledger import Ledger, LedgerError, mask_password, network_file_sys
 from analysis.ledger.database import parse_url
 from analysis.tables.labels import number_of
 from cluster.plan.planner import plan_all
-from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.code_version import code_digest, find_version, package_folder
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.processes import listeners, sessions
-from cluster.runtime.resources import group_memory_gb, slots_that_fit, this_machine
-from cluster.runtime.security import require_token
+from cluster.runtime.resources import check_cards, group_memory_gb, local_kinds, slots_that_fit, this_machine
+from cluster.runtime.start import require_token
 from cluster.runtime.storage import check_here
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.runtime.cards import check_cards
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.join import other_nodes, report_silence, run_on_nodes
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import cards_of, cluster_nodes, limit, slots_that_fit
+from cluster.runtime.resources import cards_of, check_cards, cluster_nodes, limit, slots_that_fit
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_nodes
 from cse.doctor.checks import Finding, tell_fit, try_check, versions

@@ -14,9 +14,8 @@ from analysis.ledger import Ledger
 from cluster.plan.cost import ENCODER_SHAPES
 from cluster.plan.plan import PlannedRun
 from cluster.runtime.background import background
-from cluster.runtime.cards import CUDA_GB
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import Node, slots_that_fit, this_machine
+from cluster.runtime.resources import CUDA_GB, Node, slots_that_fit, this_machine
 from cluster.sweep.run_sweep import run_sweep
 from cse.doctor.card_peak import TRAIN, read_peak
 from cse.doctor.checks import Finding

@@ -12,9 +12,9 @@ from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
-from cluster.runtime.cards import check_cards, local_kinds
 from cluster.runtime.options import SweepOptions
-from cluster.search.limits import Budget, parse_budgets
+from cluster.runtime.resources import check_cards, local_kinds
+from cluster.search.budget import Budget, parse_budgets
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import find_unscored, still_valid
 from cse_train.fields import ConfigError

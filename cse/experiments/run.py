@@ -15,12 +15,9 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource
 from cluster.runtime.options import AshaOptions
-from cluster.search.budget import Account, BudgetSource, Clock, whole_length
-from cluster.search.feed import Feed, ScoreFeed
-from cluster.search.limits import Unit
-from cluster.search.optuna_mirror import StudyMirror, mirror_url
-from cluster.search.search import make_search
-from cluster.search.source import SearchSource
+from cluster.search.budget import Account, BudgetSource, Clock, Unit, whole_length
+from cluster.search.optuna_studies import StudyMirror, mirror_url
+from cluster.search.search import Feed, ScoreFeed, SearchSource, make_search
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner

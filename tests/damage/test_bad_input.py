@@ -11,7 +11,7 @@ from transformers import BertConfig, BertModel
 
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import check_options
-from cluster.search.limits import parse_budgets
+from cluster.search.budget import parse_budgets
 from cse.cli import exit
 from cse.cli.app import main
 from cse_train.backbone.backbone import load_backbone

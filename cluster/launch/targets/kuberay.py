@@ -12,9 +12,15 @@ from pydantic import Field, field_validator
 
 from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version
-from cluster.launch.kube_objects import NeededObject, check_objects
-from cluster.launch.kubectl import OWNER, submit_manifest
-from cluster.launch.pods import PodJson, merge_pod, patch_problems
+from cluster.launch.kubernetes import (
+    OWNER,
+    NeededObject,
+    PodJson,
+    check_objects,
+    merge_pod,
+    patch_problems,
+    submit_manifest,
+)
 from cluster.runtime.options import login_name
 from cluster.runtime.resources import GROUP_GB
 

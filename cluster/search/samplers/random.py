@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cluster.search.sampler import Sampler
+from cluster.search.samplers import Sampler
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
 

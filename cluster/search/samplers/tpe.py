@@ -3,8 +3,8 @@
 import numpy as np
 from optuna.samplers import TPESampler
 
-from cluster.search.optuna_sampler import OptunaSampler
-from cluster.search.sampler import Sampler
+from cluster.search.optuna_studies import OptunaSampler
+from cluster.search.samplers import Sampler
 from search_spaces.cells import ResolvedSpace
 from search_spaces.space import SearchConfig
 

@@ -13,7 +13,7 @@ from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
-from cluster.monitor.tally import clock
+from cluster.monitor.metrics import clock
 from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse_train.fields import ConfigError

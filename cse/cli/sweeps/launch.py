@@ -11,10 +11,9 @@ from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger, wrong_name
 from cluster.launch.files import bring_files
 from cluster.launch.job import LaunchJob
-from cluster.runtime.cards import check_cards
 from cluster.runtime.options import login_name
-from cluster.runtime.resources import Node, slots_that_fit
-from cluster.search.limits import Budget, parse_budgets
+from cluster.runtime.resources import Node, check_cards, slots_that_fit
+from cluster.search.budget import Budget, parse_budgets
 from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.sweep_options import BudgetOption, PriceOption, SweepArguments

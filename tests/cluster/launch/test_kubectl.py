@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.launch.kube_objects import KUBE_KINDS
+from cluster.launch.kubernetes import KUBE_KINDS
 from cluster.launch.targets import kuberay
 from cse.cli.app import main
 from tests.cluster.launch.test_launch import EXAMPLE, refused

@@ -10,7 +10,7 @@ import yaml
 
 from cluster.launch.config import load, settings_of
 from cluster.launch.job import LaunchJob
-from cluster.launch.pods import CONTAINER_KEYS, METADATA_KEYS, SPEC_KEYS, PodJson, merge_pod
+from cluster.launch.kubernetes import CONTAINER_KEYS, METADATA_KEYS, SPEC_KEYS, PodJson, merge_pod
 from cluster.launch.targets import kuberay
 from tests.cluster.launch.test_launch import EXAMPLE, refused
 

@@ -9,12 +9,11 @@ import pytest
 
 from analysis.ledger import Ledger, cluster_log
 from analysis.ledger.database import connect
-from cluster.monitor import discovery
+from cluster.monitor import exporter
 from cluster.monitor.exporter import Monitor, each
-from cluster.monitor.metrics import METRICS
-from cluster.monitor.samples import Board
+from cluster.monitor.metrics import METRICS, Board
 from cluster.runtime import ray_internals
-from cluster.runtime.head_watch import LOGS_VARIABLE, ClusterLost, logs_place
+from cluster.runtime.start import LOGS_VARIABLE, ClusterLost, logs_place
 from cluster.sweep.events import SweepEvent
 
 OF_EVENTS = [metric for metric in METRICS if metric.name not in ("cse_budget_share", "cse_storage_share")]
@@ -84,21 +83,21 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / ray_internals.DISCOVERY_FILE).write_text('[{"targets": ["10.0.0.1:8080"]}]', encoding="utf8")
     monkeypatch.setattr(ray_internals, "session_folder", lambda: folder)
-    monkeypatch.setattr("cluster.runtime.head_watch.session_folder", lambda: folder)
+    monkeypatch.setattr("cluster.runtime.start.session_folder", lambda: folder)
     return folder
 
 
 def test_ray_s_list_of_targets_lies_in_the_storage_while_a_driver_sweeps(session: Path, tmp_path: Path) -> None:
     storage = tmp_path / "results"
-    first, other = discovery.TargetFile(storage), storage / discovery.DISCOVERY_FOLDER / "n9-1.json"
+    first, other = exporter.TargetFile(storage), storage / exporter.DISCOVERY_FOLDER / "n9-1.json"
     first.refresh()
     assert first.path.parent == other.parent
     assert first.path.read_bytes() == (session / ray_internals.DISCOVERY_FILE).read_bytes()
     other.write_text("[]", encoding="utf8")
-    discovery.TargetFile(storage).refresh()
+    exporter.TargetFile(storage).refresh()
     assert other.exists(), "another driver's"
-    os.utime(other, (time.time() - 2 * discovery.STALE_FILE_SECONDS,) * 2)
-    discovery.TargetFile(storage).refresh()
+    os.utime(other, (time.time() - 2 * exporter.STALE_FILE_SECONDS,) * 2)
+    exporter.TargetFile(storage).refresh()
     assert not other.exists(), "a killed driver's"
     first.remove()
     assert not list(other.parent.iterdir())
@@ -106,7 +105,7 @@ def test_ray_s_list_of_targets_lies_in_the_storage_while_a_driver_sweeps(session
 
 def test_a_driver_that_is_not_on_the_head_writes_no_targets(session: Path, tmp_path: Path) -> None:
     (session / ray_internals.DISCOVERY_FILE).unlink()
-    discovery.TargetFile(tmp_path / "results").refresh()
+    exporter.TargetFile(tmp_path / "results").refresh()
     assert not (tmp_path / "results").exists()
 
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
+from cluster.monitor.metrics import Tally, clock
 from cluster.monitor.progress import MARKS_LISTED, PROGRESS_BAR, Progress
-from cluster.monitor.tally import Tally, clock
 from cluster.sweep.events import SweepEvent
 
 

@@ -13,7 +13,7 @@ import yaml
 from cluster.launch.config import load, settings_of
 from cluster.launch.job import LaunchJob
 from cluster.launch.targets import kuberay
-from cluster.monitor.discovery import DISCOVERY_FOLDER
+from cluster.monitor.exporter import DISCOVERY_FOLDER
 from cluster.monitor.metrics import METRICS
 
 MONITOR = Path(__file__).resolve().parents[3] / "cluster" / "monitor"

@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 from cluster.plan.run_source import ListSource
-from cluster.search.source import SearchSource
+from cluster.search.search import SearchSource
 
 
 def planned(signature, seed=0):

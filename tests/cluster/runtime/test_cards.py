@@ -4,10 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from cluster.runtime import cards, resources
-from cluster.runtime.cards import GpuKind, check_cards, keep_kind, local_kinds, read_cards
+from cluster.runtime import resources
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import Node, cards_of, slots_that_fit
+from cluster.runtime.resources import (
+    GpuKind,
+    Node,
+    cards_of,
+    check_cards,
+    keep_kind,
+    local_kinds,
+    read_cards,
+    slots_that_fit,
+)
 from cse_train.fields import ConfigError
 
 A100, H100, T4 = GpuKind("A100"), GpuKind("H100"), GpuKind("T4", has_bf16=False)
@@ -174,7 +182,7 @@ def test_under_wsl_the_driver_alone_says_how_many_there_are(monkeypatch):
 
 
 def test_this_machine_asks_the_driver_for_what_is_visible_where_a_run_wants_gpus(monkeypatch):
-    monkeypatch.setattr(cards, "ask_driver", lambda: TABLE)
+    monkeypatch.setattr(resources, "ask_driver", lambda: TABLE)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
     assert local_kinds(options()) == [GpuKind("Tesla-T4", False), GpuKind("Tesla-V100-SXM2-16GB", False)]
     assert local_kinds(options(gpus_per_worker=0)) == []
@@ -182,6 +190,6 @@ def test_this_machine_asks_the_driver_for_what_is_visible_where_a_run_wants_gpus
 
 def test_a_machine_without_a_driver_has_no_kinds(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    cards.ask_driver.cache_clear()
-    assert cards.ask_driver() == ""
-    cards.ask_driver.cache_clear()
+    resources.ask_driver.cache_clear()
+    assert resources.ask_driver() == ""
+    resources.ask_driver.cache_clear()

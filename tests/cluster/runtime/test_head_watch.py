@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cluster.runtime import head_watch
-from cluster.runtime.head_watch import ClusterLost, cluster_watch
+from cluster.runtime import start
 from cluster.runtime.resources import HEAD_RESOURCE
+from cluster.runtime.start import ClusterLost, cluster_watch
 
 ALIVE = [{"Alive": True, "Resources": {HEAD_RESOURCE: 1.0}}]
 Nodes = list[dict[str, Any]]
@@ -18,9 +18,9 @@ DEAD: Nodes = [{"Alive": False, "Resources": {}}, {"Alive": True, "Resources": {
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Nodes]], None]:
     """Lets a watch that is fast ask this function for the cluster's nodes."""
-    monkeypatch.setattr(head_watch, "HEAD_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(head_watch, "HEAD_GRACE_SECONDS", 0.2)
-    return lambda asked: monkeypatch.setattr(head_watch, "ray_nodes", asked)
+    monkeypatch.setattr(start, "HEAD_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(start, "HEAD_GRACE_SECONDS", 0.2)
+    return lambda asked: monkeypatch.setattr(start, "ray_nodes", asked)
 
 
 def watched(answers: Iterator[Nodes], nodes: Callable[[Callable[[], Nodes]], None], wait_s: float) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.runtime import ray_internals
 from cluster.runtime.processes import listeners
-from cluster.runtime.security import keep_token_private, require_token
+from cluster.runtime.start import keep_token_private, require_token
 from cse.cli.app import main
 from cse_train.fields import ConfigError
 

@@ -7,8 +7,7 @@ import pytest
 
 from analysis.run_state import RunState
 from cluster.plan.run_source import ListSource
-from cluster.search.budget import Account, BudgetSource, Clock
-from cluster.search.limits import Budget, Unit, parse_budgets
+from cluster.search.budget import Account, Budget, BudgetSource, Clock, Unit, parse_budgets
 from cse.cli.app import main
 from cse_train.fields import ConfigError
 

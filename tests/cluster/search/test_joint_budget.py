@@ -10,13 +10,10 @@ from analysis.ledger import Ledger
 from analysis.matching.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.runtime.options import AshaOptions, SweepOptions
-from cluster.search.budget import Account, BudgetSource, whole_length
-from cluster.search.feed import Feed, ScoreFeed
-from cluster.search.limits import parse_budgets
-from cluster.search.search import Search, make_search
-from cluster.search.source import SearchSource
-from cluster.sweep.asha import SharedAsha
+from cluster.search.budget import Account, BudgetSource, parse_budgets, whole_length
+from cluster.search.search import Feed, ScoreFeed, Search, SearchSource, make_search
 from cluster.sweep.dispatcher import Dispatcher
+from cluster.sweep.tune import SharedAsha
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.matching.match import make_observation
 from analysis.run_state import RunState
-from cluster.search.optuna_mirror import StudyMirror, mirror_url
+from cluster.search.optuna_studies import StudyMirror, mirror_url
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.profiles import Profile
@@ -87,7 +87,7 @@ def test_a_search_waits_for_no_row(tmp_path, resolved, monkeypatch):
 
 
 def test_a_database_that_is_away_costs_one_warning_and_is_brought_up_to_date(tmp_path, resolved, caplog, monkeypatch):
-    monkeypatch.setattr("cluster.search.optuna_mirror.MIRROR_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("cluster.search.optuna_studies.MIRROR_RETRY_SECONDS", 0.05)
     (tmp_path / "here").write_text("a file where the folder is to be")
     url = f"sqlite:///{tmp_path}/here/mirror.db"
     with StudyMirror(url, resolved) as mirror:
@@ -104,7 +104,7 @@ def test_a_database_that_is_away_costs_one_warning_and_is_brought_up_to_date(tmp
 
 
 def test_a_study_that_was_deleted_meanwhile_is_written_again(tmp_path, resolved, caplog, monkeypatch):
-    monkeypatch.setattr("cluster.search.optuna_mirror.MIRROR_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("cluster.search.optuna_studies.MIRROR_RETRY_SECONDS", 0.05)
     url = f"sqlite:///{tmp_path}/mirror.db"
     with StudyMirror(url, resolved) as mirror:
         mirror.add(make_observation(cell_of(resolved, 1e-3), 0, RunState.DONE, 80.0))

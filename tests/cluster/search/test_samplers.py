@@ -11,7 +11,7 @@ from cluster.search import samplers
 from search_spaces.space import SearchConfig
 
 LAST = """
-from cluster.search.sampler import Sampler
+from cluster.search.samplers import Sampler
 
 
 class LastSampler(Sampler):

@@ -12,10 +12,9 @@ from analysis.ledger import Ledger
 from analysis.matching.match import RunMatcher, make_observation
 from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
-from cluster.search.optuna_sampler import OptunaSampler
-from cluster.search.sampler import Sampler, Unvisited
-from cluster.search.search import MAX_SUGGESTIONS, Search, make_search
-from cluster.search.source import SearchSource
+from cluster.search.optuna_studies import OptunaSampler
+from cluster.search.samplers import Sampler, Unvisited
+from cluster.search.search import MAX_SUGGESTIONS, Search, SearchSource, make_search
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.identity.signature import signature

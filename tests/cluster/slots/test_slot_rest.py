@@ -8,8 +8,7 @@ import pytest
 
 from cluster.slots import slot as module
 from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
-from cluster.slots.idle_timer import IdleTimer
-from cluster.slots.slot import Slot
+from cluster.slots.slot import IdleTimer, Slot
 from tests.cluster.jobs import job, run_of, slot_settings
 from tests.run_values import point_of
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from ray.tune.experiment import Trial
 
-from cluster.sweep.asha import InOrder
+from cluster.sweep.tune import InOrder
 
 
 def test_the_first_that_waits_is_begun_and_trials_that_are_over_are_not_looked_at() -> None:

@@ -8,7 +8,7 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.runtime.options import SweepOptions
-from cluster.sweep import disk_use, retention
+from cluster.sweep import retention
 from cluster.sweep.events import SweepEvent, SweepOutcome
 from cluster.sweep.retention import RETENTION_PERIOD_SECONDS, Pruner
 from cse.cli import exit
@@ -68,9 +68,9 @@ def test_ends_of_runs_prune_now_and_then(ledger: Ledger, tmp_path: Path) -> None
 
 def test_a_run_that_has_ended_is_measured_once(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
-    disk = disk_use.DiskUse(tmp_path)
+    disk = retention.DiskUse(tmp_path)
     before = retention.plan_cleaning(ledger, tmp_path, None, 10**6, disk=disk)
-    monkeypatch.setattr(disk_use, "size_of", lambda folder: measured.append(folder.parts[-1]) or 0)
+    monkeypatch.setattr(retention, "size_of", lambda folder: measured.append(folder.parts[-1]) or 0)
     again = retention.plan_cleaning(ledger, tmp_path, None, 10**6, disk=disk)
     assert measured == ["r3"], "the one that runs"
     assert again.removable == before.removable
@@ -87,7 +87,7 @@ def test_the_driver_does_not_wait_while_the_disk_is_slow(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, goes_on, waited = [RETENTION_PERIOD_SECONDS], threading.Event(), list[bool]()
-    monkeypatch.setattr(disk_use, "size_of", lambda folder: waited.append(goes_on.wait(250)) or 10**6)
+    monkeypatch.setattr(retention, "size_of", lambda folder: waited.append(goes_on.wait(250)) or 10**6)
     with Pruner(ledger.url, SweepOptions(storage=tmp_path, keep_top=1), lambda: clock[0]) as pruner:
         clock[0] = 2 * RETENTION_PERIOD_SECONDS
         for _ in range(1000):

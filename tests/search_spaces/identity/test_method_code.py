@@ -170,7 +170,7 @@ def test_runs_from_before_digests_stand_for_a_users_method(
     finish(ledger, planned(tmp_path, ledger), 0)
     finish(ledger, planned(tmp_path, ledger), 1, method_code="released")
     edit(monkeypatch, "b" * 16)
-    monkeypatch.setattr("cluster.plan.changed_code.read_released", lambda: {})
+    monkeypatch.setattr("cluster.plan.planner.read_released", lambda: {})
     work = planned(tmp_path, ledger)
     assert work.counts()["done"] == 1 and CODE not in work.runs[0].identity
     assert [line.partition(" of it")[0] for line in work.changed()] == [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from cluster.monitor.tally import Tally
+from cluster.monitor.metrics import Tally
 from cluster.sweep.events import SweepEvent
 from cse.cli.app import main
 from cse_train import files

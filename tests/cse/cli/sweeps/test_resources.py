@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.runtime import cards
+from cluster.runtime import resources
 from cluster.runtime.resources import Node
 from cse.cli import sweep_options
 from cse.cli.app import main
@@ -79,7 +79,7 @@ def test_fp16_without_gpus_is_refused_by_the_plan(capsys: pytest.CaptureFixture[
 def test_bf16_on_a_card_without_it_is_refused_by_the_plan(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cards, "ask_driver", lambda: "0, GPU-aa, Tesla T4, 7.5, [N/A]\n")
+    monkeypatch.setattr(resources, "ask_driver", lambda: "0, GPU-aa, Tesla T4, 7.5, [N/A]\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     line = planned_to_train(capsys, "--set=train.precision=bf16", "--gpus-per-worker=1")
     assert line == "cse: no bf16: train.precision=bf16 on Tesla-T4, before Ampere; set it to fp16"
@@ -88,7 +88,7 @@ def test_bf16_on_a_card_without_it_is_refused_by_the_plan(
 def test_a_part_of_a_mig_instance_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cards, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, Enabled\n")
+    monkeypatch.setattr(resources, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, Enabled\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     line = refused(capsys, "--gpus-per-worker", "0.5")
     assert line.startswith("cse: part of a MIG instance: gpus_per_worker=0.5 on NVIDIA-A100-SXM4-40GB, which MIG has ")
@@ -97,7 +97,7 @@ def test_a_part_of_a_mig_instance_is_refused(
 def test_a_kind_of_gpu_that_is_not_there_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cards, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, [N/A]\n")
+    monkeypatch.setattr(resources, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, [N/A]\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     line = refused(capsys, "--gpus-per-worker", "1", "--accelerator-type", "H100")
     assert line.startswith("cse: no such GPU: accelerator_type=H100; there: NVIDIA-A100-SXM4-40GB; give one of these, ")
