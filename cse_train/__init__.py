@@ -9,6 +9,7 @@ __all__ = [
     "distributed",
     "fields",
     "files",
+    "losses",
     "numerics",
     "random_streams",
     "reading",

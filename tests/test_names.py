@@ -29,8 +29,7 @@ NO_VERBS = frozenset(
 VERBS = frozenset(("embed", "exceed", "feed", "need", "proceed", "read", "seed"))
 FIELDS_OWN = {
     "cse.cli.loader": "deferred: `with deferred(__name__):` is read as a word of the language",
-    "cse_train.losses.masked_lm": "a loss has its objective's name",
-    "cse_train.losses.replaced_token": "a loss has its objective's name",
+    "cse_train.losses": "a loss has its objective's name",
     "cse_train.training.contract": "a check has the name of what holds",
     "cse_train.training.optimiser": "a schedule has its paper's name",
 }

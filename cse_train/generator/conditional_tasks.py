@@ -15,9 +15,7 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed
 from cse_train.generator.edited import Edited
-from cse_train.losses.corrective_lm import corrective_lm
-from cse_train.losses.masked_lm import masked_lm
-from cse_train.losses.replaced_token import replaced_token
+from cse_train.losses import corrective_lm, masked_lm, replaced_token
 
 Result = tuple[Tensor, dict[str, Tensor]]
 """Loss of a task, and its metrics by name."""

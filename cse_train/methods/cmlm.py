@@ -19,7 +19,7 @@ from cse_train.distributed import mean_over_ranks
 from cse_train.encoder.masked_inputs import Masking
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.masked_lm import masked_lm
+from cse_train.losses import masked_lm
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.cmlm import Config as Config
 from cse_train.modules.pooling import SentencePooler

@@ -15,10 +15,9 @@ from cse_train.distributed import gather_with_grad
 from cse_train.encoder.encoder import Hidden
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.nt_xent import nt_xent
+from cse_train.losses import nt_xent, view_statistics
 from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.consert import Config as Config
-from cse_train.modules.view_statistics import view_statistics
 
 
 def kinds(config: Config) -> tuple[str, str]:

@@ -17,12 +17,10 @@ from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
-from cse_train.losses.contrastive_tension import contrastive_tension
-from cse_train.losses.info_nce import cosines
+from cse_train.losses import contrastive_tension, cosines, view_statistics
 from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.ct import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenColumn
 
 FIRST, SECOND = "first_encoder.", "encoder."

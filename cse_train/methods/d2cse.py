@@ -18,13 +18,11 @@ from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.generator.corruption import CorruptionRule, add_corrupted, name_corrupted
-from cse_train.losses.info_nce import info_nce
-from cse_train.losses.replaced_token import replaced_token
+from cse_train.losses import info_nce, replaced_token, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.d2cse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"

@@ -15,14 +15,11 @@ from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.masked_inputs import Masking
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.energy import energy_hinge
-from cse_train.losses.info_nce import info_nce
-from cse_train.losses.masked_lm import masked_lm
+from cse_train.losses import energy_hinge, info_nce, masked_lm, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.dcpcse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"

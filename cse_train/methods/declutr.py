@@ -20,12 +20,10 @@ from cse_train.encoder.masked_inputs import Masking
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.masked_lm import masked_lm
-from cse_train.losses.nt_xent import nt_xent
+from cse_train.losses import masked_lm, nt_xent, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.declutr import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
 

@@ -25,12 +25,11 @@ from cse_train.generator.conditional_tasks import ConditionalMaskedLM, Condition
 from cse_train.generator.edit_store import EditRule, EditStore, StoreWithEdits, add_edits
 from cse_train.generator.edited import Edited, fill, pack_edits
 from cse_train.generator.generator import Generator
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce, view_statistics
 from cse_train.methods.base import Batch, Method, RngOf, Share, StepOutput
 from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.edits import Edit, Vocabulary, count_edited, edit
 from cse_train.text.tokens import TokenStore
 

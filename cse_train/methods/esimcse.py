@@ -14,13 +14,12 @@ from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
 from cse_train.generator.generator import Generator
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.esimcse import Config as Config
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import MASK_EXTENSIONS, WORD_EXTENSIONS, WORDS_KEPT, Extend
 from cse_train.text.masking import require_mask
 from cse_train.text.words import stop_word_ids, truncate

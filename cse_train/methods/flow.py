@@ -15,7 +15,7 @@ from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.bits_per_dimension import bits_per_dimension
+from cse_train.losses import bits_per_dimension
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.flow import Config as Config
 from cse_train.modules.frozen_encoder import FrozenEncoder

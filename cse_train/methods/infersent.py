@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from cse_train.backbone.backbone import Backbone, word_vectors
 from cse_train.encoder.packing import Packed
-from cse_train.losses.siamese import classification, product_features
+from cse_train.losses import classification, product_features
 from cse_train.methods import sbert
 from cse_train.methods.base import Batch, Method, StepOutput
 from cse_train.methods.options.infersent import Config as Config

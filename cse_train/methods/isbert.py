@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_reduce_sum_with_grad, mean_over_ranks, rank, size
 from cse_train.encoder.packing import Packed, pack
-from cse_train.losses.mutual_information import jensen_shannon
+from cse_train.losses import jensen_shannon, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.isbert import Config as Config
-from cse_train.modules.view_statistics import view_statistics
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,10 @@ from torch import Tensor
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.losses.nt_xent import nt_xent
+from cse_train.losses import nt_xent, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.mirrorbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.masking import require_mask
 
 SHORTEST = 30

@@ -19,11 +19,10 @@ from cse_train.distributed import copy_to, gather_with_grad
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import LengthGroup, Packed, pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce, view_statistics
 from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.promptbert import Config as Config
 from cse_train.modules.projector import MlpProjector
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.templates import TEMPLATE_SENTENCE, Template, read_template
 from cse_train.text.tokens import TokenStore
 

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.losses.siamese import classification, pair_features, triplet
+from cse_train.losses import classification, pair_features, triplet, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.corpora.files import NLI_LABELS
 
 

@@ -15,11 +15,10 @@ from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.encoder import Encoder, Hidden
 from cse_train.encoder.packing import Packed, pack
-from cse_train.losses.self_guided import self_guided
+from cse_train.losses import self_guided, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sgopt import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.view_statistics import view_statistics
 
 DEVIATION = 0.02
 """Standard deviation of the projection head's new weights: BERT's `initializer_range`, as released."""

@@ -19,12 +19,10 @@ from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
 from cse_train.generator.generator import Generator
-from cse_train.losses.info_nce import info_nce
-from cse_train.losses.masked_lm import masked_lm
+from cse_train.losses import info_nce, masked_lm, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
-from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment
 from cse_train.text.masking import BLANK
 from cse_train.text.synonyms import Synonyms, wordnet_folder

@@ -9,6 +9,5 @@ __all__ = [
     "prompted_transformer",
     "prompts",
     "queue",
-    "view_statistics",
     "whitener",
 ]

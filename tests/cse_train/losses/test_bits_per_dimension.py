@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.bits_per_dimension import bits_per_dimension
+from cse_train.losses import bits_per_dimension
 
 
 def test_by_hand() -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.contrastive_tension import contrastive_tension
+from cse_train.losses import contrastive_tension
 
 
 def loop_oracle(first, second, same) -> float:

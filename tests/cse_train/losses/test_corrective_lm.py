@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.corrective_lm import corrective_lm
+from cse_train.losses import corrective_lm
 
 
 def drawn() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cse_train.losses.energy import energy_hinge
+from cse_train.losses import energy_hinge
 from tests.cse_train.losses.draws import draws
 
 

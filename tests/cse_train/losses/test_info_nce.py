@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce
 from tests.cse_train.losses.draws import draws
 
 

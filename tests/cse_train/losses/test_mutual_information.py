@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.mutual_information import jensen_shannon
+from cse_train.losses import jensen_shannon
 
 
 def softplus(x: float) -> float:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.nt_xent import nt_xent
+from cse_train.losses import nt_xent
 from tests.cse_train.losses.draws import draws
 
 

@@ -6,14 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from cse_train.losses.corrective_lm import corrective_lm
-from cse_train.losses.energy import energy_hinge
-from cse_train.losses.info_nce import cosines, info_nce
-from cse_train.losses.masked_lm import masked_lm
-from cse_train.losses.nt_xent import nt_xent
-from cse_train.losses.replaced_token import replaced_token
+from cse_train.losses import (
+    corrective_lm,
+    cosines,
+    energy_hinge,
+    info_nce,
+    masked_lm,
+    nt_xent,
+    replaced_token,
+    view_statistics,
+)
 from cse_train.modules.projector import BatchNormProjector, JointBatchNorm
-from cse_train.modules.view_statistics import view_statistics
 
 IDS = torch.arange(24) % 7
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

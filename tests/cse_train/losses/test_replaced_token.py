@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.replaced_token import REDUCTIONS, replaced_token
+from cse_train.losses import REDUCTIONS, replaced_token
 
 
 def loss_of(logits, replaced, attended, reduction: str) -> float:

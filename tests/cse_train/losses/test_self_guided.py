@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.self_guided import self_guided
+from cse_train.losses import self_guided
 
 
 def similar(a, b, temperature: float) -> float:

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from cse_train.losses.siamese import classification, pair_features, product_features, triplet
+from cse_train.losses import classification, pair_features, product_features, triplet
 from tests.cse_train.losses.draws import draws
 
 

@@ -13,7 +13,7 @@ from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce
 from cse_train.methods import d2cse
 from cse_train.training.optimiser import optimiser_of
 from tests.cse_train.methods.parts import parts_of

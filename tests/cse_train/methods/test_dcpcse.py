@@ -13,9 +13,7 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
-from cse_train.losses.energy import energy_hinge
-from cse_train.losses.info_nce import info_nce
-from cse_train.losses.masked_lm import masked_lm
+from cse_train.losses import energy_hinge, info_nce, masked_lm
 from cse_train.methods import dcpcse
 from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import PAIR_COLUMNS

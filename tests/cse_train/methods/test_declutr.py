@@ -19,8 +19,7 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
-from cse_train.losses.masked_lm import masked_lm
-from cse_train.losses.nt_xent import nt_xent
+from cse_train.losses import masked_lm, nt_xent
 from cse_train.methods import declutr
 from cse_train.methods.base import Batch, Share
 from cse_train.text.sources import open_source

@@ -14,7 +14,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce
 from cse_train.methods import esimcse
 from cse_train.methods.base import Batch, Share
 from cse_train.modules.momentum import MomentumEncoder

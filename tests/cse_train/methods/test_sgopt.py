@@ -11,7 +11,7 @@ from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
-from cse_train.losses.self_guided import self_guided
+from cse_train.losses import self_guided
 from cse_train.methods import sgopt
 from cse_train.methods.base import Batch, Share
 from cse_train.text.sources import open_source

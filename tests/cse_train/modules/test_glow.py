@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cse_train.fields import ConfigError
-from cse_train.losses.bits_per_dimension import bits_per_dimension
+from cse_train.losses import bits_per_dimension
 from cse_train.modules.glow import ActNorm, FlowStep, Glow
 
 

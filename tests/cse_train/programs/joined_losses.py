@@ -12,10 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from cse_train import distributed
-from cse_train.losses.energy import energy_hinge
-from cse_train.losses.nt_xent import nt_xent
-from cse_train.losses.replaced_token import REDUCTIONS, replaced_token
-from cse_train.losses.siamese import classification, pair_features, triplet
+from cse_train.losses import REDUCTIONS, classification, energy_hinge, nt_xent, pair_features, replaced_token, triplet
 from cse_train.modules.projector import BatchNormProjector
 
 ROWS, WIDTH = 8, 6

@@ -22,7 +22,7 @@ from search_spaces.identity.signature import CODE, identity
 from tests.run_values import book_run
 
 MODULE = """from mine_losses.margin import margin
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce
 from cse_train.methods.options.simcse import VERSION, Config
 """
 SPACE = """version: 1

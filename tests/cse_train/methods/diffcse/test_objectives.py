@@ -14,7 +14,7 @@ from transformers import BertForMaskedLM
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.fields import ConfigError
-from cse_train.losses.info_nce import info_nce
+from cse_train.losses import info_nce
 from cse_train.methods import diffcse, simcse
 from cse_train.methods.base import Batch, Share
 from cse_train.methods.diffcse import DiffCSE
