@@ -1,8 +1,9 @@
 """Imports finished runs of other tools (`cse import csv|wandb|mlflow|...`) and of bundles as runs of a ledger."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from analysis.tables.spec import Sense
 from cse_train.fields import Scalar
 
 __all__ = ()
@@ -42,3 +43,31 @@ class ForeignRun:
     """Settings that an earlier version of cse-search read from values that are read differently today."""
     remarks: Sequence[str] = ()
     """Lines for the user on the run's source; equal lines of several runs are printed once."""
+
+    @property
+    def values(self) -> dict[str, Scalar]:
+        """Name -> value of everything that the tool recorded; a setting wins over a metric of the same name."""
+        return {**self.rest, **self.metrics, **self.settings}
+
+    def without(self, names: Collection[str]) -> "ForeignRun":
+        """Returns the run without some settings, metrics and other values."""
+        return replace(
+            self,
+            settings={name: value for name, value in self.settings.items() if name not in names},
+            metrics={name: value for name, value in self.metrics.items() if name not in names},
+            rest={name: value for name, value in self.rest.items() if name not in names},
+        )
+
+
+def names_of(runs: Iterable[ForeignRun]) -> list[str]:
+    """Returns the names of all settings, metrics and other values, each once, in the order of the runs."""
+    return list(dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part))
+
+
+@dataclass(frozen=True)
+class DeclaredMetric:
+    """A metric as declared with --metric: its name, better direction and width of range."""
+
+    name: str
+    better: Sense | None = None
+    span: float | None = None

@@ -2,28 +2,16 @@
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from analysis.tables.labels import some
 from cse.importers import ForeignRun
-from cse.importers.seeds import SEED_WORD, cell_of
+from cse.importers.seeds import SEED_WORD, group_by_cell
 from cse_train.evaluate.metric_names import BOUNDED, needs_direction
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError
 
-SETTINGS_BEGIN = (
-    "method",
-    "train.",
-    "method.",
-    "config/",
-    "config.",
-    "params.",
-    "params_",
-    "hparams",
-    "args.",
-    "args/",
-)
+SETTINGS_BEGIN = tuple("method train. method. config/ config. params. params_ hparams args. args/".split())
 """Prefixes of setting names: those of cse-search, Ray Tune, MLflow, Optuna, PyTorch Lightning and argparse."""
 RUN_FACTS_BEGIN = ("tags.mlflow.",)
 METRICS_BEGIN = ("metrics.", "metrics/", "summary.", "summary/", "eval_", "eval/", "test_", "test/", "val_", "val/")
@@ -63,17 +51,17 @@ ROUND_DIGITS = 3
 """Significant digits: settings rarely have more, and measured values do."""
 
 
-def words_of(name: str) -> list[str]:
-    """Returns the words of a name in lower case."""
-    return [word.lower() for word in WORD.findall(name)]
-
-
 def is_fact(name: str, texts: Iterable[str] = ()) -> bool:
     """Returns True if a column tells when or where a run ran, by its name, or because all of its texts are dates."""
     values = list(texts)
     dates = bool(values) and all(DATE.fullmatch(text.strip()) for text in values)
     is_named = name.startswith(RUN_FACTS_BEGIN) or " ".join(words_of(name)) in RUN_FACTS
     return not name.startswith(SETTINGS_BEGIN) and (dates or is_named)
+
+
+def words_of(name: str) -> list[str]:
+    """Returns the words of a name in lower case."""
+    return [word.lower() for word in WORD.findall(name)]
 
 
 def is_setting(name: str) -> bool:
@@ -106,17 +94,22 @@ def place_numbers(runs: Sequence[ForeignRun], declared: Collection[str]) -> list
     Raises ConfigError for round numbers that may be either if no column gives the seed: taken as metrics, they would
     turn rows of several settings into seeds of one.
     """
-    if not any(run.is_flat for run in runs):
-        return list(runs)
     names = dict.fromkeys(name for run in runs if run.is_flat for name in run.metrics if name not in declared)
     names = dict.fromkeys(name for name in names if not is_fact(name) and not SEED_WORD.fullmatch(name))
+    values = {name: [run.metrics[name] for run in runs if name in run.metrics] for name in names}
     settings = {name for name in names if is_setting(name)}
     open_names = [name for name in names if name not in settings and not is_metric(name)]
     moved = [_move(run, settings) for run in runs]
-    settings |= {name for name in open_names if _varies(moved, name) and _repeats(runs, name)}
+    # Values repeat if each belongs to two rows or more, on average.
+    repeated = [name for name in open_names if 2 * len(set(values[name])) <= len(values[name])]
+    settings |= {name for name in repeated if _varies(moved, name)}
     moved = [_move(run, settings) for run in runs]
     has_seeds = len({json.dumps(run.settings, sort_keys=True, default=str) for run in moved}) == len(moved)
-    undecided = [name for name in open_names if name not in settings and _varies(moved, name) and _is_round(runs, name)]
+    undecided = [
+        name
+        for name in open_names
+        if name not in settings and _varies(moved, name) and 2 * sum(map(_is_round, values[name])) > len(values[name])
+    ]
     if undecided and not has_seeds:
         first = undecided[0]
         ways = f"--rename {first}={first}, --metric {first}, --seed {first} or --drop {first}"
@@ -126,29 +119,18 @@ def place_numbers(runs: Sequence[ForeignRun], declared: Collection[str]) -> list
 
 
 def _move(run: ForeignRun, names: Collection[str]) -> ForeignRun:
-    """Returns the run with the named metrics moved to its settings; whole numbers become int."""
-    moved: Mapping[str, Scalar] = {
-        name: int(value) if value.is_integer() else value for name, value in run.metrics.items() if name in names
-    }
-    rest = {name: value for name, value in run.metrics.items() if name not in names}
-    return replace(run, settings={**run.settings, **moved}, metrics=rest) if run.is_flat else run
+    """Returns the run with the named metrics of a table moved to its settings; whole numbers become int."""
+    if not run.is_flat:
+        return run
+    moved = {name: int(value) if value.is_integer() else value for name, value in run.metrics.items() if name in names}
+    metrics = {name: value for name, value in run.metrics.items() if name not in names}
+    return replace(run, settings={**run.settings, **moved}, metrics=metrics)
 
 
 def _varies(runs: Sequence[ForeignRun], name: str) -> bool:
     """Returns True if rows of one configuration have several values of this metric."""
-    values: dict[str, set[object]] = defaultdict(set)
-    for run in runs:
-        values[json.dumps(cell_of(run), sort_keys=True, default=str)].add(run.metrics.get(name))
-    return any(len(distinct) > 1 for distinct in values.values())
+    return any(len({run.metrics.get(name) for run in members}) > 1 for members in group_by_cell(runs))
 
 
-def _repeats(runs: Sequence[ForeignRun], name: str) -> bool:
-    """Returns True if the values repeat: each belongs to two rows or more, on average."""
-    values = [run.metrics[name] for run in runs if name in run.metrics]
-    return 2 * len(set(values)) <= len(values)
-
-
-def _is_round(runs: Sequence[ForeignRun], name: str) -> bool:
-    """Returns True if most values have at most `ROUND_DIGITS` significant digits."""
-    values = [run.metrics[name] for run in runs if name in run.metrics]
-    return 2 * sum(float(f"{value:.{ROUND_DIGITS - 1}e}") == value for value in values) > len(values)
+def _is_round(value: float) -> bool:
+    return float(f"{value:.{ROUND_DIGITS - 1}e}") == value

@@ -44,17 +44,16 @@ def name_runs(runs: Sequence[ForeignRun], earlier: Sequence[KnownRun], sweep: st
             values = {**run.metrics, **run.settings}
             placeless = {name: value for name, value in values.items() if name not in PLACE_SETTINGS}
             # With its folder first: equal runs may differ in that alone. Without it next: it may have been moved.
-            id = finder.take(values) or finder.take(placeless) or _make_id(run, sweep, used)
-            used.add(id)
-            run = replace(run, id=id)
+            run = replace(run, id=finder.take(values) or finder.take(placeless) or _make_id(values, sweep, used))
+            used.add(run.id)
         identified.append(run)
     return identified
 
 
-def _make_id(run: ForeignRun, sweep: str, used: Set[str]) -> str:
-    """Returns a new ID by hashing the run's values; equal runs are numbered."""
-    values = sorted((name, plain(value)) for name, value in {**run.metrics, **run.settings}.items())
-    texts = (json.dumps([sweep, values, place], default=str) for place in itertools.count())
+def _make_id(values: Values, sweep: str, used: Set[str]) -> str:
+    """Returns a new ID by hashing a run's values; equal runs are numbered."""
+    pairs = sorted((name, plain(value)) for name, value in values.items())
+    texts = (json.dumps([sweep, pairs, place], default=str) for place in itertools.count())
     return next(id for text in texts if (id := f"row {hashlib.sha256(text.encode()).hexdigest()}") not in used)
 
 
@@ -70,23 +69,18 @@ class _Finder:
 
     def take(self, values: Values) -> str:
         """Returns the ID of an unused known run that agrees in all common values, and marks it as used; "" for none."""
-        names = frozenset(values)
-        for group in sorted(self._by_names, key=lambda group: -len(group & names)):
-            common = group & names
-            waiting = self._index(group, common).get(_dump_values(values, common), deque()) if common else deque()
+        for group in sorted(self._by_names, key=lambda group: -len(group.intersection(values))):
+            common = group.intersection(values)
+            if common and (group, common) not in self._indices:
+                index = self._indices[group, common] = defaultdict(deque)
+                for run in self._by_names[group]:
+                    index[_dump_values(run.values, common)].append(run.id)
+            waiting = self._indices[group, common][_dump_values(values, common)] if common else deque()
             while waiting:
                 if (id := waiting.popleft()) not in self._used:
                     self._used.add(id)
                     return id
         return ""
-
-    def _index(self, group: frozenset[str], common: frozenset[str]) -> dict[str, deque[str]]:
-        if (group, common) not in self._indices:
-            index: dict[str, deque[str]] = defaultdict(deque)
-            for run in self._by_names[group]:
-                index[_dump_values(run.values, common)].append(run.id)
-            self._indices[group, common] = index
-        return self._indices[group, common]
 
 
 def _dump_values(values: Values, names: Iterable[str]) -> str:

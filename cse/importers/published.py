@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from analysis.answers.build import scale_of
 from analysis.answers.imported.cells import plain_name
 from analysis.tables.labels import some
-from cse.importers import ForeignRun
-from cse.importers.metrics import DeclaredMetric
+from cse.importers import DeclaredMetric, ForeignRun
 from cse.importers.seeds import cell_of
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.catalog import load_space
@@ -78,11 +77,6 @@ class TableRow:
             raise ConfigError([f"no column of {self.resolved.space.id}: the file has {columns_text}; give {advice}"])
         return columns
 
-    def place(self, runs: Sequence[ForeignRun], columns: Mapping[str, str]) -> list[ForeignRun]:
-        """Returns the runs with suites as the names of their metrics."""
-        placed = ({columns.get(name, name): value for name, value in run.metrics.items()} for run in runs)
-        return [replace(run, metrics=metrics) for run, metrics in zip(runs, placed, strict=True)]
-
     def settle(self, runs: Sequence[ForeignRun]) -> list[ForeignRun]:
         """Returns the runs with the row's settings and their own seeds.
 
@@ -94,28 +88,25 @@ class TableRow:
         if varied:
             line = f"several configurations: runs of one row differ in {', '.join(varied)}"
             raise ConfigError([f"{line}; give a file for each, or --seed NAME where that is the seed"])
-        self._require_unit(runs)
-        return [replace(run, settings={**run.settings, **self.settings()}) for run in runs]
-
-    def settings(self) -> dict[str, Scalar]:
-        """Returns the settings that every run of the row has."""
-        return {"method": str(self.cell.settings["method"]), **self.cell.key}
-
-    def _require_unit(self, runs: Sequence[ForeignRun]) -> None:
         printed = next((row.cells for row in self.paper.rows if dict(row.key) == dict(self.cell.key)), {})
         for column, suite in self.suites.items():
             values = [abs(run.metrics[suite]) for run in runs if suite in run.metrics]
             if values and max(values) < SHARE and abs(printed.get(column, 0.0)) > MOST_SHARE:
                 line = f"another unit: {column}={max(values):g} at most, and the paper prints {printed[column]:g}"
                 raise ConfigError([f"{line}; write the file in the paper's unit"])
+        return [replace(run, settings={**run.settings, **self.settings()}) for run in runs]
+
+    def settings(self) -> dict[str, Scalar]:
+        """Returns the settings that every run of the row has."""
+        return {"method": str(self.cell.settings["method"]), **self.cell.key}
 
     def metrics(self, columns: Mapping[str, str], runs: Sequence[ForeignRun]) -> list[DeclaredMetric]:
         """Returns the table's columns that the runs have, as declared metrics."""
-        suites = [suite for suite in self.suites.values() if suite in columns.values()]
-        scales = {
-            suite: scale_of(suite, [run.metrics[suite] for run in runs if suite in run.metrics]) for suite in suites
-        }
-        return [DeclaredMetric(suite, scales[suite].better, scales[suite].span) for suite in suites]
+        declared = []
+        for suite in (suite for suite in self.suites.values() if suite in columns.values()):
+            scale = scale_of(suite, [run.metrics[suite] for run in runs if suite in run.metrics])
+            declared.append(DeclaredMetric(suite, scale.better, scale.span))
+        return declared
 
 
 def find_row(table: str, label: str) -> TableRow:

@@ -3,12 +3,12 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from analysis.tables.labels import number_of, shorten, some
-from cse.importers import ForeignRun
-from cse_train.fields import ConfigError, Scalar, Settings, nearest
+from cse.importers import ForeignRun, names_of
+from cse_train.fields import ConfigError, Settings, nearest
 
 SEED_NAMES = ("train.seed", "seed")
 """Settings that hold a run's seed, and are no part of its cell."""
@@ -34,7 +34,7 @@ def find_seed_name(runs: Sequence[ForeignRun]) -> tuple[str | None, list[str]]:
         return None, []
     values: dict[str, list[object]] = defaultdict(list)
     for run in runs:
-        for name, value in {**run.rest, **run.metrics, **run.settings}.items():
+        for name, value in run.values.items():
             if SEED_WORD.fullmatch(name):
                 values[name].append(value)
     names = [
@@ -57,7 +57,7 @@ def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
     Of a text, the last number is the seed, and the rest stays a setting. Raises ConfigError for a name that no run has,
     and for values that are no seeds.
     """
-    names = dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part)
+    names = names_of(runs)
     if column not in names:
         matches = [name for name in names if name.lower() == column.lower()]
         if not matches:
@@ -65,7 +65,7 @@ def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
         column = matches[0]
     seeded = []
     for run in runs:
-        value = {**run.rest, **run.metrics, **run.settings}.get(column)
+        value = run.values.get(column)
         seed, text = _read_seed(value), ""
         if seed is None and isinstance(value, str):
             text, seed = split_seed(value)
@@ -74,11 +74,9 @@ def declare_seed(runs: Sequence[ForeignRun], column: str) -> list[ForeignRun]:
         if seed is None:
             at = f" of row {run.row}" if run.row else ""
             raise ConfigError([f"no seed: {column}={value}{at}; name a column of whole numbers from 0 with --seed"])
-        metrics = {name: number for name, number in run.metrics.items() if name != column}
-        rest = {name: text for name, text in run.rest.items() if name != column}
-        settings = {k: v for k, v in run.settings.items() if k not in (column, *SEED_NAMES)}
-        settings |= {column: text} if text else {}
-        seeded.append(replace(run, settings={**settings, SEED_KEY: seed}, metrics=metrics, rest=rest))
+        seedless = run.without([column])
+        settings = {**cell_of(seedless), **({column: text} if text else {}), SEED_KEY: seed}
+        seeded.append(replace(seedless, settings=settings))
     return seeded
 
 
@@ -100,6 +98,14 @@ def cell_of(run: ForeignRun) -> Settings:
     return {name: value for name, value in run.settings.items() if name not in SEED_NAMES}
 
 
+def group_by_cell(runs: Iterable[ForeignRun]) -> list[list[ForeignRun]]:
+    """Returns the runs of each configuration, in the order of its first run."""
+    cells: dict[str, list[ForeignRun]] = defaultdict(list)
+    for run in runs:
+        cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
+    return list(cells.values())
+
+
 def drop_repeated(runs: Sequence[ForeignRun]) -> tuple[list[ForeignRun], int]:
     """Returns the runs without rows that repeat an earlier row including its seed, and the number of those dropped."""
     distinct: dict[object, ForeignRun] = {}
@@ -111,10 +117,7 @@ def drop_repeated(runs: Sequence[ForeignRun]) -> tuple[list[ForeignRun], int]:
 
 def describe_pooled(runs: Sequence[ForeignRun], facts: Collection[str]) -> list[str]:
     """Returns lines on configurations whose runs lack seeds, or differ in values that are no settings and no facts."""
-    cells: dict[str, list[ForeignRun]] = defaultdict(list)
-    for run in runs:
-        cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
-    pooled = [members for members in cells.values() if len(members) > 1]
+    pooled = [members for members in group_by_cell(runs) if len(members) > 1]
     counted = [run for members in pooled for run in members if seed_of(run) is None]
     differences: dict[str, dict[str, None]] = defaultdict(dict)
     for members in pooled:
@@ -143,16 +146,13 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
     of its configuration, in the order in which the runs began, or are listed. Raises ConfigError where two runs of one
     configuration have the same seed.
     """
-    cells: dict[str, list[ForeignRun]] = defaultdict(list)
-    for run in runs:
-        cells[json.dumps(cell_of(run), sort_keys=True, default=str)].append(run)
     seeds: dict[str, int] = {}
-    for members in cells.values():
+    for members in group_by_cell(runs):
         run_by_seed: dict[int, ForeignRun] = {}
         for run in members:
             seed = seed_of(run)
             if seed is not None and seed in run_by_seed:
-                raise ConfigError([_twice(seed, run_by_seed[seed], run, score)])
+                raise ConfigError([_describe_twice(seed, run_by_seed[seed], run, score)])
             if seed is not None:
                 run_by_seed[seed] = run
         # After the seeds that runs state: one that an earlier import gave must not move when runs are added.
@@ -169,14 +169,10 @@ def number_seeds(runs: Sequence[ForeignRun], numbers: Mapping[str, int], score: 
     return seeds
 
 
-def _twice(seed: int, first: ForeignRun, second: ForeignRun, score: str) -> str:
+def _describe_twice(seed: int, first: ForeignRun, second: ForeignRun, score: str) -> str:
     settings = [f"{name}={value}" for name, value in cell_of(first).items()]
     rows = f" (rows {first.row} and {second.row})" if first.row and second.row else ""
     subject = f"seed={seed} of {some(settings, SETTINGS_IN_LINE) or 'the only configuration'}"
-    scores = f"has {score} {_show(first.metrics[score])} and {_show(second.metrics[score])}{rows}"
+    scores = f"has {score} {first.metrics[score]:g} and {second.metrics[score]:g}{rows}"
     advice = "take what else tells them apart as a setting (--rename NAME=KEY), or name another column with --seed"
     return f"one seed twice: {subject} {scores}; {advice}"
-
-
-def _show(value: Scalar) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

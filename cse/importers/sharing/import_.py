@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,44 +22,32 @@ from analysis.tables.labels import number_of, some, varying
 from analysis.tables.spec import Sense, identify
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.options import positive
-from cse.importers import ForeignRun, sources
-from cse.importers.metrics import DeclaredMetric, read_metrics
+from cse.importers import DeclaredMetric, ForeignRun, sources
 from cse.importers.published import UNNAMED, TableRow, find_row
-from cse.importers.records import ImportRequest
-from cse.importers.take import take
+from cse.importers.take import ImportRequest, take
 from cse_train.fields import ConfigError, Settings, nearest
 from search_spaces.cells import full_key
 
 TOOLS = sources.names()
 AXES_SHOWN = 6
+METRIC_WORDS = re.compile(
+    r"(?P<name>.+?)(:(?P<end>max|min))?(:(?P<low>-?\d+(\.\d+)?)-(?P<high>-?\d+(\.\d+)?))?", re.DOTALL
+)
+METRIC_ADVICE = "write --metric NAME, NAME:max, NAME:min or NAME:min:0-1"
 What = Annotated[
-    str,
-    typer.Argument(
-        metavar=f"FILE|{'|'.join(TOOLS)}", help="A bundle that cse bundle wrote, or a tool.", show_default=False
-    ),
+    str, typer.Argument(metavar=f"FILE|{'|'.join(TOOLS)}", help="A bundle that cse bundle wrote, or a tool.")
 ]
 Place = Annotated[
     str | None,
     typer.Argument(
-        metavar="SOURCE",
-        help="Of a tool: its file or folder, a database's URL, a tracking URI, or ENTITY/PROJECT.",
-        show_default=False,
+        metavar="SOURCE", help="Of a tool: its file or folder, a database's URL, a tracking URI, or ENTITY/PROJECT."
     ),
 ]
-As = Annotated[
-    str | None, typer.Option("--as", metavar="NAME", help="Of a tool: the sweep's name here.", show_default=False)
-]
-Score = Annotated[
-    str | None,
-    typer.Option("--score", metavar="KEY", help="Of a tool: the metric that counts.", show_default=False),
-]
-Study = Annotated[
-    str | None,
-    typer.Option("--study", metavar="NAME", help="Optuna's study, MLflow's experiment.", show_default=False),
-]
+As = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Of a tool: the sweep's name here.")]
+Score = Annotated[str | None, typer.Option("--score", metavar="KEY", help="Of a tool: the metric that counts.")]
+Study = Annotated[str | None, typer.Option("--study", metavar="NAME", help="Optuna's study, MLflow's experiment.")]
 Rename = Annotated[
-    list[str] | None,
-    typer.Option("--rename", metavar="NAME=KEY", help="A setting's name here; may be given again.", show_default=False),
+    list[str] | None, typer.Option("--rename", metavar="NAME=KEY", help="A setting's name here; may be given again.")
 ]
 Metrics = Annotated[
     list[str] | None,
@@ -65,31 +55,20 @@ Metrics = Annotated[
         "--metric",
         metavar="NAME[:max|min][:0-1]",
         help="Of a tool: a number to take, its better end and its range; the first counts where --score is absent.",
-        show_default=False,
     ),
 ]
 Seed = Annotated[
-    str | None,
-    typer.Option("--seed", metavar="NAME", help="Of a tool: the column or setting of the seed.", show_default=False),
+    str | None, typer.Option("--seed", metavar="NAME", help="Of a tool: the column or setting of the seed.")
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        "--drop",
-        metavar="NAME",
-        help="Of a tool: a setting or column to leave out; may be given again.",
-        show_default=False,
-    ),
+    typer.Option("--drop", metavar="NAME", help="Of a tool: a setting or column to leave out; may be given again."),
 ]
 RowLabel = Annotated[
-    str | None,
-    typer.Option("--row", metavar="LABEL", help="The runs are this row of the table --as ID.", show_default=False),
+    str | None, typer.Option("--row", metavar="LABEL", help="The runs are this row of the table --as ID.")
 ]
-About = Annotated[
-    str | None,
-    typer.Option("--about", metavar="TEXT", help="Whose code made the runs: URL, settings.", show_default=False),
-]
-Licence = Annotated[str | None, typer.Option("--licence", metavar="NAME", help="Of the runs.", show_default=False)]
+About = Annotated[str | None, typer.Option("--about", metavar="TEXT", help="Whose code made the runs: URL, settings.")]
+Licence = Annotated[str | None, typer.Option("--licence", metavar="NAME", help="Of the runs.")]
 Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the better one, as --better lower.")]
 Better = Annotated[
     str | None,
@@ -97,7 +76,6 @@ Better = Annotated[
         parser=options.choice("better", ("lower", "higher")),
         metavar="lower|higher",
         help="Of a tool: which score is the better one (higher; Optuna says it).",
-        show_default=False,
     ),
 ]
 Width = Annotated[
@@ -106,7 +84,6 @@ Width = Annotated[
         "--scale",
         metavar="WIDTH",
         help="Of a tool: how wide the score's range is, 1 or 100; a tie is half of a hundredth of it.",
-        show_default=False,
     ),
 ]
 
@@ -131,22 +108,9 @@ def import_(
 ) -> None:
     """Take the runs of a bundle, or finished runs of another tool, over into a ledger."""
     if source is None:
-        of_tools: dict[str, object] = {
-            "--as": name,
-            "--row": row,
-            "--score": score,
-            "--metric": metrics,
-            "--seed": seed,
-        }
-        of_tools |= {
-            "--study": study,
-            "--rename": rename,
-            "--drop": drop,
-            "--negate": negate,
-            "--better": better,
-            "--scale": scale,
-        }
-        unused = [option for option, value in {**of_tools, "--about": about, "--licence": licence}.items() if value]
+        names = "--as --row --score --metric --seed --study --rename --drop --negate --better --scale --about --licence"
+        values = (name, row, score, metrics, seed, study, rename, drop, negate, better, scale, about, licence)
+        unused = [option for option, value in zip(names.split(), values, strict=True) if value]
         if unused and what not in TOOLS:
             line = f"options of a tool: {', '.join(unused)} with the bundle {what}"
             raise ConfigError([f"{line}; leave them out, or name a tool first"])
@@ -154,7 +118,7 @@ def import_(
         return
     if what not in TOOLS:
         raise ConfigError([f"unknown tool: import={what}; {nearest(what, TOOLS)}"])
-    module, asked = sources.load(what), read_metrics(metrics or [])
+    module, asked = sources.load(what), _read_metrics(metrics or [])
     main = next((metric for metric in asked if metric.name == score), None)
     if score is None and row is None:
         main = asked[0] if asked else DeclaredMetric(module.SCORE) if module.SCORE else None
@@ -163,14 +127,17 @@ def import_(
     required = {"--as NAME": name, "--score KEY": main or row}
     if not all(required.values()):
         raise ConfigError([f"nothing given: {option}; give it too" for option, value in required.items() if not value])
-    names, runs = _names(rename or []), module.read(source, study)
+    if wrong := [pair for pair in rename or [] if not all(pair.partition("="))]:
+        raise ConfigError([f"wrong --rename: rename={pair}; write --rename NAME=KEY" for pair in wrong])
+    pairs = (pair.partition("=") for pair in rename or [])
+    runs = module.read(source, study)
     request = ImportRequest(
         tool=what,
         source=mask_password(source),
         sweep=str(name),
         score="" if main is None else main.name,
         span=positive(scale, "scale") or (main.span if main else None),
-        names=names,
+        names={old.strip(): new.strip() for old, _, new in pairs},
         metrics=asked,
         seed=seed,
         drop=drop or [],
@@ -203,7 +170,8 @@ def _place(
     names = {*row.suites, *row.suites.values(), row.dev}
     assigned = {name: key for name, key in request.names.items() if key in names}
     columns = row.columns_of(runs, assigned, request.score or None)
-    table_runs = row.place(runs, columns)
+    placed = ({columns.get(name, name): value for name, value in run.metrics.items()} for run in runs)
+    table_runs = [replace(run, metrics=metrics) for run, metrics in zip(runs, placed, strict=True)]
     is_dev = row.dev in columns.values()
     suites = row.metrics(columns, table_runs)
     renamed = [f"{name} is {suite}" for name, suite in columns.items() if name != suite]
@@ -264,11 +232,22 @@ def describe_settings(cells: Sequence[Settings]) -> str:
     return f"{count}{axes_text}" + (f"; equal in all: {some(equal, AXES_SHOWN)}" if equal else "")
 
 
-def _names(pairs: list[str]) -> dict[str, str]:
-    wrong = [pair for pair in pairs if not all(pair.partition("="))]
-    if wrong:
-        raise ConfigError([f"wrong --rename: rename={pair}; write --rename NAME=KEY" for pair in wrong])
-    return {left.strip(): right.strip() for left, _, right in (pair.partition("=") for pair in pairs)}
+def _read_metrics(words: Sequence[str]) -> list[DeclaredMetric]:
+    """Returns the metrics of --metric in order; ConfigError for a malformed one, and for two of one name."""
+    metrics = []
+    better: dict[str | None, Sense] = {"max": "higher", "min": "lower"}
+    for word in words:
+        match = METRIC_WORDS.fullmatch(word.strip())
+        if match is None:
+            raise ConfigError([f"wrong metric: metric={word}; {METRIC_ADVICE}"])
+        span = None if match["low"] is None else float(match["high"]) - float(match["low"])
+        if span is not None and span <= 0:
+            raise ConfigError([f"wrong range: metric={word} has no width; {METRIC_ADVICE}"])
+        metrics.append(DeclaredMetric(match["name"], better.get(match["end"]), span))
+    counts = Counter(metric.name for metric in metrics)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise ConfigError([f"two metrics of one name: metric={name}; give it once" for name in repeated])
+    return metrics
 
 
 def _import_bundle(file: Path, ledger: str | None) -> None:

@@ -1,17 +1,17 @@
 """Reads runs from any .csv or .tsv with a header: one row for each run, or for each seed of a configuration."""
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from analysis.tables.labels import some
 from cse.importers import ForeignRun
 from cse.importers.columns import NAMES_SHOWN, SETTINGS_BEGIN, is_fact
-from cse.importers.tables import read_rows
 from cse.importers.values import scalar
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.reading import reading
-from cse_train.text.corpora.delimited import is_delimited
+from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited
 
 SCORE = None
 LOCAL = True
@@ -45,73 +45,77 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     with reading("unreadable table", f"source={path}", "give each row as many fields as the header has"):
         rows = read_rows(path)
     header = list(rows[0][1]) if rows else []
-    id_column = next((name for name in header if name.lower() in ROW_ID), None)
-    return read_flat(rows, [name for name in header if name != id_column], id_column)
+    return read_flat(rows, header, next((name for name in header if name.lower() in ROW_ID), None))
 
 
-def read_flat(rows: Sequence[tuple[int, Json]], names: Sequence[str], id_column: str | None) -> list[ForeignRun]:
-    """Returns a run for each row of a table of texts, from the named columns."""
+def read_rows(path: Path) -> list[tuple[int, Json]]:
+    """Returns rows by column name, each with its line number or, in a .json, its index from 1.
+
+    Raises ValueError for a .json that is no list of runs, and for a line with more or fewer fields than the header.
+    """
+    if path.suffix == ".json":
+        rows = json.loads(path.read_text(encoding="utf8"))
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("it is no list of runs")
+        return list(enumerate(rows, start=1))
+    lines = read_delimited(path)
+    header = header_of(next(lines, (0, []))[1], path)
+    table = [(number, fields) for number, fields in lines if fields]
+    for number, fields in table:
+        if len(fields) != len(header):
+            raise ValueError(f"line {number} has {len(fields)} fields, the header {len(header)}")
+    return [(number, dict(zip(header, fields, strict=True))) for number, fields in table]
+
+
+def read_flat(rows: Sequence[tuple[int, Json]], columns: Sequence[str], id_column: str | None) -> list[ForeignRun]:
+    """Returns a run for each row of a table of texts, from some of its columns."""
     names = [
         name
-        for name in names
+        for name in columns
         if name.lower() not in (*ROW_ID, *ROW_NUMBER) and not name.lower().startswith(UNNAMED_BEGINS)
     ]
-    texts = {name: [str(row[name]) for _, row in rows if row[name] is not None] for name in names}
-    is_setting = {name: _holds_settings(name, texts[name]) for name in names}
-    facts = [name for name in names if is_setting[name] and is_fact(name, _present(texts[name]))]
-    commas = [name for name in names if is_setting[name] and any(_is_decimal_comma(text) for text in texts[name])]
-    remarks = [f"read as texts: decimal commas of {', '.join(commas)}; export numbers with a decimal point"] * bool(
-        commas
-    )
-    blank = [name for name in names if not _present(texts[name])]
-    remarks += [f"left out: columns without a value: {some(blank, NAMES_SHOWN)}"] * bool(blank)
+    texts = {name: _present(str(row[name]) for _, row in rows if row[name] is not None) for name in names}
+    # A column holds settings if its name says so, or if some text in it is no number.
+    held = [
+        name
+        for name in names
+        if name.startswith(SETTINGS_BEGIN)
+        or name.lower() == SEED_COLUMN
+        or any(_number(text) is None for text in texts[name])
+    ]
+    facts = [name for name in held if is_fact(name, texts[name])]
+    remarks = []
+    if commas := [name for name in held if any(_is_decimal_comma(text) for text in texts[name])]:
+        remarks.append(f"read as texts: decimal commas of {', '.join(commas)}; export numbers with a decimal point")
+    if blank := [name for name in names if not texts[name]]:
+        remarks.append(f"left out: columns without a value: {some(blank, NAMES_SHOWN)}")
     states = [name for name in names if name.lower() in STATE_COLUMNS]
-    return [_read_row(number, row, is_setting, facts, states, id_column, remarks) for number, row in rows]
+    return [
+        ForeignRun(
+            id=str(row[id_column]) if id_column else "",
+            unfinished=next((text for name in states if (text := str(row[name]).strip().lower()) in UNFINISHED), ""),
+            settings={
+                name.lower() if name.lower() == SEED_COLUMN else name: _setting(row[name])
+                for name in held
+                if name not in facts
+            },
+            metrics={name: value for name in names if name not in held and (value := _number(row[name])) is not None},
+            rest={name: row[name] for name in facts if _present([str(row[name])])},
+            is_flat=True,
+            row=number,
+            remarks=remarks,
+        )
+        for number, row in rows
+    ]
 
 
-def _present(texts: Sequence[str]) -> list[str]:
+def _present(texts: Iterable[str]) -> list[str]:
     return [text for text in texts if text.strip().lower() not in NO_NUMBER]
 
 
 def _is_decimal_comma(text: str) -> bool:
     whole, comma, part = text.strip().partition(",")
     return bool(comma) and whole.lstrip("-").isdecimal() and part.isdecimal()
-
-
-def _holds_settings(name: str, texts: Sequence[str]) -> bool:
-    """Returns True if a column holds settings: its name says so, or some text in it is no number."""
-    is_named = name.startswith(SETTINGS_BEGIN) or name.lower() == SEED_COLUMN
-    return is_named or any(_number(text) is None for text in _present(texts))
-
-
-def _read_row(
-    number: int,
-    row: Json,
-    is_setting: Mapping[str, bool],
-    facts: Sequence[str],
-    states: Sequence[str],
-    id_column: str | None,
-    remarks: Sequence[str],
-) -> ForeignRun:
-    settings = {
-        name.lower() if name.lower() == SEED_COLUMN else name: _setting(row[name])
-        for name, is_kept in is_setting.items()
-        if is_kept and name not in facts
-    }
-    metrics = {
-        name: value for name, is_kept in is_setting.items() if not is_kept and (value := _number(row[name])) is not None
-    }
-    state = next((text for name in states if (text := str(row[name]).strip().lower()) in UNFINISHED), "")
-    return ForeignRun(
-        id=str(row[id_column]) if id_column else "",
-        unfinished=state,
-        settings=settings,
-        metrics=metrics,
-        rest={name: row[name] for name in facts if _present([str(row[name])])},
-        is_flat=True,
-        row=number,
-        remarks=remarks,
-    )
 
 
 def _setting(text: object) -> Scalar:

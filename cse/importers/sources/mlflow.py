@@ -34,21 +34,20 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         if study is not None and study not in experiments:
             raise ConfigError([f"unknown study: study={study} of source={source}; {nearest(study, experiments)}"])
         experiments_read = experiments if study is None else {study: experiments[study]}
-        runs = {name: _all(client, number) for name, number in experiments_read.items()}
+        runs = {name: _read_experiment(client, number) for name, number in experiments_read.items()}
     runs = {name: rows for name, rows in runs.items() if rows}
     if len(runs) > 1:
         raise ConfigError([f"several studies: source={source} has {', '.join(sorted(runs))}; give one with --study"])
     return [run for rows in runs.values() for run in rows]
 
 
-def _all(client: Any, number: str) -> list[ForeignRun]:
+def _read_experiment(client: Any, number: str) -> list[ForeignRun]:
     runs, token = list[ForeignRun](), None
-    while True:
+    while token != "":
         page = client.search_runs([number], max_results=MLFLOW_PAGE, page_token=token)
         runs += [_run(client, run) for run in page]
-        token = page.token
-        if not token:
-            return runs
+        token = page.token or ""
+    return runs
 
 
 def _run(client: Any, run: Any) -> ForeignRun:

@@ -21,17 +21,8 @@ EXPERIMENTS = "experiments"
 USUAL_SPLIT = "test"
 """Split that a task's plain name means; other splits are named after the task."""
 USUAL_SUBSET = "default"
-OLD_MAIN_SCORES = (
-    ("main_score",),
-    ("cos_sim", "spearman"),
-    ("cos_sim", "ap"),
-    ("ndcg_at_10",),
-    ("v_measure",),
-    ("map",),
-    ("f1",),
-    ("accuracy",),
-)
-"""Keys of the main score in files of MTEB before 1.12, which name none; the first that a file has counts."""
+OLD_MAIN_SCORES = "main_score cos_sim.spearman cos_sim.ap ndcg_at_10 v_measure map f1 accuracy".split()
+"""Dotted keys of the main score in files of MTEB before 1.12, which name none; the first that a file has counts."""
 OLD_FACTS = ("dataset_revision", "mteb_dataset_name", "mteb_version")
 COMPARED_FACTS = ("dataset_revision", "mteb_version")
 """Facts that results of one task must share to be comparable."""
@@ -52,10 +43,6 @@ class ScoredModel:
     facts: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Task -> revision of its data, and version of MTEB."""
 
-    @property
-    def has_seed(self) -> bool:
-        return SEED_KEY in self.settings
-
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
     """Returns a run for each model and revision, with its tasks' main scores as metrics.
@@ -74,21 +61,18 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
     remarks: dict[str, None] = {}
     read_models = [_read_model(at, [file for file in files if file.parent == at], remarks) for at in folders]
     models = [model for model in read_models if model.tasks]
-    pairs = {(str(model.settings["model"]), model.settings["revision"]) for model in models if not model.has_seed}
+    seedless = [model.settings for model in models if SEED_KEY not in model.settings]
+    pairs = {(str(settings["model"]), settings["revision"]) for settings in seedless}
     several = sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
     if several:
         names_text = some(several, NAMES_IN_LINE)
         remarks[f"several revisions of {names_text}; --seed revision takes their numbers for seeds"] = None
     shared = _share_subsets(models, remarks)
     _compare_facts(models, remarks)
+    scores = [(model, *_read_scores(model, shared)) for model in models]
     return [
-        ForeignRun(
-            id=model.id,
-            settings={**model.settings, **_list_subsets(model, shared)},
-            metrics=_measure(model, shared),
-            remarks=list(remarks),
-        )
-        for model in models
+        ForeignRun(id=model.id, settings={**model.settings, **subsets}, metrics=metrics, remarks=list(remarks))
+        for model, subsets, metrics in scores
     ]
 
 
@@ -141,32 +125,26 @@ def _read_task(result: Any, stem: str) -> tuple[str, dict[str, Subsets], str]:
     for split, scores in result.items():
         if split in OLD_FACTS or not isinstance(scores, dict):
             continue
-        by_subset = {USUAL_SUBSET: scores} if _find_main(scores) else scores
-        for subset, of_subset in by_subset.items():
-            if isinstance(of_subset, dict) and (path := _find_main(of_subset)):
-                splits.setdefault(split, {})[str(subset)] = float(_follow(of_subset, path))
-                chosen = ".".join(path) if path != OLD_MAIN_SCORES[0] else chosen
+        for subset, values in ({USUAL_SUBSET: scores} if _find_main(scores) else scores).items():
+            if isinstance(values, dict) and (main := _find_main(values)):
+                splits.setdefault(split, {})[str(subset)] = main[1]
+                chosen = main[0] if main[0] != OLD_MAIN_SCORES[0] else chosen
     return str(result.get("mteb_dataset_name") or stem), splits, chosen
 
 
-def _find_main(scores: Json) -> tuple[str, ...]:
-    return next((path for path in OLD_MAIN_SCORES if isinstance(_follow(scores, path), int | float)), ())
-
-
-def _follow(scores: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        scores = scores.get(name) if isinstance(scores, dict) else None
-    return scores
+def _find_main(scores: Json) -> tuple[str, float] | None:
+    """Returns key and value of the main score in an old file; None where it has none of OLD_MAIN_SCORES."""
+    for key in OLD_MAIN_SCORES:
+        value: Any = scores
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, int | float):
+            return key, float(value)
+    return None
 
 
 Shared = Mapping[tuple[str, str], Sequence[str]]
 """(Task, split) of MTEB -> subsets that all models with this split have; empty where they share none."""
-
-
-def _usual_split(task: str, shared: Shared) -> str:
-    """Returns the split that a task's plain name means: `test` where any model has it, else the first."""
-    splits = [split for each, split in shared if each == task]
-    return USUAL_SPLIT if USUAL_SPLIT in splits else splits[0]
 
 
 def _share_subsets(models: Sequence[ScoredModel], remarks: dict[str, None]) -> Shared:
@@ -188,7 +166,7 @@ def _share_subsets(models: Sequence[ScoredModel], remarks: dict[str, None]) -> S
                 else "it has no mean"
             )
             line = f"not all models have {some(missing, NAMES_IN_LINE)} of {task} ({split}): {over}"
-            remarks[f"{line}; each subset is a metric, such as {_name_subset(task, missing[0])}"] = None
+            remarks[f"{line}; each subset is a metric, such as {task} [{missing[0]}]"] = None
     return shared
 
 
@@ -212,29 +190,24 @@ def _compare_facts(models: Sequence[ScoredModel], remarks: dict[str, None]) -> N
             remarks[f"{model.name} lacks {some(missing, NAMES_IN_LINE)}"] = None
 
 
-def _name_subset(task: str, subset: str) -> str:
-    return f"{task} [{subset}]"
+def _read_scores(model: ScoredModel, shared: Shared) -> tuple[dict[str, Scalar], dict[str, float]]:
+    """Returns the settings and the metrics of a model's results.
 
-
-def _list_subsets(model: ScoredModel, shared: Shared) -> dict[str, Scalar]:
-    """Returns a setting for each task with the subsets of its mean, so that imports with other subsets become other
-    cells."""
+    A setting for each task has the subsets of its mean, so that imports with other subsets become other cells. Metrics
+    are means over shared subsets, and single subsets where there are several.
+    """
     settings: dict[str, Scalar] = {}
-    for task, splits in model.tasks.items():
-        names = shared[task, split] if (split := _usual_split(task, shared)) in splits else ()
-        if names and list(splits[split]) != [USUAL_SUBSET]:
-            settings[f"subsets of {task}"] = ", ".join(sorted(names))
-    return settings
-
-
-def _measure(model: ScoredModel, shared: Shared) -> dict[str, float]:
-    """Returns metric name -> score: means over shared subsets, and single subsets where there are several."""
     metrics: dict[str, float] = {}
     for task, splits in model.tasks.items():
+        all_splits = [split for each, split in shared if each == task]
+        # The split that a task's plain name means: `test` where any model has it, else the first.
+        usual = USUAL_SPLIT if USUAL_SPLIT in all_splits else all_splits[0]
         for split, subsets in splits.items():
-            name = task if split == _usual_split(task, shared) else f"{task} ({split})"
-            if values := [subsets[each] for each in shared[task, split]]:
-                metrics[name] = statistics.fmean(values)
-            if len(subsets) > 1 or not values:
-                metrics |= {_name_subset(name, subset): value for subset, value in subsets.items()}
-    return metrics
+            name, names = task if split == usual else f"{task} ({split})", shared[task, split]
+            if names:
+                metrics[name] = statistics.fmean(subsets[each] for each in names)
+            if len(subsets) > 1 or not names:
+                metrics |= {f"{name} [{subset}]": value for subset, value in subsets.items()}
+            if split == usual and names and list(subsets) != [USUAL_SUBSET]:
+                settings[f"subsets of {task}"] = ", ".join(sorted(names))
+    return settings, metrics

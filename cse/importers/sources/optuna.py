@@ -42,7 +42,11 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
             for name, direction in zip(_names(len(loaded.directions)), loaded.directions, strict=True)
             if direction == optuna.study.StudyDirection.MINIMIZE
         )
-    return [_run(loaded.study_name, trial, minimised, _describe_means(trials)) for trial in trials]
+    remarks = [
+        f"n is 1 for each trial, whose value is the mean of {name}: its spread is not read"
+        for name in dict.fromkeys(name for trial in trials for name in _list_means(trial))
+    ]
+    return [_run(loaded.study_name, trial, minimised, remarks) for trial in trials]
 
 
 def _storage(source: str) -> Any:
@@ -83,15 +87,12 @@ def _run(study: str, trial: Any, minimised: frozenset[str], remarks: Sequence[st
     )
 
 
-def _describe_means(trials: Sequence[Any]) -> list[str]:
-    """Returns a line for each attribute whose numbers average to a trial's value, since they are most likely seeds."""
-    names = dict.fromkeys(
+def _list_means(trial: Any) -> list[str]:
+    """Returns the attributes whose numbers average to a value of the trial, since they are most likely seeds."""
+    lists = {name: scores for name, scores in trial.user_attrs.items() if isinstance(scores, list) and len(scores) > 1}
+    return [
         name
-        for trial in trials
-        for name, numbers in trial.user_attrs.items()
-        if isinstance(numbers, list)
-        and len(numbers) > 1
-        and all(isinstance(number, int | float) for number in numbers)
-        and any(math.isclose(value, statistics.fmean(numbers)) for value in trial.values or ())
-    )
-    return [f"n is 1 for each trial, whose value is the mean of {name}: its spread is not read" for name in names]
+        for name, scores in lists.items()
+        if all(isinstance(score, int | float) for score in scores)
+        and any(math.isclose(value, statistics.fmean(scores)) for value in trial.values or ())
+    ]

@@ -6,12 +6,12 @@ Values that a run logged before it went back to an earlier step are left out, fr
 import contextlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from cse.importers import ForeignRun
 from cse.importers.values import flat, numbers, require_table, sqlite_file
-from cse_train.fields import ConfigError, Json, Scalar
+from cse_train.fields import ConfigError
 from cse_train.reading import reading
 
 SCORE = None
@@ -35,37 +35,33 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         reading("no Trackio", f"source={source}", "use the version of Trackio that wrote it"),
         contextlib.closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as connection,
     ):
-        key = "run_id" if "run_id" in _columns(connection, "metrics") else "run_name"
-        configs = dict(connection.execute(f"select {key}, config from configs"))
-        columns = f"{key}, run_name, timestamp, step, metrics"
-        rows = connection.execute(f"select {columns} from metrics order by id").fetchall()
-        runs: dict[str, tuple[str, str, list[Logged]]] = {}
-        for run, name, at, step, text in rows:
-            runs.setdefault(run, (name, at, []))[2].append((step, numbers(json.loads(text))))
-        remarks = [
-            f"steps logged again: {name}; what it logged before from there on is left out" for name in _restarted(runs)
-        ]
-        return [
-            ForeignRun(
-                id=run,
-                settings=_settings(json.loads(configs.get(run) or "{}")),
-                metrics={name: value for _, values in _drop_abandoned(logged) for name, value in values.items()},
-                rest={} if name == run else {"name": name},
-                begun=datetime.fromisoformat(at).timestamp(),
-                remarks=remarks,
+        connection.row_factory = sqlite3.Row
+        table = connection.execute("select * from metrics order by id")
+        columns = [column[0] for column in table.description]
+        key = "run_id" if "run_id" in columns else "run_name"  # older versions have no IDs
+        configs = dict(tuple(row) for row in connection.execute(f"select {key}, config from configs"))
+        by_run: dict[str, list[sqlite3.Row]] = {}
+        for row in table:
+            by_run.setdefault(row[key], []).append(row)
+        runs, remarks = list[ForeignRun](), list[str]()
+        for id, rows in by_run.items():
+            logged = [(row["step"], numbers(json.loads(row["metrics"]))) for row in rows]
+            if len(steps := _drop_abandoned(logged)) < len(logged):
+                again = f"steps logged again: {rows[0]['run_name']}"
+                remarks.append(f"{again}; what it logged before from there on is left out")
+            config = json.loads(configs.get(id) or "{}")
+            group = {"group": str(config[GROUP])} if config.get(GROUP) else {}
+            runs.append(
+                ForeignRun(
+                    id=id,
+                    settings={**group, **flat(config)},
+                    metrics={name: value for _, values in steps for name, value in values.items()},
+                    rest={} if rows[0]["run_name"] == id else {"name": rows[0]["run_name"]},
+                    begun=datetime.fromisoformat(rows[0]["timestamp"]).timestamp(),
+                    remarks=remarks,
+                )
             )
-            for run, (name, at, logged) in runs.items()
-        ]
-
-
-def _settings(config: Json) -> dict[str, Scalar]:
-    """Returns the configuration as settings, with the group that Trackio stores in it."""
-    group = config.get(GROUP)
-    return {**({"group": str(group)} if group else {}), **flat(config)}
-
-
-def _restarted(runs: Mapping[str, tuple[str, str, list[Logged]]]) -> list[str]:
-    return [name for name, _, logged in runs.values() if len(_drop_abandoned(logged)) < len(logged)]
+        return runs
 
 
 def _drop_abandoned(logged: Sequence[Logged]) -> list[Logged]:
@@ -83,7 +79,3 @@ def _drop_abandoned(logged: Sequence[Logged]) -> list[Logged]:
         entries.append((step, values))
         newest |= dict.fromkeys(values, step)
     return sorted(entries, key=lambda each: each[0])
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"pragma table_info({table})")]

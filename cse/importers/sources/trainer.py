@@ -1,13 +1,16 @@
 """Reads runs of Hugging Face's Trainer, also sentence-transformers', from their files `trainer_state.json`."""
 
+import io
 import json
+import pickle
 import re
+import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from analysis.tables.labels import number_of, some
 from cse.importers import ForeignRun
-from cse.importers.pickled import read_fields
 from cse.importers.seeds import SEED_KEY, split_seed
 from cse.importers.values import flat, numbers
 from cse_train.fields import ConfigError, Json, Scalar
@@ -32,6 +35,8 @@ SIDE_NOISE = frozenset(("transformers_version", "dtype", "torch_dtype", "archite
 CARD = "README.md"
 CARD_FACTS = re.compile(r"^(?:- (loss|dataset_size):|(base_model):) *(.+)$", re.MULTILINE)
 """Pattern of the facts at the top of a model card by sentence-transformers."""
+PICKLE_IN_ZIP = "/data.pkl"
+"""End of the name of the pickle within a file of torch.save."""
 FOLDER = "folder"
 """Setting that holds the name of the run's folder, without its seed."""
 
@@ -74,12 +79,15 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
                 remarks.append(
                     f"two runs in one folder: the checkpoints of {folder} have logs of several; the newest counts"
                 )
-            name, seed, remark = _read_name(_relative(folder, path.resolve()), arguments.get("seed"))
+            root = path.resolve()  # which may be the run's folder or lie within it
+            is_below = folder != root and folder.is_relative_to(root)
+            place_name = folder.relative_to(root).as_posix() if is_below else folder.name
+            name, seed, remark = _read_name(place_name, arguments.get("seed"))
             remarks += remark
             if seed is not None and "seed" not in arguments:
                 remarks.append("seeds are read of the names of folders")
-            settings = {**beside, **_read_arguments(arguments), **({SEED_KEY: seed} if seed is not None else {})}
-            runs.append(_read_state(state, {**settings, **({FOLDER: name} if name else {})}, bool(arguments)))
+            settings = {**beside, **({SEED_KEY: seed} if seed is not None else {}), **({FOLDER: name} if name else {})}
+            runs.append(_read_state(state, settings, bool(arguments)))
     without_arguments = sum(not arguments for _, _, arguments in read_runs)
     if without_arguments:
         consequence = "their seeds and settings are known by names of folders and logged learning rates alone"
@@ -99,13 +107,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         remarks.append(
             f"each folder is a configuration: {examples}; --seed {FOLDER} takes its number, --drop {FOLDER} pools them"
         )
-    return [ForeignRun(**{**vars(run), "remarks": remarks}) for run in runs]
-
-
-def _relative(folder: Path, root: Path) -> str:
-    """Returns the run's folder relative to the source, which may be that folder or lie within it."""
-    is_below = folder != root and folder.is_relative_to(root)
-    return folder.relative_to(root).as_posix() if is_below else folder.name
+    return [replace(run, remarks=remarks) for run in runs]
 
 
 def _read_name(name: str, seed: object) -> tuple[str, int | None, list[str]]:
@@ -126,17 +128,14 @@ def _read_name(name: str, seed: object) -> tuple[str, int | None, list[str]]:
 
 
 def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], list[str]]:
-    """Returns the arguments, settings from files beside the checkpoint or in its folder, and a line for each unread
-    file."""
+    """Returns the training arguments, the settings in files beside the checkpoint or in its folder, and a line for each
+    unread file."""
     arguments: Json = {}
     settings: dict[str, Scalar] = {}
     unread = []
-
-    def find(name: str) -> Path | None:
-        return next((at / name for at in (place, folder) if (at / name).is_file()), None)
-
     for name in (ARGUMENTS_FILE, *SIDE_FILES, CARD):
-        if (file := find(name)) is None:
+        file = next((at / name for at in (place, folder) if (at / name).is_file()), None)
+        if file is None:
             continue
         try:
             if name == ARGUMENTS_FILE:
@@ -145,30 +144,22 @@ def _read_beside(place: Path, folder: Path) -> tuple[Json, dict[str, Scalar], li
                 top = file.read_text(encoding="utf8").partition("---\n")[2].partition("\n---")[0]
                 settings |= {tag or key: value.strip() for tag, key, value in CARD_FACTS.findall(top)}
             else:
-                settings |= _read_side(json.loads(file.read_text(encoding="utf8")), SIDE_FILES[name])
+                values = json.loads(file.read_text(encoding="utf8"))
+                # Lists are sorted, since sets of names are written in any order.
+                plain = {
+                    str(key).removeprefix("_"): sorted(value, key=str) if isinstance(value, list) else value
+                    for key, value in values.items()
+                    if key not in SIDE_NOISE
+                }
+                settings |= flat(plain, SIDE_FILES[name])
         except (OSError, ValueError, AttributeError, RecursionError) as error:
             unread.append(f"unread: {file} ({first_line(error)})")
-    return arguments, settings, unread
-
-
-def _read_side(values: Json, before: str) -> dict[str, Scalar]:
-    """Returns the settings in a side file; lists are sorted, since sets of names are written in any order."""
-    values_by_name = {
-        str(name).removeprefix("_"): sorted(value, key=str) if isinstance(value, list) else value
-        for name, value in values.items()
-        if name not in SIDE_NOISE
+    plain_arguments = {
+        name: value
+        for name, value in arguments.items()
+        if not NO_SETTINGS.fullmatch(name) and isinstance(value, str | int | float | list | tuple | Mapping)
     }
-    return flat(values_by_name, before)
-
-
-def _read_arguments(arguments: Json) -> dict[str, Scalar]:
-    settings = {
-        name: value for name, value in arguments.items() if not NO_SETTINGS.fullmatch(name) and value is not None
-    }
-    plain = {
-        name: value for name, value in settings.items() if isinstance(value, str | int | float | list | tuple | Mapping)
-    }
-    return flat(plain)
+    return arguments, {**settings, **flat(plain_arguments)}, unread
 
 
 def _read_state(state: Json, beside: Mapping[str, Scalar], has_arguments: bool) -> ForeignRun:
@@ -188,3 +179,56 @@ def _read_state(state: Json, beside: Mapping[str, Scalar], has_arguments: bool) 
         settings={**beside, **rate, **settings},
         metrics=metrics,
     )
+
+
+def read_fields(file: Path) -> dict[str, object]:
+    """Returns the fields of the object in a file of torch.save; enumeration members become their values.
+
+    Nothing that the file names is imported or run. Raises ValueError for other files.
+    """
+    data = file.read_bytes()
+    try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                data = archive.read(next(name for name in archive.namelist() if name.endswith(PICKLE_IN_ZIP)))
+        root = _Reader(io.BytesIO(data)).load()
+    except Exception as error:  # a damaged file fails in any way
+        raise ValueError(f"it is no pickle: {error}") from error
+    if not isinstance(root, _Inert):
+        raise ValueError("it holds no object with fields")
+    fields = {str(name): value for name, value in root.fields.items()}
+    return {
+        name: value.values[0] if isinstance(value, _Inert) and len(value.values) == 1 else value
+        for name, value in fields.items()
+    }
+
+
+class _Inert:
+    """Placeholder for every class and function that a pickle names: keeps its arguments, and does nothing."""
+
+    values: tuple[object, ...] = ()
+    fields: Mapping[object, object] = {}
+
+    def __new__(cls, *values: object, **_: object) -> "_Inert":
+        placeholder = super().__new__(cls)
+        placeholder.values = values
+        return placeholder
+
+    def __setstate__(self, state: object) -> None:
+        self.fields = state if isinstance(state, dict) else {}
+
+    def append(self, _: object) -> None:
+        """Ignores an item: pickle appends to lists of a foreign class with this method."""
+
+    def __setitem__(self, _: object, __: object) -> None:
+        """Ignores an item: pickle fills mappings of a foreign class with this method."""
+
+
+class _Reader(pickle.Unpickler):
+    """Unpickler that imports nothing, since a file from elsewhere may name any function."""
+
+    def find_class(self, module_name: str, global_name: str) -> type[_Inert]:
+        return _Inert
+
+    def persistent_load(self, pid: object) -> None:
+        """Returns None for each tensor, which stays unread."""

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import json
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +13,8 @@ from typing import Any
 
 from cse.importers import ForeignRun
 from cse.importers.sources import package
-from cse.importers.sources.csv import read_flat
-from cse.importers.tables import read_rows
+from cse.importers.sources.csv import read_flat, read_rows
 from cse.importers.values import flat, numbers, scalar
-from cse.importers.wandb_log import records
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.reading import reading
 
@@ -23,18 +22,7 @@ SCORE = None
 WANDB_FINISHED = "finished"
 FACTS = ("id", "name", "state", "created", "created_at", "createdat")
 """Columns, in lower case, that identify a run, or tell how it ended."""
-TEXTS = (
-    "displayname",
-    "display_name",
-    "notes",
-    "tags",
-    "user",
-    "username",
-    "sweep",
-    "sweepname",
-    "url",
-    "path",
-)
+TEXTS = tuple("displayname display_name notes tags user username sweep sweepname url path".split())
 """Columns, in lower case, of texts that the user or W&B wrote about a run."""
 CONFIGS, SUMMARIES = ("config",), ("summary", "summarymetrics", "summary_metrics")
 """Columns, in lower case, of a run's settings, and of the last value of each metric."""
@@ -44,6 +32,13 @@ VALUE_AND_DESCRIPTION = frozenset(("value", "desc"))
 """Keys of a setting as W&B stores it, with its description."""
 NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
 """Pattern of NaN and infinity in the text of a Python dictionary."""
+MAGIC = b":W&B"
+BEFORE = 7
+"""Bytes before the first piece; they count as part of the first block."""
+LOG_BLOCK = 32 * 1024
+PIECE_HEADER = struct.Struct("<IHB")
+"""Layout of a piece's header: checksum, length of the data, type."""
+WHOLE_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE = 1, 2, 3, 4
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
@@ -86,14 +81,11 @@ def _offline(folder: Path) -> list[ForeignRun]:
                 **{part: earlier[part] | run_values[part] for part in ("config", "summary")},
             }
     return [
-        ForeignRun(
+        replace(
+            _make_run(run["config"], run["summary"], run["groups"], run["about"]),
             id=name,
             unfinished={0: "", None: "running"}.get(run["code"], "crashed"),
-            settings={**run["groups"], **_settings(run["config"])},
-            metrics=numbers(run["summary"]),
-            rest={**_rest(run["about"]), **_rest(run["summary"])},
             begun=run["begun"],
-            superseded=_superseded(run["config"]),
         )
         for name, run in runs.items()
     ]
@@ -121,6 +113,34 @@ def _offline_run(parsed: Iterator[Any]) -> Json:
     return run
 
 
+def records(file: Path) -> Iterator[bytes]:
+    """Yields each complete record of a `.wandb` file; a cut-off end, as in a file still being written, is left out.
+
+    The format is LevelDB's log (github.com/google/leveldb, doc/log_format.md): blocks of 32 KiB, and within them pieces
+    of a header (checksum, length, type) and data, after seven bytes of W&B's own. wandb 0.31 has no reader of it in
+    Python. Checksums are not compared: a damaged record fails when it is parsed. Raises ValueError for a file that does
+    not begin as W&B's files do.
+    """
+    data = file.read_bytes()
+    if not data.startswith(MAGIC):
+        raise ValueError("it does not begin as W&B's files do")
+    place, pieces = BEFORE, b""
+    while place + PIECE_HEADER.size <= len(data):
+        # A block without room for another header ends in padding.
+        if (left := LOG_BLOCK - place % LOG_BLOCK) < PIECE_HEADER.size:
+            place += left
+            continue
+        _, length, kind = PIECE_HEADER.unpack_from(data, place)
+        place += PIECE_HEADER.size
+        piece = data[place : place + length]
+        if len(piece) < length or kind not in (WHOLE_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE):
+            return
+        place += length
+        pieces = piece if kind in (WHOLE_PIECE, FIRST_PIECE) else pieces + piece
+        if kind in (WHOLE_PIECE, LAST_PIECE):
+            yield pieces
+
+
 def _values(items: Any) -> Json:
     return {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items}
 
@@ -128,89 +148,54 @@ def _values(items: Any) -> Json:
 def _read_table(rows: Sequence[tuple[int, Json]]) -> list[ForeignRun]:
     """Returns the runs of a table; a row without an ID is identified by its name and time of creation, if unique.
 
-    Other rows have no ID, and are recognised by their values.
+    Other rows have no ID, and are recognised by their values. Every run also has the ID that an earlier version of
+    cse-search gave it: the hash of its row.
     """
-    row_names = [_name_run(row) for _, row in rows]
+    facts = [{name.lower(): value for name, value in row.items()} for _, row in rows]
+    row_names = [_name_run(each) for each in facts]
     counts = Counter(row_names)
-    ids = [
-        "" if (counts[name] > 1 and not _facts(row).get("id")) or name == NAMELESS else name
-        for (_, row), name in zip(rows, row_names, strict=True)
-    ]
-    nested = [row for _, row in rows if _find(row, CONFIGS) is not None and _find(row, SUMMARIES) is not None]
-    if nested and len(nested) == len(rows):
-        return [_read_nested(row, number, id) for (number, row), id in zip(rows, ids, strict=True)]
-    names = dict.fromkeys(name for _, row in rows for name in row)
-    columns = [name for name in names if name.lower() not in (*FACTS, *TEXTS)]
-    filled = [(number, {name: row.get(name) for name in names}) for number, row in rows]
-    return [
-        _add_state(replace(run, id=id, rest={**_about(row), **run.rest}), row)
-        for run, (_, row), id in zip(read_flat(filled, columns, None), rows, ids, strict=True)
-    ]
+    about = [_rest({name: value for name, value in row.items() if name.lower() in ("name", *TEXTS)}) for _, row in rows]
+    parts = [(_find(each, CONFIGS), _find(each, SUMMARIES)) for each in facts]
+    if rows and all(config is not None and summary is not None for config, summary in parts):
+        groups = [
+            {RUN_GROUPS[name]: scalar(value) for name, value in each.items() if name in RUN_GROUPS and value}
+            for each in facts
+        ]
+        runs = [
+            _make_run(_mapping(config), _mapping(summary), run_groups, texts)
+            for (config, summary), run_groups, texts in zip(parts, groups, about, strict=True)
+        ]
+    else:
+        names = dict.fromkeys(name for _, row in rows for name in row)
+        columns = [name for name in names if name.lower() not in (*FACTS, *TEXTS)]
+        table = read_flat([(number, {name: row.get(name) for name in names}) for number, row in rows], columns, None)
+        runs = [replace(run, rest={**texts, **run.rest}) for run, texts in zip(table, about, strict=True)]
+    identified = []
+    for run, (number, row), each, name in zip(runs, rows, facts, row_names, strict=True):
+        is_unnamed = name == NAMELESS or (counts[name] > 1 and not each.get("id"))
+        text, state = json.dumps(row, sort_keys=True, default=str), str(each.get("state") or WANDB_FINISHED).lower()
+        identified.append(
+            replace(
+                run,
+                id="" if is_unnamed else name,
+                earlier_id="" if each.get("id") else hashlib.sha256(text.encode()).hexdigest(),
+                unfinished="" if state == WANDB_FINISHED else state,
+                row=number,
+            )
+        )
+    return identified
 
 
 NAMELESS = json.dumps([None, None])
 
 
-def _name_run(row: Json) -> str:
-    facts = _facts(row)
+def _name_run(facts: Json) -> str:
     created = (str(facts[name]) for name in ("created", "created_at", "createdat") if facts.get(name))
     return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
 
 
-def _read_nested(row: Json, number: int, id: str) -> ForeignRun:
-    config, summary = (_mapping(_find(row, names)) for names in (CONFIGS, SUMMARIES))
-    groups = {RUN_GROUPS[name]: scalar(value) for name, value in _facts(row).items() if name in RUN_GROUPS and value}
-    run = ForeignRun(
-        id=id,
-        settings={**groups, **_settings(config)},
-        metrics=numbers(summary),
-        rest={**_about(row), **_rest(summary)},
-        row=number,
-        superseded=_superseded(config),
-    )
-    return _add_state(run, row)
-
-
-def _settings(config: Json) -> dict[str, Scalar]:
-    """Returns settings by dotted key; `{"value": 1, "desc": null}` becomes 1."""
-    return flat({name: value["value"] if _is_wrapped(value) else value for name, value in config.items()})
-
-
-def _is_wrapped(value: object) -> bool:
-    return isinstance(value, Mapping) and "value" in value and VALUE_AND_DESCRIPTION.issuperset(value)
-
-
-def _superseded(config: Json) -> frozenset[str]:
-    """Returns the settings that an earlier version of cse-search made of W&B's settings with a description."""
-    return frozenset(flat(config)) - frozenset(_settings(config))
-
-
-def _find(row: Json, names: Sequence[str]) -> Any:
-    return next((value for name, value in _facts(row).items() if name in names and value is not None), None)
-
-
-def _about(row: Json) -> dict[str, Scalar]:
-    """Returns the texts that a user wrote about the run: its name, notes and tags."""
-    texts = {name: value for name, value in row.items() if name.lower() in ("name", *TEXTS)}
-    return _rest(texts)
-
-
-def _add_state(run: ForeignRun, row: Json) -> ForeignRun:
-    """Returns the run with its state, and with the ID that an earlier version of cse-search gave it."""
-    facts = _facts(row)
-    text = json.dumps(row, sort_keys=True, default=str)
-    state = str(facts.get("state") or WANDB_FINISHED).lower()
-    earlier_id = "" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest()
-    return replace(run, earlier_id=earlier_id, unfinished="" if state == WANDB_FINISHED else state)
-
-
-def _facts(row: Json) -> Json:
-    return {str(name).lower(): value for name, value in row.items()}
-
-
-def _rest(values: Json) -> dict[str, Scalar]:
-    """Returns the values that are no numbers, by dotted key."""
-    return {name: value for name, value in flat(values).items() if value is not None and name not in numbers(values)}
+def _find(facts: Json, names: Sequence[str]) -> Any:
+    return next((value for name, value in facts.items() if name in names and value is not None), None)
 
 
 def _mapping(value: Any) -> Json:
@@ -226,14 +211,35 @@ def _mapping(value: Any) -> Json:
 
 
 def _read_api_run(run: Any) -> ForeignRun:
-    summary, config = dict(run.summary_metrics), dict(run.config)
-    about = {name: getattr(run, name, None) for name in ("name", "group", "job_type", "tags")}
-    groups = {name: scalar(about.pop(name)) for name in ("group", "job_type")}
-    return ForeignRun(
-        id="/".join(run.path),
-        unfinished="" if run.state == WANDB_FINISHED else str(run.state),
-        settings={**{name: text for name, text in groups.items() if text}, **_settings(config)},
-        metrics=numbers(summary),
-        rest={**_rest({name: value for name, value in about.items() if value}), **_rest(summary)},
-        superseded=_superseded(config),
+    groups = {name: text for name in ("group", "job_type") if (text := scalar(getattr(run, name, None)))}
+    about = {name: text for name in ("name", "tags") if (text := getattr(run, name, None))}
+    made = _make_run(dict(run.config), dict(run.summary_metrics), groups, about)
+    return replace(made, id="/".join(run.path), unfinished="" if run.state == WANDB_FINISHED else str(run.state))
+
+
+def _make_run(config: Json, summary: Json, groups: Mapping[str, Scalar], about: Json) -> ForeignRun:
+    """Returns a finished run without an ID, with its settings by dotted key.
+
+    A setting that W&B stores with its description, `{"value": 1, "desc": null}`, is its value; the settings that an
+    earlier version of cse-search made of it are superseded.
+    """
+    settings = flat(
+        {
+            name: value["value"]
+            if isinstance(value, Mapping) and "value" in value and VALUE_AND_DESCRIPTION.issuperset(value)
+            else value
+            for name, value in config.items()
+        }
     )
+    return ForeignRun(
+        id="",
+        settings={**groups, **settings},
+        metrics=numbers(summary),
+        rest={**_rest(about), **_rest(summary)},
+        superseded=frozenset(flat(config)) - frozenset(settings),
+    )
+
+
+def _rest(values: Json) -> dict[str, Scalar]:
+    """Returns the values that are no numbers, by dotted key."""
+    return {name: value for name, value in flat(values).items() if value is not None and name not in numbers(values)}

@@ -10,8 +10,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.importers import sources
-from cse.importers.records import ImportRequest
-from cse.importers.take import take
+from cse.importers.take import ImportRequest, take
 from tests.cse.importers.test_folders import write_project, write_result, write_state
 from tests.damage.boundaries import Boundary
 from tests.damage.damages import as_json, damaged

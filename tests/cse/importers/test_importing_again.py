@@ -76,8 +76,7 @@ def test_a_page_that_an_earlier_version_imported_is_not_imported_twice(say: Call
     import hashlib
 
     from cse.importers import ForeignRun
-    from cse.importers.records import ImportRequest
-    from cse.importers.take import take
+    from cse.importers.take import ImportRequest, take
 
     names, *rows = (line.split(",") for line in PAGE.splitlines())
     old = [dict(zip(names, row, strict=True)) for row in rows[:2]]

@@ -12,7 +12,6 @@ import optuna
 import pytest
 
 from cse.cli.app import main
-from cse.importers.pickled import read_fields
 from cse.importers.seeds import split_seed
 from cse.importers.sources import trainer
 from tests.cse.importers.test_folders import write_project, write_result, write_state
@@ -141,7 +140,7 @@ def test_settings_of_wandb_with_descriptions(take: Import, tmp_path: Path) -> No
 def test_a_ledger_with_descriptions_as_settings_is_mended(take: Import, tmp_path: Path) -> None:
     from analysis.ledger import Ledger
     from cse.importers import ForeignRun
-    from cse.importers.records import ImportRequest
+    from cse.importers.take import ImportRequest
     from cse.importers.take import take as write
 
     old = [
@@ -344,10 +343,10 @@ def test_checkpoints_of_two_runs_copies_and_runs_that_ended_early_are_named(take
 
 def test_a_pickle_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(pickle.dumps(Harmful(tmp_path / "harm")))
-    assert read_fields(tmp_path / "x.bin") == {} and not (tmp_path / "harm").exists()
+    assert trainer.read_fields(tmp_path / "x.bin") == {} and not (tmp_path / "harm").exists()
     (tmp_path / "x.bin").write_bytes(b"text")
     with pytest.raises(ValueError, match="it is no pickle"):
-        read_fields(tmp_path / "x.bin")
+        trainer.read_fields(tmp_path / "x.bin")
 
 
 @pytest.mark.parametrize("name", ["training_args.bin", "config.json", "adapter_config.json", "README.md"])

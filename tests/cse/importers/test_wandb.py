@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.importers.wandb_log import records
+from cse.importers.sources.wandb import records
 
 CONFIG = {"method": "simcse", "train": {"learning_rate": 3e-5, "seed": 3}, "layers": [1, 2], "_wandb": {"x": 1}}
 

@@ -9,7 +9,7 @@ import pytest
 from cse.trackers import tools as trackers
 from cse_train.fields import ConfigError
 
-wandb_log = pytest.importorskip("cse.importers.wandb_log", reason="taken off here: importers")
+wandb_log = pytest.importorskip("cse.importers.sources.wandb", reason="taken off here: importers")
 wandb = pytest.importorskip("wandb", reason="pip install 'cse-search[wandb]'")
 A, B, C = (letter * 24 for letter in "abc")
 
