@@ -16,10 +16,7 @@ from search_spaces.strict_yaml import read_yaml
 
 EXAMPLE_FILE = Path(__file__).parent / "cluster.yaml"
 CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""Pattern of names that Kubernetes, Slurm and Ray all accept.
-
-At most 40 characters, because KubeRay appends to them.
-"""
+"""Pattern of names that Kubernetes, Slurm and Ray all accept; KubeRay appends to them."""
 REMOVED_BLOCK = "ray_up"
 """Key of a block that the example file had until commit 7250940 and that copies of the file may still have."""
 
@@ -112,7 +109,6 @@ def settings_of(target: str, cluster: ClusterConfig) -> Any:
 
 
 def _line(problem: ErrorDetails) -> str:
-    """Describes a validation error in one line: the rule, `name=value`, and what to do."""
     place, value, context = problem["loc"], problem["input"], problem.get("ctx", {})
     name = ".".join(map(str, place))
     if place == ("version",):
@@ -169,10 +165,7 @@ def wrong_name(name: str) -> str | None:
 
 
 def wrong_ledger(ledger: str | None) -> str | None:
-    """Returns one line for a ledger with a relative path or a password, else None.
-
-    A password would show in files and process lists; the line masks it.
-    """
+    """Returns one line for a ledger with a relative path, or a password that process lists would show; else None."""
     if ledger is None or "://" not in ledger:
         return not_absolute("ledger", ledger)
     parts = urlsplit(ledger)

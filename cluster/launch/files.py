@@ -142,10 +142,7 @@ def pack_files(files: Mapping[str, str]) -> str:
 
 
 def unpack_files(folder: Path, text: str) -> Path:
-    """Writes packed files below `folder`, in a subfolder named by their checksum, and returns that subfolder.
-
-    Raises ValueError for text that is not packed files, or for a path that leads out of the subfolder.
-    """
+    """Writes packed files below `folder`, in a subfolder named by their checksum, and returns that subfolder."""
     try:
         files = json.loads(zlib.decompress(base64.urlsafe_b64decode(text)))
     except (binascii.Error, zlib.error) as error:

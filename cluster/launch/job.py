@@ -40,17 +40,11 @@ class LaunchJob:
     limits: tuple[str, ...] = ()
     """Limits of the budget, as text for a person."""
     user: str = ""
-    """User for whom the driver's runs count, since everybody may be root on the cluster.
-
-    Not a part of the job's name.
-    """
+    """User for whom the driver's runs count, since everybody may be root on the cluster; no part of `name`."""
 
     @property
     def name(self) -> str:
-        """Name such as `cse-e7-3f2a`: the cluster's name, what is run, and a digest of the command and its files.
-
-        The same command has the same name; any other option gives another one.
-        """
+        """Name such as `cse-e7-3f2a`: cluster, what is run, and a digest; the same command has the same name."""
         if self.given_name or not self.command:
             return self.given_name or self.config.name
         content = json.dumps([self.config.name, self.command, sorted(self.files.items())])
@@ -74,10 +68,7 @@ def ray_version() -> str:
 
 
 def send(text: str, command: Sequence[str], advice: str) -> str:
-    """Runs a local program with `text` as its standard input and returns its output.
-
-    Raises ConfigError where the program is absent, refuses, or takes longer than CLIENT_TIMEOUT_SECONDS.
-    """
+    """Runs a local program with `text` as its input; returns its output, or raises ConfigError with its refusal."""
     if shutil.which(command[0]) is None:
         raise ConfigError([f"no client: {command[0]} is not installed; {advice}, or give --dry-run and take the text"])
     try:

@@ -18,10 +18,7 @@ ADVICE = "install kubectl and choose a context"
 
 
 def submit_manifest(text: str, kind: str, name: str, namespace: str) -> str:
-    """Creates a RayJob or RayCluster, replaces a RayJob that has ended, and reports the state of one that runs.
-
-    Raises ConfigError where another user has an object of this name, which is never changed.
-    """
+    """Creates an object, or replaces a RayJob that has ended; another user's object is refused (ConfigError)."""
     place = ["--namespace", namespace]
     answer = send("", ["kubectl", "get", kind, name, *place, "--ignore-not-found", "--output", "json"], ADVICE)
     if not answer:
@@ -73,10 +70,9 @@ class NeededObject:
 
 
 def check_objects(needed: Sequence[NeededObject], namespace: str) -> None:
-    """Raises ConfigError, one line each, for objects absent from the namespace, for which pods would wait for ever.
+    """Raises ConfigError for absent objects, for which pods would wait for ever, and for claims of one node.
 
-    Also for a claim that pods cannot share.
-    Objects that this user may not look up, or for which kubectl does not answer in time, are not checked.
+    What this user may not look up, or kubectl does not answer in time, is not checked.
     """
     lines = [line for each in needed for line in _problems(each, namespace)]
     if lines:
@@ -109,10 +105,7 @@ def _list_names(kind: str, namespace: str) -> str:
 
 
 def _ask(kind: str, namespace: str, *words: str) -> subprocess.CompletedProcess[str] | None:
-    """Runs `kubectl get` for names, or a claim's access modes; returns None without kubectl or without an answer.
-
-    Objects themselves are never read, so that no secret's content is fetched.
-    """
+    """Runs `kubectl get` for names or access modes, so that no secret's content is read; None without an answer."""
     form = "jsonpath={.spec.accessModes}" if kind == "claim" and words else "name"
     command = ["kubectl", "get", KUBE_KINDS[kind], *words, "--namespace", namespace, "--output", form]
     try:
@@ -209,7 +202,6 @@ def _unknown(name: str, part: PodJson, valid: Iterable[str]) -> Iterator[str]:
 
 
 def _wrong_entries(name: str, part: PodJson) -> Iterator[str]:
-    """Yields the problems of lists that are merged by name, in a pod's spec or a container."""
     for key in part.keys() & MERGE_KEYS.keys():
         entries, entry_name = part[key], MERGE_KEYS[key]
         if entries is None:

@@ -9,10 +9,7 @@ NODES_TIMEOUT_SECONDS = 300.0
 
 
 def wait(address: str, nodes: int, limit_s: float = NODES_TIMEOUT_SECONDS) -> str | None:
-    """Waits until `nodes` nodes of the Ray cluster at HOST:PORT are alive.
-
-    Returns None, or what is missing in the end.
-    """
+    """Waits until `nodes` nodes of the Ray cluster at HOST:PORT live; returns None, or what is missing."""
     end = time.monotonic() + limit_s
     host, _, port = address.rpartition(":")
     while not listens(host, int(port)):

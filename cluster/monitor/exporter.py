@@ -31,10 +31,9 @@ STALE_FILE_SECONDS = 3600.0
 
 
 class TargetFile:
-    """Prometheus target file of one driver in the shared storage, which exists while the driver sweeps.
+    """Prometheus target file of one driver in the shared storage, while it sweeps.
 
-    Ray writes its own into its session's folder, which only the head's host has, and which under Slurm no other user
-    can read. A driver on the head copies it; a driver elsewhere has nothing to copy.
+    Ray's own lies in its session's folder, which only the head's host has, and under Slurm no other user can read.
     """
 
     def __init__(self, storage: Path) -> None:
@@ -42,10 +41,7 @@ class TargetFile:
         self._next = 0.0
 
     def refresh(self) -> None:
-        """Copies Ray's target file, at most every DISCOVERY_PERIOD_SECONDS, and deletes files of killed drivers.
-
-        Errors of the file system are ignored, so that a full disk delays nothing.
-        """
+        """Copies Ray's target file now and then, and deletes those of killed drivers; a full disk delays nothing."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + DISCOVERY_PERIOD_SECONDS
@@ -63,7 +59,6 @@ class TargetFile:
                     other.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Deletes the driver's target file at the end of the sweep."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
@@ -101,7 +96,6 @@ class SweepMonitor:
 
 
 def start_exporter(title: str) -> Any:
-    """Starts the exporting actor on this node; it takes no CPU and ends with the driver."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -122,10 +116,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         labels: Mapping[str, str],
         reused: Iterable[str] = (),
     ) -> None:
-        """Takes counts of the sweeps to export; `sweeps`: signature -> sweep ID, `totals`: sweep ID -> number of runs.
-
-        Both mappings may grow meanwhile.
-        """
+        """`sweeps`: signature -> sweep ID, `totals`: sweep ID -> number of runs; both may grow meanwhile."""
         self.board = Board(sweeps, totals, labels, reused)
         self.spent: Callable[[], Mapping[str, float]] = dict
         """Returns each limit of the budget, as text for a person -> fraction spent, 0 to 1."""
@@ -148,10 +139,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             self._thread.start()
 
     def _export(self) -> None:
-        """Exports metrics until the sweep is over, in a thread of its own.
-
-        Errors of Ray or the database do not reach the sweep.
-        """
+        """Exports metrics until the sweep is over; errors of Ray or the database do not reach the sweep."""
         shape, _, dashboard = self._cluster.partition("; dashboard ")
         place = f"{shape}; logs {logs_place()}"
         self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, place))
@@ -173,10 +161,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             targets.remove()
 
     def _measure_limits(self) -> Iterator[Sample]:
-        """Yields the used fractions of the budget's limits and of the storage's disk.
-
-        None of a disk that does not answer.
-        """
+        """Yields the used fractions of the budget's limits, and of the storage's disk if it answers."""
         budgets = self.spent()
         for sweep in list(self._totals):
             for limit, share in budgets.items():

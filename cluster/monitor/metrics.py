@@ -231,7 +231,6 @@ class Board:
                 figures.add(event, now)
 
     def samples(self, now: float) -> list[Sample]:
-        """Returns the current samples of every metric."""
         with self._lock:
             return [sample for name, figures in self.figures.items() for sample in self._measure(name, figures, now)]
 

@@ -16,10 +16,7 @@ from cse_train.reading import plain_text
 UNLOGGED_KINDS = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
 """Kinds of events that print no line in a log."""
 PROGRESS_BAR = 40
-"""Width of the progress bar in characters.
-
-A bar as wide as the terminal would break into two lines when the window becomes narrower.
-"""
+"""Characters of the progress bar; one as wide as the terminal would break when the window gets narrower."""
 MARKS_LISTED = 12
 """Number of running runs that are named; the others are counted."""
 EVENT_COLOURS = {
@@ -45,11 +42,7 @@ class Progress:
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepares the display of a sweep.
-
-        `totals`: sweep ID -> number of runs; `notes`: lines below the counts, such as spending. Both may change
-        meanwhile.
-        """
+        """`totals`: sweep ID -> number of runs; `notes`: lines below the counts. Both may change meanwhile."""
         self._totals, self._notes = totals, notes
         self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, EventKind.REUSED))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)

@@ -47,10 +47,7 @@ CHECKPOINT_BYTES = {
     "cmlm": 33.9e6,
     "infersent": 25.9e6,
 }
-"""Method -> bytes that a run with the reference encoder leaves on disk: best checkpoint, resumable state and cosines.
-
-Measured on the runs of EXAMPLES_PER_SECOND; the last nine are computed from counts of parameters and moments.
-"""
+"""Method -> bytes that a reference run leaves on disk; the last nine by counts of parameters and moments."""
 ENCODER_SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),
     "wiki-l2-h128": (2, 128, 0.8),
@@ -71,10 +68,7 @@ ENCODER_SHAPES = {
     "glove.840B.300d.txt": (1, 2048, 47),
     "crawl-300d-2M.vec": (1, 2048, 47),
 }
-"""Encoder -> (layers, width, millions of parameters).
-
-For word vectors the shape is that of InferSent's LSTM, its classifier included.
-"""
+"""Encoder -> (layers, width, millions of parameters); for word vectors of InferSent's LSTM and classifier."""
 COST_RULE = "layers x width^2"
 CARD_ENCODER = "bert-base-uncased"
 CARD_EXAMPLES_PER_SECOND = {"fp32": 1195, "bf16": 2412}
@@ -88,10 +82,7 @@ MOST_ON_A_CARD = 5942
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a number of runs in examples, seconds and bytes.
-
-    Runs whose encoder or length is not known are counted in `unknown` and add no seconds.
-    """
+    """Cost of some runs; those whose encoder or length is not known count in `unknown` and add no seconds."""
 
     examples: int = 0
     core_seconds: float = 0.0
@@ -104,7 +95,6 @@ class Cost:
         return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def times(self, count: int) -> "Cost":
-        """Returns this cost multiplied by a number of runs."""
         return Cost(*(value * count for value in vars(self).values()))
 
 
@@ -132,10 +122,7 @@ class Rates:
         return None if scale is None else examples * scale / reference
 
     def card_seconds(self, run: RunConfig) -> float:
-        """Returns the seconds of one run alone on a GPU, 0 where encoder or length is unknown.
-
-        The ledger's own throughput is not used, since its runs may be of other machines.
-        """
+        """Returns the seconds of one run alone on a GPU, 0 where unknown; ledgers may have other machines' times."""
         encoder, examples = str(run.train.encoder), run.train.examples
         if encoder not in ENCODER_SHAPES or not isinstance(examples, int):
             return 0.0
@@ -162,10 +149,7 @@ class Rates:
         return cost.core_seconds / max(1, os.cpu_count() or 1)
 
     def source(self, own_loops: bool = False) -> str:
-        """Returns where the estimated seconds come from, in one line.
-
-        `own_loops`: every run has a training loop of its own.
-        """
+        """Returns where the seconds come from, in one line; `own_loops`: all runs have a training loop of their own."""
         if own_loops:
             return f"time on {os.cpu_count() or 1} cores, one run a core, by the finished runs of this ledger alone"
         shipped = "the runs of docs/results/methods.md"
@@ -189,14 +173,10 @@ def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
 
 
 def _relative(encoder: str) -> float | None:
-    """Returns an encoder's arithmetic relative to the reference encoder's, at least 1; None for an unknown encoder.
-
-    Small encoders are bound by other things than arithmetic, so they count as the reference.
-    """
+    """Returns an encoder's arithmetic relative to the reference's; small ones are bound by other things and count 1."""
     return max(1.0, _arithmetic(encoder) / _arithmetic(REFERENCE_ENCODER)) if encoder in ENCODER_SHAPES else None
 
 
 def _arithmetic(encoder: str) -> int:
-    """Returns an encoder's arithmetic, layers times width squared (COST_RULE)."""
     layers, width, _ = ENCODER_SHAPES[encoder]
     return layers * width**2

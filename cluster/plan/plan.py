@@ -65,7 +65,6 @@ class SpacePlan:
     """Lines for the user, one for each reason why finished runs of this space's cells are trained again."""
 
     def list_seen(self) -> list[dict[str, object]]:
-        """Returns the cells with finished runs, each with their signatures."""
         cells: dict[str, tuple[object, list[str]]] = {}
         for run in self.runs:
             if run.signature in self.done:
@@ -78,16 +77,11 @@ class SpacePlan:
 
     @property
     def is_search(self) -> bool:
-        """True if the space's file has a `search:` block; searches are counted separately from tables."""
         return self.resolved.space.search is not None
 
     @property
     def kind(self) -> str:
-        """Kind of the space: search, published, evaluation, main or training.
-
-        `published`: no cell is trained here; `evaluation`: only evaluates models that other tables train; `main`: has
-        suites of test sets; `training`: everything else.
-        """
+        """`search`, `published` (nothing is trained), `evaluation` (of other tables' models), `main` or `training`."""
         suites = self.resolved.space.evaluate
         if self.is_search or not self.runs:
             return "search" if self.is_search else "published"
@@ -101,30 +95,22 @@ class SpacePlan:
 
     @property
     def incomplete_runs(self) -> frozenset[str]:
-        """Signatures of the space's runs that lack an input."""
         return frozenset(signature for cell in self.incomplete for signature in cell.signatures)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of one or many spaces.
-
-    Runs that spaces share count once in the counts `unique`, `done`, `to_run` and `missing_input`.
-    """
+    """Plan of one or many spaces; runs that spaces share count once."""
 
     spaces: tuple[SpacePlan, ...]
     absent: tuple[str, ...] = ()
-    """Lines that name the inputs assumed because no data were given.
-
-    Finished runs are then recognised by their settings.
-    """
+    """Inputs assumed because no data were given; finished runs are then recognised by their settings."""
     rates: Rates = field(default_factory=Rates)
     unscorable: Mapping[str, str] = field(default_factory=dict)
     """Suite whose data are absent -> reason; runs leave out its columns."""
 
     @property
     def tables(self) -> list[SpacePlan]:
-        """Plans of the spaces that are tables rather than searches."""
         return [space for space in self.spaces if not space.is_search]
 
     @property
@@ -137,15 +123,12 @@ class Plan:
         return [run for space in self.spaces for run in space.runs]
 
     def changed(self) -> list[str]:
-        """Returns one line for each method whose finished runs were made by other code."""
         return list(dict.fromkeys(changed.line() for space in self.spaces for changed in space.changed))
 
     def stale(self) -> list[str]:
-        """Returns one line for each reason why finished runs are trained again."""
         return list(dict.fromkeys(line for space in self.spaces for line in space.stale))
 
     def source(self) -> str:
-        """Returns where the estimated seconds come from, in one line (`Rates.source`)."""
         return self.rates.source(own_loops=all(space.resolved.own_loop for space in self.spaces))
 
     def counts(self) -> dict[str, int]:
@@ -170,10 +153,7 @@ class Plan:
         return sum(costs, Cost())
 
     def as_dict(self) -> dict[str, object]:
-        """Returns the plan as JSON data.
-
-        Totals, each table, each search, and lines on assumed inputs and changed code.
-        """
+        """Returns the plan as JSON data."""
         chosen = self.tables or self.searches
         described = {
             **self._describe(chosen),
@@ -221,7 +201,6 @@ def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
 
 
 def unique(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
-    """Returns the runs without repeated signatures, in order."""
     return list({run.signature: run for run in runs}.values())
 
 

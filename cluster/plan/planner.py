@@ -54,10 +54,7 @@ class _Recorded:
     def done(
         self, resolved: ResolvedSpace, runs: Sequence[PlannedRun], absent: Mapping[str, tuple[str, int]]
     ) -> frozenset[str]:
-        """Returns signatures of finished runs.
-
-        `absent`: signature -> (cell ID, seed) where inputs could not be hashed.
-        """
+        """`absent`: signature -> (cell ID, seed) of runs whose inputs could not be hashed."""
         states = self.ledger.states({run.signature for run in runs}) if self.ledger else {}
         done = frozenset(signature for signature, state in states.items() if state == RunState.DONE)
         finished = [row for row in self.rows if row.state == RunState.DONE] if absent and self.by_settings else []
@@ -106,20 +103,13 @@ def plan_all(
         for resolved, seeds in spaces
     )
     if need_inputs:
-        _require_a_cell(planned)
+        lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
+        complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
+        # A search may propose any of its cells, and so needs the inputs of all.
+        if lacks and not complete and not any(space.searched and not space.incomplete for space in planned):
+            raise ConfigError(list(dict.fromkeys(lacks)))
     unscorable = inputs.unscorable(name for resolved, _ in spaces for name in resolved.suites())
     return Plan(planned, tuple(inputs.assumed), rates(recorded.rows, workers), unscorable)
-
-
-def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
-    """Raises ConfigError with every reason where inputs are missing and no run can be trained or is done.
-
-    A search may propose any of its cells, and so needs the inputs of all.
-    """
-    lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
-    complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
-    if lacks and not complete and not any(space.searched and not space.incomplete for space in planned):
-        raise ConfigError(list(dict.fromkeys(lacks)))
 
 
 def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
@@ -158,7 +148,6 @@ def _stale(
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
-    """Returns a cell's runs, one per seed; `hashes` identify the inputs, which all seeds share."""
     of_seed, key, sweep = seed_signature(cell.run(0), hashes), dict(cell.key), resolved.space.id
     return [PlannedRun(of_seed(seed), cell.run(seed), hashes, key, seed, sweep) for seed in seeds]
 
@@ -265,15 +254,11 @@ def changes(pairs: Iterable[tuple[str, object, RunRow]]) -> list[ChangedCode]:
 
 
 def drop_code(identity: Mapping[str, str | int]) -> Identity:
-    """Returns an identity without its digest of the method's code."""
     return {name: value for name, value in identity.items() if name != CODE}
 
 
 def _earlier(run: PlannedRun, codes: Iterable[object], done: Mapping[str, RunRow]) -> RunRow | None:
-    """Returns the newest finished run that differs in its method's code alone.
-
-    None where there is none or `run` is done.
-    """
+    """Returns the newest finished run that differs in its method's code alone; None where `run` is done."""
     if run.signature in done:
         return None
     others = [code for code in codes if code != run.identity.get(CODE)]
@@ -299,7 +284,6 @@ class NotReused:
     why: str
 
     def line(self) -> str:
-        """Returns one line for the user that these finished runs of the method are trained again, and why."""
         runs, are = ("1 finished run", "is") if self.runs == 1 else (f"{self.runs} finished runs", "are")
         return f"not reused: {runs} of {self.method} {are} trained again, the old stay in the ledger: {self.why}"
 

@@ -35,11 +35,7 @@ class RunSource:
         raise NotImplementedError
 
     def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
-        """Notes how a run ended, once its scores are in the ledger.
-
-        `state`: done, stopped, failed, or lost by machines; `value`: best dev score; `examples`: training examples so
-        far.
-        """
+        """Notes how a run ended, once its scores are in the ledger; `value` is its best dev score."""
 
     def skip(self, planned: PlannedRun) -> None:
         """Notes that a run which `ask` returned will not be done."""

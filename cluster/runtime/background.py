@@ -7,18 +7,12 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-"""Signals that ask a driver to end, in the order of their usual senders.
-
-Ctrl-C; `timeout`, systemd and schedulers; a closed terminal; Ctrl-backslash; Slurm before a time limit.
-"""
+"""Signals that ask a driver to end: Ctrl-C; `timeout` and schedulers; a closed terminal; Ctrl-\\; Slurm."""
 
 
 @contextlib.contextmanager
 def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Runs `work` in a daemon thread inside the block.
-
-    On leaving, sets the event that `work` receives, and waits at most 5 s.
-    """
+    """Runs `work` in a daemon thread inside the block; at its end sets work's event and waits at most 5 s."""
     done = threading.Event()
     thread = threading.Thread(target=work, args=(done,), daemon=True)
     thread.start()
@@ -30,10 +24,7 @@ def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def ending_signals() -> list[signal.Signals]:
-    """Returns the signals of `TERMINATION_SIGNALS` that this thread can receive.
-
-    Only the main thread receives any. SIGHUP is left out where it is ignored, as under `nohup`.
-    """
+    """Returns the signals of `TERMINATION_SIGNALS` that this thread gets: the main one, SIGHUP not under `nohup`."""
     if threading.current_thread() is not threading.main_thread():
         return []
     return [

@@ -53,10 +53,7 @@ def digest_problem(expected: str) -> str | None:
 
 
 def other_code(codes: Mapping[str, int]) -> str | None:
-    """Returns one line where a ledger has runs of other code than this process's; None where all runs are of this code.
-
-    `codes`: code digest -> number of runs in the ledger.
-    """
+    """Returns one line where a ledger has runs of other code; `codes`: code digest -> number of runs."""
     others = {code: runs for code, runs in codes.items() if code != code_digest()}
     if not others:
         return None
@@ -67,8 +64,9 @@ def other_code(codes: Mapping[str, int]) -> str | None:
     )
 
 
+@cache
 def provenance() -> dict[str, object]:
-    """Returns commit, code digest, package versions, host and CPUs of this process, as plain data for the ledger."""
+    """Returns commit, code digest, package versions, host and CPUs of this process, as data for the ledger."""
     return {
         "commit": _commit(),
         "code_digest": code_digest(),
@@ -82,23 +80,18 @@ def provenance() -> dict[str, object]:
 
 @cache
 def _commit() -> str | None:
-    """Returns the git commit of the packages' checkout; None outside a checkout or where git fails.
-
-    A `+` follows the commit where the packages hold changed files or files unknown to git.
-    """
+    """Returns the packages' git commit, with `+` after it where files changed; None outside a checkout."""
     folder = package_folder("cluster").parent
     if not (folder / ".git").exists():
         return None
     try:
-        head = _git(folder, "rev-parse", "HEAD")
-        return head + ("+" if _git(folder, "status", "--porcelain", "--", *OUR_PACKAGES) else "")
+        head, changed = (
+            subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=10, check=True)
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--", *OUR_PACKAGES])
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _git(folder: Path, *args: str) -> str:
-    process = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10, check=True)
-    return process.stdout.strip()
+    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 def find_version(name: str) -> str:

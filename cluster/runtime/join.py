@@ -60,10 +60,7 @@ def check_address(address: str) -> None:
 
 
 def problem(address: str, error: BaseException) -> str:
-    """Returns a failure of `ray.init` as one line that says what to do.
-
-    Knows unequal versions, a refused token and an address without a head; else quotes the first line of Ray's error.
-    """
+    """Returns a failure of `ray.init` as one line that says what to do."""
     text = str(error)
     versions = VERSIONS.findall(text)
     if len(versions) == 2:

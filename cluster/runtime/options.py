@@ -54,11 +54,7 @@ class SweepOptions:
     priority: int = 1
     """Weight in fair sharing of a full cluster: priority 3 gets three times the runs of priority 1."""
     isolation: Isolation = "slot"
-    """Process isolation of runs: `slot` or `trial`.
-
-    `slot`: long-lived worker groups take run after run, with a new group after a run of a plug-in's method. `trial`: a
-    new group for each run.
-    """
+    """`slot`: warm worker groups take run after run, and end after one of a plug-in; `trial`: a group for each run."""
     address: str | None = None
     """Address (HOST:PORT or auto) of a running Ray cluster to join; None starts one on this machine."""
     recycle_after: int = 200
@@ -66,17 +62,11 @@ class SweepOptions:
     timeout_s: float = 120
     """Seconds that a collective waits for a rank before the group counts as broken."""
     max_retries: int = 2
-    """Times that a slot continues a run from its checkpoint after lost workers, lost nodes or a machine's error.
-
-    Each cause is counted separately, from the run's last dev point; after that another slot tries.
-    """
+    """Times, for each cause, that a slot continues a lost run since its last dev point; then another slot tries."""
     wait_for_nodes_s: float = 3600
     """Seconds that a run waits while no node has room for its ranks."""
     save_minutes: float = SAVE_MINUTES
-    """Minimum minutes between two writes of a run's state; 0 writes at every dev evaluation, for which the run waits.
-
-    A killed run loses what it trained since the last write; a sweep that ends in order loses nothing.
-    """
+    """Least minutes between two writes of a run's state, which a kill loses; 0 writes at every dev evaluation."""
     retry_failed: bool = False
     """True if runs that failed twice for the same reason are trained again."""
     keep_top: int | None = None

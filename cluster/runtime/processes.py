@@ -94,10 +94,7 @@ def _list_processes(session: Path) -> Iterator[psutil.Process]:
 
 
 def _sessions_of(process: psutil.Process, temp: Path) -> set[str]:
-    """Returns names of the sessions under `temp` that a process refers to.
-
-    A process refers to a session by an open file (each process of Ray's has its log there) or in its command line.
-    """
+    """Returns the names of sessions under `temp` in a process's open files (its log) or command line."""
     words = [*(file.path for file in _readable(process.open_files)), *_readable(process.cmdline)]
     inside = re.compile(rf"{re.escape(str(temp))}/(session_[\d_-]+)")
     return {match[1] for word in words for match in inside.finditer(word)}

@@ -105,10 +105,7 @@ def _set(module: Any, name: str, value: object) -> Iterator[None]:
 
 
 def init_settings(memory_gb: float | None, health_check_ms: int) -> dict[str, Any]:
-    """Returns private settings of `ray.init`: RAM offered by the local node in GB, and the health check timeout in ms.
-
-    `memory_gb` None offers the RAM that Ray detects.
-    """
+    """Returns private settings of `ray.init`; `memory_gb` None offers the RAM that Ray detects."""
     memory = None if memory_gb is None else int(memory_gb * 1024**3)
     return {"_memory": memory, "_system_config": {"health_check_timeout_ms": health_check_ms}}
 

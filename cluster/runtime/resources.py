@@ -21,10 +21,7 @@ CUDA_GB = 0.6
 KIND_PREFIX = "accelerator_type:"
 """Prefix of the Ray resource that names a node's kind of GPU, as in `accelerator_type:A100`."""
 PART_OF_KIND = 0.001
-"""Amount of the `accelerator_type:` resource that a rank requests, as in Ray's guide.
-
-A node has 1 of the resource, whatever its number of GPUs.
-"""
+"""Amount of the `accelerator_type:` resource that a rank requests; a node has 1, whatever its number of GPUs."""
 BEFORE_AMPERE = ("K80", "P4", "P100", "V100", "T4")
 """GPU kinds, by Ray's names, that lack native bf16 multiplication."""
 # read_cards expects these five columns in this order.
@@ -33,7 +30,7 @@ QUERY = ("nvidia-smi", "--query-gpu=index,uuid,name,compute_cap,mig.mode.current
 
 @dataclass(frozen=True)
 class GpuKind:
-    """A kind of GPU: name, bf16 support, and whether MIG divides it."""
+    """A kind of GPU."""
 
     name: str
     """Name of the whole card with its words joined by dashes, or Ray's name of its kind."""
@@ -82,10 +79,7 @@ def describe_mig(gpus: float, card: str) -> str:
 
 
 def keep_kind(options: SweepOptions, kinds: Sequence[GpuKind]) -> SweepOptions:
-    """Returns `options` bound to the only kind of GPU present, where runs share one GPU.
-
-    Nodes with another kind may join the cluster later, and a fraction of their GPUs would be another share of memory.
-    """
+    """Binds options of runs that share a GPU to the only kind there is: on another kind their share would differ."""
     names = {card.name for card in kinds}
     if not 0 < options.gpus_per_worker < 1 or options.accelerator_type or len(names) != 1:
         return options
@@ -97,10 +91,7 @@ def _list_cards(cards: Sequence[GpuKind]) -> str:
 
 
 def local_kinds(options: SweepOptions) -> list[GpuKind]:
-    """Returns the kinds of this machine's visible GPUs.
-
-    Empty where `options` asks for no GPUs or the driver does not answer.
-    """
+    """Returns the kinds of this machine's visible GPUs; none where `options` asks for no GPUs."""
     return read_cards(ask_driver(), os.environ.get("CUDA_VISIBLE_DEVICES")) if options.gpus_per_worker else []
 
 
@@ -147,10 +138,7 @@ def is_old(name: str) -> bool:
 
 
 GROUP_GB = 0.6
-"""GB of RAM of a slot without its ranks: slot, Ray Train's controller and helpers, mailbox; most pages are shared.
-
-Slots live on the head where they fit, else on every node that offers SLOT; ranks live on any node.
-"""
+"""GB of RAM of a slot without its ranks: slot, Ray Train's controller and helpers, mailbox."""
 WORKER_GB = 1.2
 """GB of RAM of one rank, measured at 4 layers of width 128 and batch 64.
 
@@ -192,64 +180,64 @@ def check_options(options: SweepOptions) -> None:
         problems.append(f"out of range: max_concurrent={options.max_concurrent}; give 1 or more, or leave it out")
     if not 0 <= options.save_minutes < math.inf:
         problems.append(f"out of range: save_minutes={options.save_minutes:g}; give a number of minutes, or 0")
-    problems += _gpu_problems(options)
+    problems += _gpu_problems(options.gpus_per_worker, options.workers)
     if problems:
         raise ConfigError(problems)
 
 
-def _gpu_problems(options: SweepOptions) -> list[str]:
-    gpus = options.gpus_per_worker
+def _gpu_problems(gpus: float, workers: int) -> list[str]:
     if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
         return [f"out of range: gpus_per_worker={gpus}; give 0, a fraction that divides 1, or a whole number"]
     if gpus == int(gpus):
         return []
-    if options.workers > 1:
-        line = f"two ranks on one GPU: workers={options.workers} gpus_per_worker={gpus}"
+    if workers > 1:
+        line = f"two ranks on one GPU: workers={workers} gpus_per_worker={gpus}"
         return [f"{line}; NCCL refuses that: give gpus_per_worker=1, or workers=1"]
-    if not divides_one(gpus):
-        runs, fractions = int(1 / gpus), " or ".join(f"{fraction:g}" for fraction in nearest_fractions(gpus))
+    runs, parts = int(1 / gpus), round(1 / gpus)
+    # Ray keeps four decimals: 0.3333 counts as a third.
+    if not 1 - parts * 1e-4 <= parts * gpus <= 1 + 1e-9:
+        fractions = " or ".join(f"{int(1e4 / count) / 1e4:g}" for count in (runs, runs + 1))
         fill = f"gpus_per_worker={gpus} lets {runs} run{'s' if runs > 1 else ''} fill {runs * gpus:g} of it"
         return [f"part of a GPU is left over: {fill}; give a fraction that divides 1: {fractions}"]
     return []
 
 
-def divides_one(fraction: float) -> bool:
-    """Tells whether a whole number of such fractions fills a GPU, to the four decimals that Ray keeps."""
-    parts = round(1 / fraction)
-    return 1 - parts * 1e-4 <= parts * fraction <= 1 + 1e-9
-
-
-def nearest_fractions(fraction: float) -> list[float]:
-    """Returns the valid GPU fractions just above and below `fraction`, to four decimals: 0.3 -> 0.3333, 0.25."""
-    below = int(1 / fraction)
-    return [int(1e4 / parts) / 1e4 for parts in (below, below + 1)]
-
-
 def slots_that_fit(options: SweepOptions, nodes: Sequence[Node]) -> int:
-    """Returns how many worker groups fit at once, at most `max_concurrent`; raises ConfigError where none fits.
+    """Returns how many worker groups fit at once, at most `max_concurrent`; raises ConfigError where none fits."""
+    check_options(options)
+    if fit := slots_that_fit_or_0(options, nodes):
+        return fit
+    if options.gpus_per_worker and nodes and not any(node.gpus for node in nodes):
+        line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_list_nodes(nodes)}"
+        line = f"{line}; start Ray on a machine with GPUs (ray start --num-gpus N), or leave --gpus-per-worker out"
+        raise ConfigError([line])
+    kind = f" of {options.accelerator_type}" if options.accelerator_type else ""
+    needs = (
+        f"workers={options.workers} x (cpus_per_worker={options.cpus_per_worker:g}, "
+        f"gpus_per_worker={options.gpus_per_worker:g}{kind}) and {group_memory_gb(options):.1f} GB of RAM"
+    )
+    line = f"a run does not fit: {needs}; there: {_list_nodes(nodes)}; ask for fewer or smaller workers"
+    raise ConfigError([line])
+
+
+def slots_that_fit_or_0(options: SweepOptions, nodes: Sequence[Node]) -> int:
+    """Returns how many worker groups fit at once, at most `max_concurrent`, for options that were checked.
 
     Ranks all have one shape, and a group may span nodes: no order of placing groups holds fewer.
     """
-    check_options(options)
     fit = sum(_ranks_on(node, options, slots=0) for node in nodes) // options.workers
     fit = min(fit, options.max_concurrent or fit)
     # Whether n slots fit is monotone in n, so the first n that does not fit is found by bisection.
-    fit = bisect.bisect_left(
+    return bisect.bisect_left(
         range(1, fit + 1),
         True,
         key=lambda slots: not (fit_on_head(options, nodes, slots) or _fit_anywhere(options, nodes, slots)),
     )
-    if fit < 1:
-        raise ConfigError([_misfit(options, nodes)])
-    return fit
 
 
 def fit_on_head(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
-    """Tells whether `slots` worker groups fit with all slots on the head.
-
-    A lost node then costs a slot its ranks, never the slot itself.
-    """
-    head = _head(nodes)
+    """Tells whether `slots` groups fit with all slots on the head: a lost node then costs a slot only its ranks."""
+    head = next((node for node in nodes if node.head), nodes[0])
     ranks = sum(_ranks_on(node, options, slots if node is head else 0) for node in nodes)
     return head.memory_gb >= slots * GROUP_GB and ranks >= slots * options.workers
 
@@ -265,16 +253,12 @@ def _fit_anywhere(options: SweepOptions, nodes: Sequence[Node], slots: int) -> b
     return ranks >= slots * options.workers
 
 
-def _head(nodes: Sequence[Node]) -> Node:
-    return next((node for node in nodes if node.head), nodes[0])
-
-
 def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     """Returns, for a person, what limits the number of slots; raises ConfigError as `slots_that_fit` does."""
     fit, free = slots_that_fit(options, nodes), replace(options, max_concurrent=None)
     if slots_that_fit(free, nodes) > fit:
         return f"--max-concurrent {fit}"
-    head = _head(nodes)
+    head = next((node for node in nodes if node.head), nodes[0])
     memory = f"the head's memory ({head.memory_gb:.1f} GB, {GROUP_GB:g} a slot)"
     if not any(node.slots for node in nodes if node is not head):
         memory += "; start the other nodes with places for slots: --resources '{\"trial_slot\": 1024}'"
@@ -289,14 +273,6 @@ def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
         del more[memory]
     alone = [name for name, other in more.items() if slots_that_fit_or_0(free, other) > fit]
     return alone[0] if alone else "CPUs, GPUs and memory" if options.gpus_per_worker else "CPUs and memory"
-
-
-def slots_that_fit_or_0(options: SweepOptions, nodes: Sequence[Node]) -> int:
-    """Returns `slots_that_fit`, or 0 where not one group fits."""
-    try:
-        return slots_that_fit(options, nodes)
-    except ConfigError:
-        return 0
 
 
 def memory_bytes(gb: float) -> int:
@@ -319,7 +295,11 @@ def this_machine() -> Node:
         gpus = len(read_cards(ask_driver()))
     else:
         gpus = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
-    return Node(cpus=cpus, gpus=gpus, memory_gb=_free_memory() / _GB)
+    free = [float(psutil.virtual_memory().available)]
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
+        free.append(float(text) - float(used.read_text()))
+    return Node(cpus=cpus, gpus=gpus, memory_gb=min(free) / _GB)
 
 
 def cluster_nodes() -> list[Node]:
@@ -359,27 +339,6 @@ def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
     return max(0, int(min(room) + 1e-9))
 
 
-def _misfit(options: SweepOptions, nodes: Sequence[Node]) -> str:
-    if options.gpus_per_worker and nodes and not any(node.gpus for node in nodes):
-        line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_list_nodes(nodes)}"
-        return f"{line}; start Ray on a machine with GPUs (ray start --num-gpus N), or leave --gpus-per-worker out"
-    kind = f" of {options.accelerator_type}" if options.accelerator_type else ""
-    needs = (
-        f"workers={options.workers} x (cpus_per_worker={options.cpus_per_worker:g}, "
-        f"gpus_per_worker={options.gpus_per_worker:g}{kind}) and {group_memory_gb(options):.1f} GB of RAM"
-    )
-    return f"a run does not fit: {needs}; there: {_list_nodes(nodes)}; ask for fewer or smaller workers"
-
-
 def _list_nodes(nodes: Sequence[Node]) -> str:
     more = [f"and {len(nodes) - NODES_NAMED} more"] if len(nodes) > NODES_NAMED else []
     return "; ".join([*map(str, nodes[:NODES_NAMED]), *more]) or "no node"
-
-
-def _free_memory() -> float:
-    """Returns free RAM in bytes: the kernel's available memory, or what the control group's limit leaves if less."""
-    free = [float(psutil.virtual_memory().available)]
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
-        free.append(float(text) - float(used.read_text()))
-    return min(free)

@@ -93,23 +93,15 @@ def ray_cluster(
                 yield
         finally:
             with interrupts_held():
-                folders = _dashboard_folders() if address is None else set()
+                session = ray_internals.session_folder() if address is None else None
+                folders = processes.dashboard_folders(session) if session else set()
                 ray.shutdown()
                 _take_sigterm()
                 processes.remove(folders)
 
 
-def _dashboard_folders() -> set[Path]:
-    """Returns the temporary folders that the dashboard started here will leave."""
-    session = ray_internals.session_folder()
-    return processes.dashboard_folders(session) if session else set()
-
-
 def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
-    """Calls `ray.init` for a driver; without `address` always for a new cluster, never one that happens to run here.
-
-    Raises ConfigError where a cluster cannot be joined, and RayNotStarted where a new one fails twice.
-    """
+    """Calls `ray.init` for a driver; without `address` always for a new cluster, never one that runs here already."""
     import ray
 
     environment = worker_environment()
@@ -140,7 +132,10 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
                 ray.init(**settings, **shared)
             except Exception as error:
                 ray.shutdown()
-                raise RayNotStarted(_why_not(error)) from error
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+                line = f"Ray did not start: load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores ({reason})"
+                line += "; when the machine has time and memory, give the same command again"
+                raise RayNotStarted(line) from error
 
 
 def worker_environment() -> dict[str, str]:
@@ -148,12 +143,6 @@ def worker_environment() -> dict[str, str]:
     passed = {name: value for name, value in os.environ.items() if PASSED_VARIABLES.fullmatch(name)}
     chosen = is_wsl() or any(name.endswith("ALLOC_CONF") for name in passed)
     return WORKER_ENVIRONMENT | ({} if chosen else ALLOCATOR) | passed
-
-
-def _why_not(error: Exception) -> str:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
-    return f"Ray did not start: {load} ({reason}); when the machine has time and memory, give the same command again"
 
 
 @contextlib.contextmanager
@@ -174,10 +163,7 @@ def sigterm_kept() -> Iterator[None]:
 
 
 def _take_sigterm() -> None:
-    """Installs the program's SIGTERM handler again.
-
-    Ray's C++ replaces it when it starts, and resets it to the system's default when it ends.
-    """
+    """Installs the program's SIGTERM handler again, which Ray's C++ replaces at its start and resets at its end."""
     handler = signal.getsignal(signal.SIGTERM)
     if threading.current_thread() is threading.main_thread() and handler is not None:
         signal.signal(signal.SIGTERM, handler)
@@ -202,16 +188,15 @@ def quiet() -> Iterator[None]:
             logging.getLogger(name).setLevel(level)
 
 
-MODE = "RAY_AUTH_MODE"
 OWNER_ALONE = 0o600
 
 
 def require_token() -> None:
     """Raises ConfigError where the environment turns Ray's token authentication off."""
-    mode = os.environ.get(MODE, "token")
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
     if mode.lower() != "token":
-        line = f"no token: {MODE}={mode}, and whoever reaches such a cluster runs code as you"
-        raise ConfigError([f"{line}; unset {MODE}, or join a cluster with --address"])
+        line = f"no token: RAY_AUTH_MODE={mode}, and whoever reaches such a cluster runs code as you"
+        raise ConfigError([f"{line}; unset RAY_AUTH_MODE, or join a cluster with --address"])
 
 
 def keep_token_private(home: Path | None = None) -> None:
@@ -223,31 +208,24 @@ def keep_token_private(home: Path | None = None) -> None:
         return
     path = (home or Path.home()) / ".ray" / "auth_token"
     try:
-        _make_private(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            # O_EXCL: of two drivers that start at once the second keeps the token of the first.
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
+            with open(descriptor, "w", encoding="utf8") as file:
+                file.write(secrets.token_hex(32))
+        if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
+            path.chmod(OWNER_ALONE)
     except OSError as error:
         line = f"no home: HOME={path.parents[1]} cannot hold Ray's token, {error.filename or path} ({error.strerror})"
         raise ConfigError([f"{line}; set HOME to a folder of yours that can be written"]) from error
-
-
-def _make_private(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        # O_EXCL: of two drivers that start at once the second keeps the token of the first.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
-        with open(descriptor, "w", encoding="utf8") as file:
-            file.write(secrets.token_hex(32))
-    if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
-        path.chmod(OWNER_ALONE)
 
 
 HEAD_POLL_SECONDS = 5.0
 HEAD_GRACE_SECONDS = 60.0
 """Seconds that a head may be missing before the cluster counts as lost; shorter absences are taken for slowness."""
 LOGS_VARIABLE = "CSE_RAY_LOGS"
-"""Environment variable with the folder to which Ray's logs are copied when a cluster ends after a failure.
-
-Set by the launcher that removes the session's folder (a Slurm job script, for one).
-"""
+"""Environment variable with the folder to which a launcher (Slurm's job script) copies Ray's logs."""
 
 
 class ClusterLost(RuntimeError):
@@ -279,10 +257,7 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
 
 
 def logs_place() -> str:
-    """Returns HOST:FOLDER of this process's Ray logs, after the folder of their copies if one is set.
-
-    Empty without Ray.
-    """
+    """Returns HOST:FOLDER of this process's Ray logs, after the folder of their copies if any; empty without Ray."""
     folder = session_folder()
     if folder is None:
         return ""

@@ -36,12 +36,8 @@ def storage_folder(location: str) -> Path:
     parts = urlsplit(location)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path)).resolve()
-    raise ConfigError(
-        [
-            f"no folder: storage={location}; runs need a file system with rename: "
-            "mount it on every node and give the path or file:///PATH"
-        ]
-    )
+    line = f"no folder: storage={location}; runs need a file system with rename"
+    raise ConfigError([f"{line}: mount it on every node and give the path or file:///PATH"])
 
 
 def require_within(root: Path, path: Path) -> Path:
@@ -59,10 +55,7 @@ def check_here(folder: Path) -> None:
 
 
 def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
-    """Raises ConfigError naming every other node that lacks the shared folder, this code or one of the inputs.
-
-    Nodes on the driver's own host are left out, since `check_here` covers them.
-    """
+    """Raises ConfigError naming every other node that lacks the shared folder, this code or one of the inputs."""
     nodes = other_nodes()
     if not nodes:
         return

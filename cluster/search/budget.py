@@ -63,7 +63,6 @@ class Budget:
 
     @property
     def is_whole(self) -> bool:
-        """True if the unit is counted in whole numbers."""
         return self.unit in (Unit.RUNS, Unit.EXAMPLES)
 
     def share(self, methods: int) -> float:
@@ -95,10 +94,9 @@ def parse_price(text: str) -> Price:
 def parse_budgets(
     texts: Sequence[str], methods: Sequence[str], gpus: float = 0.0, price: str | None = None
 ) -> tuple[Budget, ...]:
-    """Parses all limits of `texts`, each of which may hold several with commas between; the first to be spent counts.
+    """Parses all limits, also several in a text with commas between; `gpus`: GPUs of one run.
 
-    `gpus`: GPUs of one run. ConfigError, one line each: no limit, two of one unit, less than a run for each method,
-    GPU-hours of runs without a GPU, and money without a price in its currency.
+    Raises ConfigError with a line for each limit that is wrong, or that the runs cannot count.
     """
     costs = None if price is None else parse_price(price)
     problems, budgets = [], []
@@ -133,10 +131,7 @@ def _parse(text: str, methods: Sequence[str], gpus: float, price: Price | None) 
 
 
 def _budget(amount: float, name: str, price: Price | None) -> Budget | None:
-    """Returns a limit by the name of its unit; None for an unknown unit.
-
-    Raises ConfigError for money without a price.
-    """
+    """Returns a limit by the name of its unit, None for an unknown one; money without a price raises ConfigError."""
     if re.fullmatch("[A-Z]{3}", name):
         if price is None:
             line = f"no price: budget={amount:g} {name}"
@@ -167,10 +162,7 @@ class Account:
         examples_of: Callable[[RunRow], int | None] = lambda row: row.examples,
         gpus: float = 0.0,
     ) -> None:
-        """Books the ledger's rows of this space as spending.
-
-        `examples_of` returns the whole length of a row's run in examples; `gpus` is the number of GPUs per run.
-        """
+        """Books the ledger's rows as spent; `examples_of`: row -> its run's whole length, `gpus`: GPUs of a run."""
         self.budget, self.share, self._gpus = budget, budget.share(len(methods)), gpus
         self._examples_of = examples_of
         self._end_costs: dict[str, dict[str, float]] = {method: {} for method in methods}
@@ -208,7 +200,6 @@ class Account:
         return bool(self._reserved[method])
 
     def line(self) -> str:
-        """Returns one line with what each method has spent of its share."""
         spent = {method: sum(costs.values()) for method, costs in self._end_costs.items()}
         share = self.budget.write(self.share)
         each = ", ".join(f"{method} {self.budget.write_number(amount)} of {share}" for method, amount in spent.items())
@@ -240,20 +231,15 @@ class Clock:
         self._seconds |= {row.signature: row.seconds for row in rows if row.state is RunState.DONE and row.seconds}
 
     def has_time(self) -> bool:
-        """Tells whether a run begun now is expected to end in time.
-
-        With no finished run yet, whether time is left at all.
-        """
+        """Tells whether a run begun now is expected to end in time, by the mean of those that have finished."""
         mean = sum(self._seconds.values()) / len(self._seconds) if self._seconds else 0.0
         return time.monotonic() - self._start + mean < self.budget.amount
 
     @property
     def spent_share(self) -> float:
-        """Fraction of the time limit that has passed."""
         return (time.monotonic() - self._start) / self.budget.amount
 
     def line(self) -> str:
-        """Returns one line with the clock time that this call has taken."""
         return f"budget {self.budget}: {self.budget.write(time.monotonic() - self._start)} by the clock"
 
 
@@ -284,10 +270,7 @@ class BudgetSource(RunSource):
         self.keeps_stopped, self.proposes = source.keeps_stopped, source.proposes
 
     def ask(self) -> PlannedRun | None:
-        """Returns the next affordable run.
-
-        None where there is none, or where that depends on how a run under way ends.
-        """
+        """Returns the next affordable run; None where that depends on how a run under way ends."""
         if self._waiting and time.monotonic() < self._next_look:
             return None
         while (planned := self._next()) is not None:

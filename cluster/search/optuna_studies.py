@@ -30,13 +30,9 @@ from search_spaces.domains import Domain
 
 
 class OptunaSampler(Sampler):
-    """Samples cells from an in-memory Optuna study.
-
-    A cell under way is a running trial, which keeps Optuna's samplers from proposing it again.
-    """
+    """Samples cells from an in-memory study; a cell under way is a running trial, and not proposed again."""
 
     def __init__(self, resolved: ResolvedSpace, kind: type[optuna.samplers.BaseSampler], **options: Any) -> None:
-        """Creates the study; `kind` is Optuna's sampler class and `options` its arguments."""
         self._resolved = resolved
         self._codes = {name: _Code(domain) for name, domain in resolved.axes.items()}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -79,7 +75,6 @@ class OptunaSampler(Sampler):
         self._study.tell(trial, observation.value if end["state"] is TrialState.COMPLETE else None, end["state"])
 
     def _ask(self) -> tuple[Trial, dict[str, Scalar]]:
-        """Returns a new running trial, and its parameters as axis values."""
         trial = self._study.ask()
         key: dict[str, Scalar] = {}
         for name, domain in self._resolved.axes.items():
@@ -92,10 +87,7 @@ class OptunaSampler(Sampler):
 
 
 def outcome(observation: Observation) -> dict[str, Any]:
-    """Returns an observation's Optuna state and value.
-
-    A stopped run is PRUNED at its examples, one without a score FAIL.
-    """
+    """Returns an observation's state and value for Optuna; a stopped run is PRUNED, one without a score FAIL."""
     if observation.state == RunState.DONE:
         return {"state": TrialState.COMPLETE, "value": observation.value}
     if observation.state == RunState.STOPPED:
@@ -105,10 +97,7 @@ def outcome(observation: Observation) -> dict[str, Any]:
 
 
 class _Code:
-    """Maps an axis to an Optuna distribution.
-
-    Listed numbers are coded by rank, so that order counts and spacing does not.
-    """
+    """Maps an axis to an Optuna distribution; listed numbers are coded by rank, since their spacing means nothing."""
 
     def __init__(self, domain: Domain) -> None:
         self._ranked: list[Any] = []
@@ -148,10 +137,7 @@ LOCK = 0x637365
 
 
 def mirror_url(ledger: str) -> str:
-    """Returns the URL of the database with Optuna copies of a ledger's searches.
-
-    It is the ledger's own PostgreSQL database, or `optuna.db` beside the ledger's SQLite file.
-    """
+    """Returns the database of a ledger's Optuna copies: the same PostgreSQL, or `optuna.db` beside an SQLite file."""
     url = parse_url(ledger)
     if url.get_backend_name() == "postgresql":
         return url.render_as_string(hide_password=False)

@@ -37,11 +37,7 @@ class Search:
         mirror: StudyMirror | None = None,
         recorded: Callable[[], Iterable[Observation]] | None = None,
     ) -> None:
-        """Creates a search; `mirror` receives each finished run, `recorded` returns new observations of every driver.
-
-        `recorded` is called every `FEED_POLL_SECONDS`, so that all drivers know all results, and their cells count
-        together towards `num_samples`.
-        """
+        """`recorded` returns new observations of every driver, whose cells count together towards `num_samples`."""
         self._sampler, self._unvisited, self._mirror = sampler, unvisited, mirror
         self._seeds, self._num_samples = seeds, num_samples
         self._visits: dict[str, dict[int, Observation]] = {}
@@ -56,10 +52,7 @@ class Search:
         return len(self._visits)
 
     def recall(self, observations: Iterable[Observation]) -> None:
-        """Records the ledger's observations, and queues new cells that lack a seed to be proposed again.
-
-        Cells with unfinished seeds come before the sampler's suggestions; those that another driver holds come last.
-        """
+        """Records the ledger's observations, and queues new cells that lack a seed; those held elsewhere come last."""
         cells = {}
         for observation in observations:
             cell = observation.cell
@@ -70,7 +63,6 @@ class Search:
             self._queue(cell)
 
     def refresh(self) -> None:
-        """Reads other drivers' observations where the last read is `FEED_POLL_SECONDS` old."""
         if self._recorded is not None and time.monotonic() >= self._next_recall:
             self.recall(self._recorded())
             self._next_recall = time.monotonic() + FEED_POLL_SECONDS
@@ -90,10 +82,7 @@ class Search:
     def observe(
         self, cell: Cell, seed: int, value: float | None, state: RunState = RunState.DONE, examples: int | None = None
     ) -> None:
-        """Records how a run ended: its best dev score and state (done, stopped or failed).
-
-        Repeated calls change nothing.
-        """
+        """Records how a run ended: its best dev score and state; repeated calls change nothing."""
         self._record(make_observation(cell, seed, state if value is not None else RunState.FAILED, value, examples))
 
     def _record(self, observation: Observation) -> None:
@@ -140,11 +129,7 @@ def make_search(
     mirror: StudyMirror | None = None,
     recorded: Callable[[], Iterable[RunRow]] | None = None,
 ) -> Search:
-    """Makes the search of a space's `search:` block, with the ledger's rows as its memory.
-
-    `matcher` recognises the search's runs; `recorded` reads the rows that changed, for a search that has several
-    drivers.
-    """
+    """Makes the search of a space's `search:` block, with the ledger's rows as its memory."""
     settings = resolved.space.search or SearchConfig(sampler="grid")
     observations = matcher.observations(rows)
     rng = np.random.default_rng([settings.seed, len(observations)])
@@ -172,7 +157,7 @@ class SearchSource(RunSource):
         runs_of: Callable[[Cell], Sequence[PlannedRun]],
         points: Callable[[], Points] = dict,
     ) -> None:
-        """Wraps a search; `runs_of` returns a cell's runs, one per seed, `points` new dev scores in the ledger."""
+        """`runs_of` returns a cell's runs, one per seed, `points` new dev scores in the ledger."""
         self._search, self._runs_of, self._points = search, runs_of, points
         self._left: deque[PlannedRun] = deque()
         self._cells: dict[str, Cell] = {}
@@ -209,11 +194,7 @@ FEED_POLL_SECONDS = 2.0
 
 
 class Feed:
-    """Changed rows of one search's runs, from all drivers.
-
-    The cost of a read grows with the changes and not with the ledger: a search in a sweep with 50,000 runs reads the
-    few that moved.
-    """
+    """Changed rows of one search's runs, from all drivers: the cost of a read grows with the changes alone."""
 
     def __init__(self, ledger: Ledger, matcher: RunMatcher, since: float) -> None:
         """Starts reading at `since`, the database's time of the previous read (`Ledger.changed`)."""

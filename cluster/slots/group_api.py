@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, Protocol, TypedDict
 
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
-from cluster.slots.fault import Fault
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import Scalar
@@ -17,6 +16,9 @@ from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import Code
 from cse_train.results import Outcome, Point, Score
 from cse_train.training.saver import SAVE_MINUTES
+
+Fault = Literal["run", "machine", "echo"]
+"""Cause of a rank's error; `echo`: it only says that another process is gone, a rank or the mailbox."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +29,7 @@ class Job:
     kind: Literal["train", "score"]
     """Kind of work: `train`, or `score` for a finished run that only lacks scores of its suites."""
     settings: Mapping[str, Scalar]
-    """The run's settings by dotted key, with its length in examples.
-
-    Plain data, because the class of a plug-in's options would import the user's libraries into slot and mailbox.
-    """
+    """Settings by dotted key, as plain data: a plug-in's class would import the user's libraries into the slot."""
     paths: DataPaths
     folder: Path
     previous: tuple[Path, ...] = ()
@@ -64,7 +63,6 @@ class Job:
 
     @property
     def total_examples(self) -> int:
-        """Examples of the whole run, rounded down to whole batches, at least one batch."""
         return total_examples(self.settings)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Job":

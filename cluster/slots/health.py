@@ -8,20 +8,11 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 
 STUCK_FACTOR = 20.0
-"""Factor of the median time between a job's dev points; a job that is silent for longer is stuck.
-
-STUCK_SECONDS is the least silence in any case.
-"""
+"""Factor of the median seconds between a job's dev points; a job that is silent for longer is stuck."""
 STUCK_SECONDS = 600.0
-"""Minimum seconds of silence before a job counts as stuck.
-
-A file system that is slow for minutes costs no run its place.
-"""
+"""Least silence in seconds of a stuck job: a file system that is slow for minutes costs no run its place."""
 SLOWEST_FACTOR = 5.0
-"""Factor of the slowest finished run's seconds; a job silent for longer before its second dev point is stuck.
-
-STUCK_SECONDS is the least silence in any case.
-"""
+"""Factor of the slowest finished run's seconds; a job silent for longer before its second point is stuck."""
 DIFFERENT_RUNS = 2
 """Number of different runs that a slot must lose in a row to be quarantined."""
 FIRST_QUARANTINE_SECONDS = 300.0
@@ -33,7 +24,6 @@ class Losses:
     """Counts how often one job was lost, by cause; a new dev point since the last loss restarts the counts."""
 
     def __init__(self, limit: int) -> None:
-        """Starts without losses; `limit` losses of one cause are allowed before the slot gives the job up."""
         self._limit, self._examples = limit, 0
         self._counts = Counter[str]()
 
@@ -54,10 +44,7 @@ class Pace:
     """Measures the seconds between a job's dev points, to recognise a stuck job."""
 
     def __init__(self, now: Clock = time.monotonic, slowest_s: float = 0.0) -> None:
-        """Starts without points.
-
-        `slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished.
-        """
+        """`slowest_s`: seconds of the slowest finished run of the sweep; 0 where none has finished."""
         self._now, self._slowest_s, self._gaps = now, slowest_s, list[float]()
         self._last: float | None = None
         self._start: float | None = None
@@ -81,10 +68,7 @@ class Pace:
         self._last = self._start = None
 
     def stuck(self) -> str:
-        """Returns how long a stuck job has made no dev point.
-
-        Empty where it is not stuck, or nothing is known to compare with.
-        """
+        """Returns how long a stuck job has made no dev point; empty where there is nothing to compare with."""
         silent, usual = self._silent_s(), statistics.median(self._gaps) if self._gaps else 0.0
         if self._last is not None and self._gaps:
             limit, why = STUCK_FACTOR * usual, f"{usual:.0f} s lay between two before"
@@ -93,10 +77,7 @@ class Pace:
         return f"no dev point for {silent:.0f} s, where {why}" if limit and silent > max(STUCK_SECONDS, limit) else ""
 
     def doubt(self) -> str:
-        """Returns a warning that no second dev point comes, for jobs that no finished run can be compared with.
-
-        Else empty.
-        """
+        """Returns a warning that no second dev point comes, where no finished run says how long that takes."""
         if self._gaps or self._slowest_s or self._silent_s() <= STUCK_SECONDS:
             return ""
         silence = f"no dev point for {STUCK_SECONDS / 60:.0f} min"
@@ -120,7 +101,6 @@ class Quarantine:
         return self._until - self._now()
 
     def lost(self, signature: str) -> None:
-        """Notes that the run with this signature was lost on this slot."""
         if signature not in self._lost_runs:
             self._lost_runs.append(signature)
         if self._rests or len(self._lost_runs) >= DIFFERENT_RUNS:
@@ -132,6 +112,5 @@ class Quarantine:
         self._lost_runs, self._rests = [], 0
 
     def describe(self) -> str:
-        """Returns why the slot is in quarantine, and for how long."""
         runs = len(self._lost_runs)
         return f"quarantined after {runs} different runs were lost here; tried again in {self.left_s:.0f} s"

@@ -46,10 +46,7 @@ class JobState:
 
 
 class Mailbox:
-    """State of the channel between one slot and its ranks, wrapped as an actor by `start_mailbox`.
-
-    All methods run on one event loop, so that state needs no lock between two awaits.
-    """
+    """Channel between a slot and its ranks; all methods run on one event loop, so state needs no lock."""
 
     def __init__(self, name: str = "mailbox") -> None:
         self._name = name
@@ -120,13 +117,11 @@ class Mailbox:
         return await self._wait(lambda: not self.unsaved, timeout_s)
 
     async def ranks(self) -> dict[int, RankFacts]:
-        """Returns rank -> its process, node and health, of the ranks that are up."""
         return dict(self.present)
 
     # The ranks' side
 
     async def hello(self, generation: int, rank: int, facts: RankFacts) -> None:
-        """Registers a rank that is up, with its process, node and health."""
         if self._alive(generation):
             self.present[rank] = facts
             self.unsaved.add(rank)
@@ -134,10 +129,7 @@ class Mailbox:
             await self._wake()
 
     async def next_job(self, generation: int, after: int) -> Reply:
-        """Returns the job after number `after`; `wait` when there is none yet (ask again).
-
-        `leave` when the group ends.
-        """
+        """Returns the job after number `after`, `wait` when there is none yet, `leave` when the group ends."""
         await self._wait(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_SECONDS)
         state = self._pending(after)
         if not self._alive(generation):
@@ -161,10 +153,7 @@ class Mailbox:
         return decisions.setdefault(index, True)
 
     async def post(self, generation: int, number: int, event: Event) -> None:
-        """Posts a score or an error, in order of arrival.
-
-        The slot shows the first error that is not an echo of another.
-        """
+        """Posts a score or an error; the slot shows the first error that is not an echo of another."""
         if self._current(generation, number):
             self.events.append(event)
             await self._wake()
@@ -187,7 +176,6 @@ class Mailbox:
         return self.ended if generation == self.generation else "aborted"
 
     async def saved(self, generation: int, rank: int) -> None:
-        """Notes that a rank of an aborted group has written what it had to save."""
         if generation == self.generation:
             self.unsaved.discard(rank)
             await self._wake()
@@ -218,10 +206,7 @@ class Mailbox:
 
 
 def start_mailbox(name: str) -> Any:
-    """Starts a mailbox actor on this node, shown as `name`.
-
-    It takes no CPU and ends with the process that started it.
-    """
+    """Starts a mailbox actor on this node, shown as `name`, which ends with the process that started it."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

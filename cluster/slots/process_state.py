@@ -24,11 +24,7 @@ _ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
 
 
 def limit_card_memory(share: float) -> None:
-    """Limits torch's share of GPU memory in a rank that has a fraction of a GPU, less what CUDA itself takes.
-
-    An allocation beyond the limit fails in this rank, where it would otherwise fail in a neighbour. Does nothing
-    without a GPU or with a whole one.
-    """
+    """Limits a rank to its fraction of a GPU, less what CUDA takes, so that it cannot fill its neighbour's."""
     if 0 < share < 1 and torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
         torch.cuda.set_per_process_memory_fraction(share - min(memory_bytes(CUDA_GB) / memory, share / 2))
@@ -41,7 +37,17 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
     environment = dict(os.environ)
     with warnings.catch_warnings(), contextlib.chdir(Path.cwd()):
         try:
-            _set_fixed(threads, seed)
+            torch.set_num_threads(threads)
+            torch.set_float32_matmul_precision("highest")
+            torch.set_grad_enabled(True)
+            torch.set_default_dtype(torch.float32)
+            torch.use_deterministic_algorithms(False)
+            torch.backends.cudnn.benchmark = False
+            torch.set_flush_denormal(False)
+            torch.manual_seed(seed)
+            # NumPy takes seeds of 32 bits only.
+            np.random.seed(seed % 2**32)
+            random.seed(seed)
             yield
         finally:
             for put, value in before:
@@ -49,20 +55,6 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
             for name in set(os.environ) - set(environment):
                 del os.environ[name]
             os.environ.update(environment)
-
-
-def _set_fixed(threads: int, seed: int) -> None:
-    torch.set_num_threads(threads)
-    torch.set_float32_matmul_precision("highest")
-    torch.set_grad_enabled(True)
-    torch.set_default_dtype(torch.float32)
-    torch.use_deterministic_algorithms(False)
-    torch.backends.cudnn.benchmark = False
-    torch.set_flush_denormal(False)
-    torch.manual_seed(seed)
-    # NumPy takes seeds of 32 bits only.
-    np.random.seed(seed % 2**32)
-    random.seed(seed)
 
 
 def _cuda_states() -> list[torch.Tensor]:

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from ray import tune
@@ -40,11 +39,7 @@ SLOT_IDLE_SECONDS = 20.0
 REST_SECONDS = 2.0
 """Seconds between two results of a slot in quarantine; the end of a sweep waits for that long."""
 IDLE_JOB_SECONDS = 360.0
-"""Seconds without a call from Tune after which a slot with a job frees its group's CPUs and GPUs.
-
-Tune has then ended its trial without a word; a wait for the database takes 300 s at most.
-"""
-EMPTY_SETTINGS: Mapping[str, Scalar] = MappingProxyType({})
+"""Seconds without a call, 300 of which the database may take, after which Tune has forgotten the slot's job."""
 
 
 class Slot(tune.Trainable):  # type: ignore[misc]
@@ -64,7 +59,9 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             settings.group.options.recycle_after, self.name
         )
         self.idle_timer = IdleTimer(self._sleep)
-        self.quarantine = Quarantine()
+        self.quarantine, self.quarantined = Quarantine(), False
+        self.undecided: int | None = None
+        """Index of the report on which Tune is to decide."""
         self.running = self.asleep = self.holds_ranks = self.served = False
         with self._hold_timer():
             self._begin(config["job"], settings)
@@ -86,8 +83,16 @@ class Slot(tune.Trainable):  # type: ignore[misc]
                 return self._rest()
             if self.asleep:
                 self._submit()
-            self._answer()
-            return self._next_result()
+            if self.undecided is not None:  # Tune has just seen this report
+                self._proceed(self.undecided)
+                self.undecided = None
+            until = time.monotonic() + self.settings.quiet_s
+            while True:
+                if not self.events:
+                    self.events.extend(self.group.events(SLOT_HEARTBEAT_SECONDS))
+                result = self._handle_event(self.events.popleft()) if self.events else self._handle_silence(until)
+                if result is not None:
+                    return result
 
     def _hold_timer(self) -> AbstractContextManager[None]:
         return self.idle_timer.call(lambda: IDLE_JOB_SECONDS if self.running else SLOT_IDLE_SECONDS)
@@ -98,15 +103,6 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             self.group.stop(self.number)
         self.group.close()
         self.asleep = self.running
-
-    def _next_result(self) -> SlotResult:
-        until = time.monotonic() + self.settings.quiet_s
-        while True:
-            if not self.events:
-                self.events.extend(self.group.events(SLOT_HEARTBEAT_SECONDS))
-            result = self._handle_event(self.events.popleft()) if self.events else self._handle_silence(until)
-            if result is not None:
-                return result
 
     def cleanup(self) -> None:
         self.idle_timer.end()
@@ -129,21 +125,16 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.points: list[Point] = []
         self.scores: list[Score] = []
         self.events: deque[Event] = deque()
-        self.undecided: int | None = None
         self.echo: tuple[float, str] | None = None
         self.quarantined = self.quarantine.left_s > 0
         if not self.quarantined:
             self._submit()
 
     def _rest(self) -> SlotResult:
-        """Returns a result that hands the job to another slot while this one is in quarantine.
-
-        The slot keeps its resources meanwhile, so that no other slot gets the failing machine.
-        """
+        """Returns the job to other slots, and keeps the failing machine from them while in quarantine."""
         time.sleep(max(0.0, min(REST_SECONDS, self.quarantine.left_s)))
-        result = self._result(ReturnReason.RESTING)
-        result["reason"], result[IS_LAST] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
-        return result
+        reason = f"{self.name} {self.quarantine.describe()}"
+        return self._result(ReturnReason.RESTING, reason=reason, last=self.quarantine.left_s <= 0)
 
     def _submit(self) -> None:
         # The ranks of a lost job were left alive to keep the failing machine from other slots (see `_handle_loss`).
@@ -152,18 +143,12 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             self.holds_ranks = False
         self.pace.pause()
         self.events.clear()
-        self.undecided, self.echo = None, None
+        self.undecided = self.echo = None
         # The job goes on from this attempt's checkpoint, else from that of the newest earlier attempt that has one.
         folders = (self.job.folder, *self.job.previous)
         checkpoint = next((folder for folder in folders if RunFolder(folder).has_state), None)
         self.number = self.group.submit(self.settings.group, replace(self.job, resume_from=checkpoint))
         self.running, self.asleep = True, False
-
-    def _answer(self) -> None:
-        """Lets the ranks go on after the report that Tune has just seen."""
-        if self.undecided is not None:
-            self._proceed(self.undecided)
-            self.undecided = None
 
     def _proceed(self, index: int) -> None:
         """Lets a gated job's ranks go on; others do not wait, and a call would cost a round trip."""
@@ -184,15 +169,12 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         self.served = True
         self.quarantine.went_well()
         if outcome is None:
-            return self._final(RunState.DONE, "")
+            return self._result(RunState.DONE, last=True)
         self.best, self.examples = outcome.best, outcome.examples
-        return self._final(RunState.STOPPED if outcome.stopped else RunState.DONE, "", outcome=outcome)
+        return self._result(RunState.STOPPED if outcome.stopped else RunState.DONE, last=True, outcome=outcome)
 
     def _handle_point(self, index: int, point: Point) -> SlotResult | None:
-        """Returns a result for a new dev point; None for points of a resumed run seen before, and for the last point.
-
-        The last point reaches Tune with the end alone: earlier, while suites are scored, it would count as a rung.
-        """
+        """Returns a result for a new dev point but the last, which would count as a rung while suites are scored."""
         news = point.examples > self.examples
         if news:
             self.pace.point()
@@ -211,14 +193,14 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         if event.card_full and 0 < self.job.gpus < 1:
             self.running = False
             self.group.abort()
-            return self._final(ReturnReason.CROWDED, event.reason.partition(";")[0])
+            return self._result(ReturnReason.CROWDED, last=True, reason=event.reason.partition(";")[0])
         if event.cause == "machine" or (event.cause == "setup" and (self.served or self.settings.proven)):
             return self._handle_loss(event.reason, "machine")
         self.running = False
         self.group.abort()
         if event.cause == "setup":
-            return self._final(ReturnReason.REFUSED, event.reason)
-        return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
+            return self._result(ReturnReason.REFUSED, last=True, reason=event.reason)
+        return self._result(RunState.FAILED, last=True, reason=event.reason, lacking=event.inputs)
 
     def _handle_silence(self, until: float) -> SlotResult | None:
         loss = self.group.lost()
@@ -234,10 +216,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
         return self._result(RunState.RUNNING, waits_for=waits_for) if time.monotonic() >= until else None
 
     def _handle_loss(self, reason: str, cause: str) -> SlotResult:
-        """Continues the job from its checkpoint in a new group.
-
-        Gives it up where it was lost too often since its last point.
-        """
+        """Continues the job from its checkpoint in a new group, or gives it up where it was lost too often."""
         self.running = False
         if self.losses.add(cause, self.examples):
             if cause != "nodes":
@@ -245,40 +224,38 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             self.holds_ranks = self.quarantine.left_s > 0 and cause == "machine"
             if not self.holds_ranks:
                 self.group.abort()
-            return self._final(RunState.LOST, f"{self.losses}: {reason}")
+            return self._result(RunState.LOST, last=True, reason=f"{self.losses}: {reason}")
         self.group.abort()
         self._submit()
         return self._result(RunState.RUNNING, retried=f"node lost: {reason}" if cause == "nodes" else reason)
 
     # Results
 
-    def _result(self, state: RunState | ReturnReason, retried: str = "", waits_for: str = "") -> SlotResult:
+    def _result(
+        self,
+        state: RunState | ReturnReason,
+        *,
+        last: bool = False,
+        reason: str = "",
+        outcome: Outcome | None = None,
+        lacking: Mapping[str, Scalar] | None = None,
+        retried: str = "",
+        waits_for: str = "",
+    ) -> SlotResult:
         points, self.points = self.points, []
         return {
-            "examples": self.judged,
+            "examples": self.examples if last else self.judged,
             "best": self.best,
             "state": state,
             "points": points,
-            "scores": [],
-            "reason": "",
-            "outcome": None,
-            "lacking": {},
+            "scores": self.scores if last else [],
+            "reason": reason,
+            "outcome": outcome,
+            "lacking": lacking or {},
             "retried": retried,
             "waits_for": waits_for,
-            IS_LAST: False,
+            IS_LAST: last,
         }
-
-    def _final(
-        self,
-        state: RunState | ReturnReason,
-        reason: str,
-        outcome: Outcome | None = None,
-        lacking: Mapping[str, Scalar] = EMPTY_SETTINGS,
-    ) -> SlotResult:
-        end: SlotResult = self._result(state)
-        end.update({"examples": self.examples, "scores": self.scores, "reason": reason, IS_LAST: True})
-        end["outcome"], end["lacking"] = outcome, dict(lacking)
-        return end
 
 
 class IdleTimer:
@@ -292,10 +269,7 @@ class IdleTimer:
 
     @contextlib.contextmanager
     def call(self, limit_s: Callable[[], float]) -> Iterator[None]:
-        """Context manager around one call of a slot, during which the timer does not run.
-
-        `limit_s` is asked at its end for the seconds that may pass before the next call.
-        """
+        """Context manager around one call, after which `limit_s()` seconds may pass before the next."""
         self._timer.cancel()
         with self._turns:
             self._calls += 1
@@ -307,7 +281,6 @@ class IdleTimer:
                 self._timer.start()
 
     def end(self) -> None:
-        """Stops the idle timer for good."""
         with self._turns:
             self._calls += 1
             self._timer.cancel()

@@ -26,8 +26,6 @@ TRAIN_CALLBACKS = ("cluster.slots.train_callbacks.LeftoverRoom", "cluster.slots.
 
 
 class _Life:
-    """One generation of a worker group: the thread in which Ray Train runs, and how it ended."""
-
     def __init__(self, generation: int, settings: GroupSettings, name: str) -> None:
         self.generation, self.settings, self.name = generation, settings, name
         self.error: BaseException | None = None
@@ -46,45 +44,47 @@ class _Life:
         return self.thread is not None and self.thread.is_alive()
 
     def take(self, job: Job) -> None:
-        """Counts a job given to this group."""
         self.served += 1
         self.outside = self.outside or (bool(job.code) and job.leaves_traces)
 
     def _fit(self, mailbox: Any) -> None:
         try:
-            _trainer(self.settings, mailbox, self.generation, self.name).fit()
+            self._trainer(mailbox).fit()
         except BaseException as error:
             self.error = error
 
+    def _trainer(self, mailbox: Any) -> Any:
+        from ray.train import FailureConfig, RunConfig, ScalingConfig
+        from ray.train.torch import TorchConfig, TorchTrainer
 
-def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) -> Any:
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
-    from ray.train.torch import TorchConfig, TorchTrainer
-
-    add_callbacks()
-    options, gpus = settings.options, settings.options.gpus_per_worker
-    per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
-    if options.accelerator_type:
-        per_worker[f"{KIND_PREFIX}{options.accelerator_type}"] = PART_OF_KIND
-    # A group that does not fit is retried for ever unless the controller's own failures are limited too.
-    failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
-    return TorchTrainer(
-        serve,
-        train_loop_config={
-            "mailbox": mailbox,
-            "generation": generation,
-            "digest": settings.digest,
-            "plugins": settings.plugins,
-            "gpus": gpus,
-        },
-        torch_config=TorchConfig(backend=backend(gpus), timeout_s=int(options.timeout_s)),
-        scaling_config=ScalingConfig(num_workers=options.workers, use_gpu=bool(gpus), resources_per_worker=per_worker),
-        run_config=RunConfig(
-            name=f"{name}-{uuid.uuid4().hex[:8]}",
-            storage_path=str(options.storage / "ray" / "train"),
-            failure_config=failures,
-        ),
-    )
+        add_callbacks()
+        options, gpus = self.settings.options, self.settings.options.gpus_per_worker
+        per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | (
+            {"GPU": gpus} if gpus else {}
+        )
+        if options.accelerator_type:
+            per_worker[f"{KIND_PREFIX}{options.accelerator_type}"] = PART_OF_KIND
+        # A group that does not fit is retried for ever unless the controller's own failures are limited too.
+        failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
+        return TorchTrainer(
+            serve,
+            train_loop_config={
+                "mailbox": mailbox,
+                "generation": self.generation,
+                "digest": self.settings.digest,
+                "plugins": self.settings.plugins,
+                "gpus": gpus,
+            },
+            torch_config=TorchConfig(backend=backend(gpus), timeout_s=int(options.timeout_s)),
+            scaling_config=ScalingConfig(
+                num_workers=options.workers, use_gpu=bool(gpus), resources_per_worker=per_worker
+            ),
+            run_config=RunConfig(
+                name=f"{self.name}-{uuid.uuid4().hex[:8]}",
+                storage_path=str(options.storage / "ray" / "train"),
+                failure_config=failures,
+            ),
+        )
 
 
 def add_callbacks() -> None:
@@ -116,7 +116,6 @@ class WorkerGroup:
         self._waits_for, self._waits_since = "", 0.0
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
-        """Hands a job to a group with these settings, building one if need be; returns the job's number."""
         life = self.life
         spent = life and (life.settings != settings or life.served >= self.recycle_after or life.outside)
         if life and life.alive() and spent:
@@ -130,7 +129,6 @@ class WorkerGroup:
         return int(self._call("submit", job))
 
     def events(self, timeout_s: float) -> list[Event]:
-        """Returns the events that the ranks posted; waits up to `timeout_s` for one."""
         events: list[Event] = self._call("take_events", timeout_s)
         if events:
             self._waits_for = ""
@@ -148,11 +146,7 @@ class WorkerGroup:
             self.abort()
 
     def lost(self) -> str | None:
-        """Returns why the group is gone; None while it lives or waits for room.
-
-        A group waits without limit while others hold its room, and `wait_for_nodes_s` seconds while no node has room
-        for it at all.
-        """
+        """Returns why the group is gone; None while it lives, or waits for room within `wait_for_nodes_s`."""
         life = self.life
         if life is None:
             return "no worker group"
@@ -172,18 +166,13 @@ class WorkerGroup:
         return None
 
     def waits_for(self) -> str:
-        """Returns why not even one such group fits the cluster now; empty where it does, or nothing is waited for."""
         return self._waits_for
 
     def has_ranks(self) -> bool:
-        """Tells whether ranks have registered at the mailbox."""
         return bool(self.ranks())
 
     def node_lost(self) -> bool:
-        """Tells whether a rank's node has left the cluster.
-
-        Before any rank is up, a node that was alive at the start.
-        """
+        """Tells whether a node of the ranks, or before they are up one of the start, has left the cluster."""
         alive, ranks = _alive_nodes(), self.ranks().values()
         nodes = self.life.nodes if self.life and not ranks else frozenset(facts.node for facts in ranks)
         return not nodes <= alive
@@ -213,7 +202,6 @@ class WorkerGroup:
         self.life = None
 
     def ranks(self) -> dict[int, RankFacts]:
-        """Returns rank -> its process, node and health, of the ranks that are up."""
         return dict(self._call("ranks"))
 
     def _call(self, method: str, *args: Any) -> Any:

@@ -57,10 +57,7 @@ class Dispatcher:
         """Signature -> run that another driver holds."""
         self._put_back: list[ClaimedRun] = []
         self._for_others: deque[ClaimedRun] = deque()
-        """Runs that a slot gave up, handed out after all others.
-
-        Else the same slot, free again, would get them back.
-        """
+        """Runs that a slot gave up, handed out after all others: it is free again, and would get them back."""
         self._missing_inputs: list[Mapping[str, Scalar]] = []
         """Settings that name an input for which a run failed."""
         self._over = False
@@ -92,7 +89,6 @@ class Dispatcher:
         return claimed or (self._for_others.popleft() if self._for_others else None)
 
     def put_back(self, claimed: ClaimedRun) -> None:
-        """Puts a run back, to be handed out at the next call of `next_run`."""
         self._put_back.append(claimed)
 
     def lost(self, claimed: ClaimedRun, reason: str) -> None:
@@ -110,7 +106,7 @@ class Dispatcher:
         self.leave_to_others(claimed, EventKind.REQUEUED, f"tried again alone on a whole card; {reason}")
 
     def leave_to_others(self, claimed: ClaimedRun, kind: EventKind, reason: str) -> None:
-        """Requeues, after all others, a run that a slot has not ended or not begun."""
+        """Requeues a run after all others: the slot that gave it up would get it back."""
         self._for_others.append(claimed)
         self.recorder.report(kind, claimed.planned, reason=reason)
 
@@ -126,10 +122,7 @@ class Dispatcher:
         self.recorder.ended(claimed, result)
 
     def _needs_missing_input(self, planned: PlannedRun) -> bool:
-        """Tells whether the run needs an input for which another failed.
-
-        Such a run is skipped, and the next call trains it.
-        """
+        """Skips a run that needs an input for which another failed; the next call trains it."""
         flat = planned.run.flat() if self._missing_inputs else {}
         needs_input = any(inputs.items() <= flat.items() for inputs in self._missing_inputs)
         if not needs_input or is_taken(self._read([planned])[planned.signature].row):
@@ -145,7 +138,6 @@ class Dispatcher:
         self.recorder.report(EventKind.WAITING, claimed.planned, reason="claim lost to another driver")
 
     def job(self, claimed: ClaimedRun) -> Job:
-        """Returns the job that a slot's ranks do for a claimed run."""
         claim, planned, options = claimed.claim, claimed.planned, self.options
         loop, code = planned.run.options.LOOP, code_of(planned.run.method, claimed.suites)
         return Job(
@@ -210,7 +202,9 @@ class Dispatcher:
         if row and row.state == RunState.DONE:
             missing = find_unscored(self._suites(planned), still_valid(entry.protocols, self.paths))
             if not (missing and self._is_gone(row)):
-                return self._reuse(planned, row, missing)
+                files = row.files if missing and row.files and row.files.best.is_dir() else None
+                self.recorder.reused(planned, row, to_score=files is not None)
+                return ClaimedRun(planned, files.path, None, missing, finished=row) if files else None
             self.ledger.reopen([row.signature], "its folder is gone")
         if row and row.state == RunState.STOPPED and self.source.keeps_stopped:
             self.recorder.reused(planned, row)
@@ -232,19 +226,13 @@ class Dispatcher:
         return claimed
 
     def _claim(self, planned: PlannedRun, finished: Sequence[RunState]) -> ClaimedRun | None:
-        """Claims a run for training, unless it is held, done or ended in a state of `finished`.
-
-        `finished`: states that stand as results; CLAIMABLE claims only runs that never ended.
-        """
-        return self._begin(planned, self._provenance | facts(planned.run), finished)
+        """Claims a run for training unless it ended in a state of `finished`; CLAIMABLE: only what never ended."""
+        return self._begin(planned, provenance() | facts(planned.run), finished)
 
     def _begin(
         self, planned: PlannedRun, provenance: Mapping[str, object], finished: Sequence[RunState] = ()
     ) -> ClaimedRun | None:
-        """Claims a run and makes it a folder that no other ledger has, marked with `provenance`.
-
-        None where it is taken.
-        """
+        """Claims a run and makes it a folder that no other ledger has; None where it is taken."""
         storage, home = self._storage, self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
@@ -263,10 +251,7 @@ class Dispatcher:
         return ClaimedRun(planned, folder, claim, self._suites(planned))
 
     def _adopt(self, planned: PlannedRun) -> bool:
-        """Tells whether the run is done now, by an intact finished attempt of the same signature in its home folder.
-
-        Such an attempt is another ledger's, or that of a driver of this ledger that died before it recorded the end.
-        """
+        """Tells whether the run is done now by a finished attempt in its home, another ledger's or unrecorded."""
         for source in RunFolder.finished_in(self._home(planned.signature)):
             loop = planned.run.options.LOOP
             read: Callable[..., Sequence[Point]] = pkgutil.resolve_name(loop.reader if loop else self.options.reader)
@@ -276,7 +261,7 @@ class Dispatcher:
         return False
 
     def _take_over(self, planned: PlannedRun, source: RunFolder, points: Sequence[Point]) -> bool:
-        """Tells whether the run was claimed and ended with checkpoints and points of the finished attempt `source`."""
+        """Claims and ends the run with checkpoints and points of the finished attempt `source`, if they last."""
         # With what another ledger's attempt was trained, as far as is known, and where it lies.
         origin = run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
         claimed = self._begin(planned, origin | facts(planned.run))
@@ -292,18 +277,9 @@ class Dispatcher:
         return True
 
     def _is_gone(self, row: RunRow) -> bool:
-        """Tells whether a finished run's folder is no longer in this storage.
-
-        A run whose model was deleted keeps its folder.
-        """
+        """Tells whether a finished run's folder left this storage; one whose model was deleted keeps its folder."""
         folder, home = Path(row.folder or "/"), self._home(row.signature)
         return folder.parent == home and not folder.is_dir() and home.parent.is_dir()
-
-    def _reuse(self, planned: PlannedRun, row: RunRow, missing: tuple[str, ...]) -> ClaimedRun | None:
-        """Counts a finished run as reused; returns it claimed for scoring where it lacks suites' columns, else None."""
-        files = row.files if missing and row.files and row.files.best.is_dir() else None
-        self.recorder.reused(planned, row, to_score=files is not None)
-        return ClaimedRun(planned, files.path, None, missing, finished=row) if files else None
 
     def _poll_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:
@@ -322,10 +298,7 @@ class Dispatcher:
         return None
 
     def _earlier(self, claim: Claim) -> tuple[Path, ...]:
-        """Returns folders of earlier attempts, newest first.
-
-        Attempts that were published but never recorded come first.
-        """
+        """Returns folders of earlier attempts, newest first, after those published but never recorded."""
         published = RunFolder.finished_in(self._home(claim.signature))
         history = self.ledger.history(claim.signature) if published else []
         unrecorded = [each.path for each in published if not run_folders.is_others(history, each)]
@@ -343,7 +316,3 @@ class Dispatcher:
         """Folder of runs, checked to be writable here; raises ConfigError where it is not."""
         check_here(self.options.storage)
         return self.options.storage
-
-    @cached_property
-    def _provenance(self) -> dict[str, object]:
-        return provenance()

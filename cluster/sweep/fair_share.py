@@ -26,10 +26,7 @@ GOLDEN = (5**0.5 - 1) / 2
 
 
 def fill(total: float, requests: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Divides `total` by weight, each part at most what is wanted.
-
-    What one leaves is divided among the others by weight.
-    """
+    """Divides `total` by weight, each part at most what is wanted; the others share what one leaves."""
     parts, left = [0.0] * len(requests), set(range(len(requests)))
     while left:
         level = total / sum(weights[i] for i in left)
@@ -88,19 +85,13 @@ class FairShare:
     def __init__(
         self, ledger: Ledger, stand: Callable[[], Driver], has_room: Callable[[], bool], tell: Callable[[int], None]
     ) -> None:
-        """Computes the first share; `tell` receives how many runs the driver may have at once.
-
-        `stand` returns this driver's state, `has_room` whether the cluster has room for another of its runs.
-        """
+        """`stand` returns this driver's state; `tell` receives how many runs it may have at once."""
         self._ledger, self._stand, self._has_room, self._tell = ledger, stand, has_room, tell
         self._spare_s = 0.0
         self._look()
 
     def follow(self, done: threading.Event) -> None:
-        """Updates the share until `done` is set; runs in a thread.
-
-        While the ledger is unreachable the share stays as it is.
-        """
+        """Updates the share until `done` is set; while the ledger is unreachable it stays as it is."""
         while not done.wait(SHARE_POLL_SECONDS):
             with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
                 self._look()

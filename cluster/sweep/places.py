@@ -45,7 +45,6 @@ def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:
 
 
 def describe_places(options: SweepOptions, slots: int, nodes: Sequence[Node]) -> str:
-    """Returns one line with number, width and isolation of the slots, and the resource that limits their number."""
     shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
     return f"{shape}, limited by {limit(options, nodes)}"
 
@@ -61,11 +60,7 @@ def has_room(options: SweepOptions) -> bool:
 
 
 def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str], None], done: threading.Event) -> None:
-    """Calls `resize` with the number of slots that fit, and a line for the user, when nodes join or leave.
-
-    Runs in a thread until `done` is set. Where no slot fits at all, the existing slots wait for nodes
-    (`wait_for_nodes_s`).
-    """
+    """Calls `resize` with the number of slots that fit, and a line for the user, when nodes join or leave."""
     before, on_head = slots, HEAD_RESOURCE in slot_bundle(options, slots)
     while not done.wait(NODE_POLL_SECONDS):
         with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
@@ -79,10 +74,7 @@ def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str],
 
 
 def wait_for_nodes(options: SweepOptions, over: threading.Event, report: Callable[[str], None]) -> None:
-    """Asks for nodes and waits for one where the joined cluster has none that trains, as when it scales from zero.
-
-    Returns after `wait_for_nodes_s` at the latest, or when `over` is set; `report` receives a line when a wait begins.
-    """
+    """Asks a cluster that scales from zero for nodes, and waits `wait_for_nodes_s` seconds at most for one."""
     until = time.monotonic() + options.wait_for_nodes_s
     waits = False
     while not any(node.cpus for node in cluster_nodes()) and time.monotonic() < until and not over.is_set():
@@ -94,7 +86,6 @@ def wait_for_nodes(options: SweepOptions, over: threading.Event, report: Callabl
 
 
 def _ask_for_nodes(options: SweepOptions) -> None:
-    """Asks the cluster's autoscaler, if any, for the resources of the ranks."""
     from ray.autoscaler.sdk import request_resources
 
     rank: dict[str, float] = {"CPU": max(1, round(options.cpus_per_worker)), "memory": memory_bytes(WORKER_GB)}

@@ -113,10 +113,7 @@ class Recorder:
             self.failed(claimed, result["reason"])
 
     def given_up(self, claimed: ClaimedRun, reason: str) -> None:
-        """Releases a run that slots lost, which is not its own failure.
-
-        It costs no budget, is final for no search, and is trained by the next call.
-        """
+        """Releases a run that slots lost: it costs no budget, and the next call trains it."""
         self.close(claimed)
         if claimed.claim:
             self.ledger.release(claimed.claim, reason)
@@ -169,16 +166,13 @@ class Recorder:
         self._finish(claimed, RunState.DONE, None, self._publish(claimed), None)
 
     def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
-        """Counts a run's failure that the ledger already has."""
         self.source.observe(planned, RunState.FAILED, None, None)
         self._count_failure(planned, reason, log)
 
     def not_started(self) -> None:
-        """Counts a run that is left as it is, for lack of an input for which another failed."""
         self.outcome = replace(self.outcome, not_started=self.outcome.not_started + 1)
 
     def close(self, claimed: ClaimedRun) -> None:
-        """Notes that the run's end is no longer for this driver to record."""
         self.open.pop(claimed.planned.signature, None)
 
     def report(self, kind: EventKind, planned: PlannedRun, row: RunRow | None = None, **facts: Any) -> None:
@@ -212,6 +206,9 @@ class Recorder:
         assert claimed.claim is not None
         reached = outcome or claimed.last_point
         best = reached.best if reached else None
+        depends = (
+            claimed.planned.run.train.precision != "fp32"
+        )  # every other precision's arithmetic hangs on the device
         self.ledger.finish(
             claimed.claim,
             state,
@@ -222,7 +219,7 @@ class Recorder:
             folder=folder,
             reason=reason,
             points=claimed.unrecorded,
-            details=_find_details(claimed, reached),
+            details={ARITHMETIC: reached.precision} if depends and reached and reached.precision else {},
         )
         return best
 
@@ -255,12 +252,6 @@ class Recorder:
         failure = Failure(signature=planned.signature, reason=reason, log=log)
         self.outcome = replace(self.outcome, failures=(*self.outcome.failures, failure))
         self.report(EventKind.FAILED, planned, state=RunState.FAILED, reason=reason, log=log)
-
-
-def _find_details(claimed: ClaimedRun, reached: Outcome | Point | None) -> dict[str, object]:
-    """Returns details that name the arithmetic of a run, where it depends on the device: every precision but fp32."""
-    hangs = claimed.planned.run.train.precision != "fp32" and reached is not None and reached.precision
-    return {ARITHMETIC: reached.precision} if hangs and reached else {}
 
 
 def _log(claimed: ClaimedRun) -> str:

@@ -66,7 +66,6 @@ class DiskUse:
         return before[1]
 
     def forget(self, signature: str) -> None:
-        """Drops the remembered sizes of a run whose files have changed."""
         self._holdings.pop(signature, None)
 
     def used(self) -> int:
@@ -105,10 +104,7 @@ def _is_own(run: RunRow, history: History, folder: RunFolder) -> bool:
 
 
 def size_of(folder: Path) -> int:
-    """Returns the bytes of all files below `folder`; links are not followed, and files that vanish meanwhile count 0.
-
-    A file with several hard links, which ledgers share, counts its size divided by the number of links.
-    """
+    """Returns the bytes of all files below a folder; a file with several links, of several ledgers, counts in part."""
     return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
 
 
@@ -289,7 +285,6 @@ class Pruner(AbstractContextManager["Pruner"]):
             self._thread.start()
 
     def wait(self) -> None:
-        """Waits for a pruning that is under way."""
         if self._thread.is_alive():
             self._thread.join()
 

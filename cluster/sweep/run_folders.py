@@ -59,10 +59,7 @@ def _is_of(attempts: Iterable[HistoryRow | RunRow], mark: Mapping[str, object]) 
 
 
 def take_over(source: RunFolder, folder: RunFolder) -> None:
-    """Gives an attempt's folder the checkpoints of a finished attempt, as hard links to files that nobody changes.
-
-    Raises OSError; FileNotFoundError where the files were deleted meanwhile.
-    """
+    """Gives an attempt's folder hard links to the checkpoints of a finished attempt; raises OSError."""
     for origin, target in ((source.best, folder.best), (source.last, folder.last)):
         target.mkdir()
         for file in origin.iterdir():

@@ -94,7 +94,6 @@ def run_sweep(
 def _run(
     dispatcher: Dispatcher, ledger: Ledger, options: SweepOptions, over: threading.Event, on_event: OnEvent
 ) -> None:
-    """Waits for the first run to train here, then starts Ray and runs the trials."""
     first = None
     while first is None and not dispatcher.finished() and not over.is_set():
         first = dispatcher.next_run()
@@ -138,7 +137,6 @@ def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:
-    """Returns the paths made absolute, because the driver later leaves the user's folder."""
     places: dict[str, Any] = {name: path.resolve() for name, path in vars(paths).items() if isinstance(path, Path)}
     return dataclasses.replace(paths, **places)
 
@@ -177,10 +175,7 @@ class _Signals:
 def _heartbeats(
     ledger: Ledger, retrying: RetryingLedger, owner: str, over: threading.Event, done: threading.Event
 ) -> None:
-    """Renews this driver's leases until `done`, and at once when an unreachable database answers again.
-
-    Ends the sweep where the ledger's file was removed, since it would otherwise go on writing into nothing.
-    """
+    """Renews this driver's leases; ends a sweep whose ledger file was removed, which would write into nothing."""
     wait_s = 0.0
     while not done.wait(wait_s):
         try:

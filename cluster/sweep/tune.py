@@ -38,11 +38,7 @@ from cse_train.plugins.snapshot import snapshot
 
 
 class NotPickled:
-    """Mixin that pickles to a plain object.
-
-    Tune pickles schedulers, searchers and callbacks to restore a sweep from them; here a sweep is restored from the
-    ledger alone.
-    """
+    """Mixin that pickles to a plain object: Tune would restore a sweep, which the ledger alone does here."""
 
     def __reduce__(self) -> Any:
         return (object, ())
@@ -53,19 +49,13 @@ class NotPickled:
 
 @dataclass(frozen=True)
 class _Run:
-    """A run as Ray's ASHA reads a trial.
-
-    Its ID is the run's signature, the same in every trial that continues the run.
-    """
+    """A run as Ray's ASHA reads a trial; the ID is its signature, the same in every trial that continues it."""
 
     trial_id: str
 
 
 class InOrder(NotPickled, FIFOScheduler):  # type: ignore[misc]
-    """Scheduler that starts pending trials in order of their IDs, looking at live trials only.
-
-    Ray's FIFOScheduler looks at all trials that ever were, twice at each event.
-    """
+    """Scheduler in order of IDs; Ray's looks at all trials that ever were, twice at each event."""
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         waiting = (trial for trial in tune_controller.get_live_trials() if trial.status == Trial.PENDING)
@@ -76,7 +66,7 @@ class SharedAsha(InOrder):
     """Ray's asynchronous successive halving, whose rungs also hold the ledger's points of runs trained elsewhere."""
 
     def __init__(self, options: AshaOptions, points: Callable[[], Points]) -> None:
-        """Creates the scheduler; `points` returns the runs with new points in the ledger, this driver's among them."""
+        """Creates the scheduler; `points` returns the runs with new points in the ledger, of every driver."""
         super().__init__()
         self._points, self._examples, self._local_runs = points, dict[str, int](), set[str]()
         self._asha = AsyncHyperBandScheduler(
@@ -107,19 +97,13 @@ class SharedAsha(InOrder):
         self._local_runs.discard(_signature(trial))
 
     def _take_points(self) -> None:
-        """Puts new points of the ledger on the rungs, except for runs that train here.
-
-        A run that trains here enters a rung by its result alone, which also decides on it.
-        """
+        """Puts the ledger's new points on the rungs, but of runs that train here: their results decide on them."""
         for signature, points in self._points().items():
             for examples, best in () if signature in self._local_runs else points:
                 self._judge(signature, examples, best)
 
     def _judge(self, signature: str, examples: int, best: float) -> str:
-        """Returns the decision of Ray's scheduler on a point of a run.
-
-        Points seen before, as after a restart, change nothing and return CONTINUE.
-        """
+        """Returns the decision on a point of a run; points seen before, as after a restart, change nothing."""
         if examples <= self._examples.get(signature, 0):
             return str(TrialScheduler.CONTINUE)
         self._examples[signature] = examples
@@ -137,10 +121,7 @@ QUIET_RATE = 16.0
 
 
 class Guard:
-    """Calls functions on behalf of Tune; the first error other than LostClaim is kept and ends the sweep.
-
-    Tune itself would hide the error or retry.
-    """
+    """Calls functions for Tune, which would hide errors or retry: the first one but LostClaim ends the sweep."""
 
     def __init__(self, over: threading.Event) -> None:
         self.over = over
@@ -156,7 +137,6 @@ class Guard:
             return None
 
     def fail(self, error: Exception) -> None:
-        """Ends the sweep with an error, unless it has one already."""
         self.error = self.error or error
         self.over.set()
 
@@ -200,10 +180,7 @@ class DispatchSearcher(NotPickled, Searcher):  # type: ignore[misc]
         }
 
     def stand(self) -> Driver:
-        """Returns this driver's state for fair sharing among the drivers of its ledger.
-
-        May be called in another thread.
-        """
+        """Returns this driver's state for fair sharing; may be called in another thread."""
         options, running, most = self._dispatcher.options, len(self._trials), self.slots
         return Driver(
             owner=self._dispatcher.owner,
@@ -229,10 +206,7 @@ class DispatchSearcher(NotPickled, Searcher):  # type: ignore[misc]
 
 
 class RecordingCallback(NotPickled, tune.Callback):  # type: ignore[misc]
-    """Tune callback that records every result.
-
-    An error here ends the sweep and is raised by `run_sweep`, not by Tune.
-    """
+    """Tune callback that records every result; `run_sweep`, not Tune, raises its errors."""
 
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard) -> None:
         self._dispatcher, self._recorder = dispatcher, dispatcher.recorder

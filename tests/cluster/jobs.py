@@ -1,11 +1,12 @@
-"""Jobs, settings and results of a slot for tests, each with any of its fields changed."""
+"""Jobs, settings, results, groups and slots for tests, each with any of its fields changed."""
 
 from pathlib import Path
 from typing import Any
 
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
-from cluster.slots.group_api import GroupSettings, Job, SlotSettings
+from cluster.slots.group_api import Event, GroupSettings, Job, SlotSettings
+from cluster.slots.slot import Slot
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 
@@ -48,3 +49,61 @@ def slot_result(**changes: Any) -> Any:
     values |= {"waits_for": "", "outcome": None, "lacking": {}}
     given = values | lists | changes
     return given | {"state": RunState(given["state"])}
+
+
+class GroupWithoutRanks:
+    """A group that is always up; a subclass says what happens to a job."""
+
+    def proceed(self, number: int, index: int) -> None: ...
+
+    def stop(self, number: int) -> None: ...
+
+    def lost(self) -> str | None:
+        return None
+
+    def waits_for(self) -> str:
+        return ""
+
+    def has_ranks(self) -> bool:
+        return True
+
+    def node_lost(self) -> bool:
+        return False
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class NotingGroup:
+    """Takes jobs as number 7, reports the events that a test gives it, and notes the calls."""
+
+    def __init__(self, recycle_after: int, name: str) -> None:
+        self.calls: list[str] = []
+        self.coming: list[Event] = []
+        self.lost = self.waits_for = str
+        self.has_ranks = self.node_lost = bool
+
+    def submit(self, settings: GroupSettings, job: Job) -> int:
+        self.calls.append(f"submit from {job.resume_from}")
+        return 7
+
+    def events(self, timeout_s: float) -> list[Event]:
+        events, self.coming = self.coming, []
+        return events
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self.calls.append(" ".join([name, *map(str, given)]))
+
+
+def trial(*, quiet_s: float = 0.0, max_retries: int = 0, **changes: Any) -> Any:
+    """The configuration of a Tune trial of 64 examples, for a slot with a `NotingGroup`."""
+    settings = slot_settings(quiet_s, group=f"{__name__}:NotingGroup", max_retries=max_retries)
+    return {"job": job(**({"run": run_of(examples=64)} | changes)), "slot": settings}
+
+
+def slot_of(**changes: Any) -> Any:
+    """A slot that has begun such a trial, without Ray."""
+    slot = object.__new__(Slot)
+    slot.setup(trial(**changes))
+    return slot

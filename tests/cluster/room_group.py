@@ -10,9 +10,10 @@ from ray.util.placement_group import placement_group, remove_placement_group
 
 from cluster.slots.group_api import DoneEvent
 from cse_train.results import Outcome
+from tests.cluster.jobs import GroupWithoutRanks
 
 
-class RoomGroup:
+class RoomGroup(GroupWithoutRanks):
     def __init__(self, recycle_after, name="group"):
         self.room, self.until = None, None
 
@@ -34,24 +35,6 @@ class RoomGroup:
             return []
         (self.job.folder / "best").mkdir(parents=True, exist_ok=True)
         return [DoneEvent(Outcome(False, self.job.total_examples, 50.0, self.job.total_examples, self.pause, ()))]
-
-    def proceed(self, number, index):
-        pass
-
-    def stop(self, number):
-        pass
-
-    def lost(self):
-        return None
-
-    def waits_for(self):
-        return ""
-
-    def has_ranks(self):
-        return True
-
-    def node_lost(self):
-        return False
 
     def abort(self):
         self.close()

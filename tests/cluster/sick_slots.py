@@ -6,6 +6,7 @@ from pathlib import Path
 from cluster.slots import health
 from cluster.slots.fault import fault_of
 from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, GroupSettings, Job, PointEvent
+from tests.cluster.jobs import GroupWithoutRanks
 from tests.run_values import outcome_of, point_of
 
 REST_S = 1.0
@@ -16,7 +17,7 @@ HELD = 20
 """Runs after which the other slots wait until the second has done one: a fast machine would leave it none."""
 
 
-class SickGroup:
+class SickGroup(GroupWithoutRanks):
     def __init__(self, recycle_after: int, name: str) -> None:
         self.slot = int(name.split()[1])
         self.job: Job | None = None
@@ -60,23 +61,3 @@ class SickGroup:
 
     def _count(self, names: str) -> int:
         return len(list(self.folder.glob(names)))
-
-    def proceed(self, number: int, index: int) -> None: ...
-
-    def stop(self, number: int) -> None: ...
-
-    def lost(self) -> str | None:
-        return None
-
-    def waits_for(self) -> str:
-        return ""
-
-    def has_ranks(self) -> bool:
-        return True
-
-    def node_lost(self) -> bool:
-        return False
-
-    def abort(self) -> None: ...
-
-    def close(self) -> None: ...

@@ -25,15 +25,9 @@ from cluster.runtime.options import login_name
 from cluster.runtime.resources import GROUP_GB
 
 LEAST_GB, MOST_GB = 8, 64
-"""Minimum and maximum GB of RAM of a head.
-
-Slots live on the head where it has room for all, else also on the nodes that train.
-"""
+"""Minimum and maximum GB of RAM of a head; slots for which it has no room live on the nodes that train."""
 LEAST_CPUS, MOST_CPUS, SLOTS_A_CPU = 2, 16, 16
-"""Minimum and maximum CPUs of a head, and slots per CPU.
-
-The driver and Ray's own processes take two CPUs, and SLOTS_A_CPU slots share another one.
-"""
+"""Minimum and maximum CPUs of a head, and slots per CPU; driver and Ray's own processes take two CPUs."""
 RAY_SHARE = 0.7
 """Fraction of a pod's memory that Ray offers."""
 JOB_LABEL = "cse-search/job"
@@ -202,7 +196,6 @@ def submit(job: LaunchJob, settings: Settings) -> str:
 
 
 def _needed(settings: Settings) -> list[NeededObject]:
-    """Returns the objects that cluster.yaml names and the namespace must have."""
     objects = [
         ("claim", "claim", settings.claim),
         ("queue", "queue", settings.queue),
@@ -270,22 +263,18 @@ def cluster_spec(job: LaunchJob, settings: Settings) -> PodJson:
 
 
 def _slots(config: ClusterConfig) -> int:
-    """Returns the number of slots: one per GPU, or one per CPU where there are no GPUs."""
     return config.nodes * (config.gpus or config.cpus)
 
 
 def head_gb(config: ClusterConfig, settings: Settings) -> int:
-    """Returns the GB of RAM of the Ray head's pod, with room for its slots."""
     return settings.head.memory_gb or min(MOST_GB, max(LEAST_GB, math.ceil(2 + _slots(config) * GROUP_GB / RAY_SHARE)))
 
 
 def head_cpus(config: ClusterConfig, settings: Settings) -> int:
-    """Returns the number of CPUs of the Ray head's pod."""
     return settings.head.cpus or min(MOST_CPUS, LEAST_CPUS + _slots(config) // SLOTS_A_CPU)
 
 
 def _pod(name: str, role: str, resources: Mapping[str, str], settings: Settings, pods: Pods) -> PodJson:
-    """Returns a pod template of the job `name`, with the user's own patch merged in."""
     amounts = dict(resources) | ({"ephemeral-storage": f"{pods.ephemeral_gb}Gi"} if pods.ephemeral_gb else {})
     container: PodJson = {
         "name": CONTAINERS[role],

@@ -41,10 +41,7 @@ class Settings(Block):
     python: str
     """Python with cse-search installed, at the same path on every node, or in the container."""
     time: str | None = "24:00:00"
-    """Time limit as Slurm writes it, None for the partition's.
-
-    A sweep that meets its limit saves its state, and the same command continues it.
-    """
+    """Time limit as Slurm writes it, None for the partition's; the same command continues a sweep that meets it."""
     partition: str | None = None
     account: str | None = None
     qos: str | None = None
@@ -210,6 +207,5 @@ def _enter_container(job: LaunchJob, container: Container | None) -> list[str]:
 
 
 def _find_value(job: LaunchJob, option: str) -> str:
-    """Returns the value of an option in the sweep's command line; empty where it is not given."""
     words = job.command
     return words[words.index(option) + 1] if option in words else ""

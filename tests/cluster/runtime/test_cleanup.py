@@ -76,9 +76,10 @@ def test_a_cluster_that_ended_leaves_no_such_folder(tmp_path: Path) -> None:
     """In a process of its own: this one may hold the tests' cluster."""
     code = f"""
 from pathlib import Path
-from cluster.runtime.start import _dashboard_folders, ray_cluster
+from cluster.runtime import processes, ray_internals
+from cluster.runtime.start import ray_cluster
 with ray_cluster(Path({str(tmp_path)!r}), num_cpus=1):
-    folders = _dashboard_folders()
+    folders = processes.dashboard_folders(ray_internals.session_folder())
     assert folders and all(folder.is_dir() for folder in folders), folders
 assert not [folder for folder in folders if folder.exists()], folders
 """

@@ -73,9 +73,12 @@ def test_fractions_that_divide_a_card_pass(fraction):
 @pytest.mark.parametrize("parts", range(1, 33))
 def test_the_neighbours_of_a_fraction_are_valid_and_lie_around_it(parts):
     asked = (1 / parts + 1 / (parts + 1)) / 2
-    high, low = resources.nearest_fractions(asked)
+    with pytest.raises(ConfigError) as caught:
+        resources.check_options(options(gpus_per_worker=asked))
+    high, low = (float(word) for word in caught.value.problems[0].rpartition(": ")[2].split(" or "))
     assert low < asked < high
-    assert resources.divides_one(low) and resources.divides_one(high) and not resources.divides_one(asked)
+    for fraction in (low, high):
+        resources.check_options(options(gpus_per_worker=fraction))
 
 
 def test_nodes_without_a_card_are_named_where_one_is_asked():

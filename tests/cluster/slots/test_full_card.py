@@ -11,12 +11,9 @@ import pytest
 import torch
 
 from cluster.slots import process_state, worker
-from cluster.slots.fault import is_card_full
-from cluster.slots.group_api import ErrorEvent
-from cluster.slots.slot import Slot
-from cluster.slots.worker import error_event
+from cluster.slots.fault import error_event
 from tests.cluster.full_card import FULL
-from tests.cluster.jobs import job
+from tests.cluster.jobs import slot_of
 
 REPO = Path(__file__).parents[3]
 
@@ -35,16 +32,15 @@ REPO = Path(__file__).parents[3]
     ],
 )
 def test_a_full_card_is_known_by_what_torch_and_its_libraries_say(error: Exception, full: bool) -> None:
-    assert is_card_full(error) is full and error_event(error).card_full is full
+    assert error_event(error).card_full is full
 
 
 def ended(gpus: float, error: Exception) -> dict:
     """What a slot says of a job with so much of a card that raised the error."""
-    slot, aborted = object.__new__(Slot), []
-    slot.group = SimpleNamespace(abort=lambda: aborted.append(True))
-    slot.job, slot.points, slot.scores, slot.judged, slot.examples, slot.best = job(gpus=gpus), [], [], 0, 0, 0.0
-    result = slot._handle_error(error_event(error))
-    assert aborted and result is not None and result["done"]
+    slot = slot_of(gpus=gpus)
+    slot.group.coming = [error_event(error)]
+    result = slot.step()
+    assert slot.group.calls[-1] == "abort" and result["done"]
     return dict(result)
 
 
@@ -54,10 +50,6 @@ def test_it_is_the_runs_own_fault_on_a_whole_card_alone() -> None:
     assert ";" not in shared["reason"], "to lower the batch size is no advice yet"
     assert alone["state"] == "failed" and "lower train.batch_size" in alone["reason"]
     assert ended(0.5, ValueError("mine"))["state"] == "failed"
-
-
-def test_an_event_says_nothing_of_a_card_by_itself() -> None:
-    assert ErrorEvent(cause="run", reason="x").card_full is False
 
 
 @pytest.mark.parametrize(
@@ -99,7 +91,7 @@ def test_a_rank_refuses_a_part_of_a_mig_instance(
     """Of a cluster that was joined, of which Ray says the kind of the whole card alone."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: name)
-    said = worker._card_problem(gpus)
+    said = worker._setup_problem((), gpus)
     assert (said is not None) is refused
     assert said is None or said.startswith(f"part of a MIG instance: gpus_per_worker=0.5 on {name}, which MIG has ")
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -22,6 +23,7 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.training.loop import train
 from tests.cluster.jobs import group_settings, job
+from tests.cluster.sick_slots import FAILS, SLOTS
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -95,6 +97,21 @@ def test_a_rank_that_dies_every_time_fails_its_run_alone(ray_cluster, sweeper, t
     (failure,) = swept.outcome.failures
     assert failure.signature == "signature0" and failure.reason.startswith("workers lost 2 times: rank 0 is gone")
     assert swept.row(1).state == "done"
+
+
+def test_a_sick_slot_of_four_fails_no_run_rests_by_name_and_is_tried_again(ray_cluster, sweeper, tmp_path):
+    swept = sweeper(
+        tmp_path, {}, list(range(40)), cpus_per_worker=0.5, max_concurrent=SLOTS, group="sick_slots:SickGroup"
+    )
+    assert (swept.outcome.done, swept.outcome.failures) == (40, ())
+    kinds = Counter(event.kind for _, event in swept.events)
+    reasons = {event.kind: event.reason for _, event in swept.events}
+    assert len(list(tmp_path.glob("fail-*"))) == FAILS
+    assert kinds["requeued"] == 3 and kinds["failed"] == 0
+    assert "machine failed 3 times: RuntimeError: CUDA error: uncorrectable ECC" in reasons["requeued"]
+    assert kinds["resting"] >= 1 and "slot 2 of s quarantined after 3 different runs" in reasons["resting"]
+    slots = Counter(swept.ledger.curve(f"signature{seed}")[-1].metrics["slot"] for seed in range(40))
+    assert set(slots) == set(range(1, SLOTS + 1))  # the second did runs after its rests
 
 
 def test_isolation_by_trial_gives_the_same_results(ray_cluster, sweeper, tmp_path):

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster.slots.fault import error_event
 from cluster.slots.group_api import DoneEvent, PointEvent, ScoreEvent
 from cluster.slots.mailbox import Mailbox
-from cluster.slots.worker import Channel, error_event, serve_job
+from cluster.slots.worker import Channel, serve_job
 from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths

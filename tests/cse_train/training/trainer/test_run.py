@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.slots.fault import fault_of
-from cluster.slots.worker import error_event
+from cluster.slots.fault import error_event, fault_of
 from cse_train.data_paths import DataPaths
 from cse_train.plugins.trainer import TrainerScore
 from cse_train.reading import MachineFault
