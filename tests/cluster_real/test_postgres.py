@@ -1,13 +1,19 @@
 """A sweep whose ledger and Optuna mirror lie in a PostgreSQL server that the test starts."""
 
+import os
 import shutil
+import signal
+import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, database
+from analysis.ledger.database import LOCK_WAIT_SECONDS, TRANSACTION_IDLE_SECONDS
+from tests.analysis.ledger import test_migrations as checks
 from tests.cluster_real.postgres import PASSWORD, Postgres
 from tests.cluster_real.processes import Processes
 
@@ -78,3 +84,102 @@ def files_of(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink() and "postgres" not in path.relative_to(folder).parts[0]:
             yield path
+
+
+ABOUT = {"method": "simcse", "seed": 0, "identity": {}, "provenance": {}}
+PAUSED = f"""
+import os, signal, sys, threading
+from analysis.ledger import Ledger, LostClaim, claims
+from cluster.sweep.ledger_retry import RetryingLedger
+
+begin, paused = claims.begin, []
+def pause_once(*given):
+    begin(*given)
+    if not paused:
+        paused.append(True)
+        print("inside", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+claims.begin = pause_once
+ledger = RetryingLedger(Ledger.open(sys.argv[1]), threading.Event(), lambda line: print(line, flush=True))
+claim = ledger.claim("r1", {{}}, owner="paused", **{ABOUT!r})
+print("claim", claim, flush=True)
+other = ledger.claim("r2", {{}}, owner="paused", **{ABOUT!r})
+ledger.running(other)
+print("goes on with", other.signature, flush=True)
+"""
+
+
+def wait_until(said: Callable[[], str], words: str) -> None:
+    for _ in range(600):
+        if words in said():
+            return
+        time.sleep(0.1)
+    raise AssertionError(said())
+
+
+def test_a_driver_that_is_stopped_inside_a_transaction_holds_up_nobody_for_long(
+    server: Postgres, processes: Processes
+) -> None:
+    ledger = Ledger.open(server.url)
+    (processes.folder / "paused.py").write_text(PAUSED, encoding="utf8")
+    paused = processes.start(sys.executable, str(processes.folder / "paused.py"), server.url, log="paused.log")
+    log = Path(processes.folder, "paused.log")
+    wait_until(lambda: log.read_text(encoding="utf8"), "inside")
+    begun = time.monotonic()
+    claim = ledger.claim("r1", {}, owner="other", **ABOUT)
+    waited = time.monotonic() - begun
+    assert claim is not None and claim.owner == "other"
+    assert waited < LOCK_WAIT_SECONDS, waited
+    assert waited > TRANSACTION_IDLE_SECONDS / 2, "the paused driver did not hold the row: the test shows nothing"
+    os.kill(paused.pid, signal.SIGCONT)
+    assert paused.wait(60) == 0, log.read_text(encoding="utf8")
+    said = log.read_text(encoding="utf8")
+    assert "had paused" in said and "claim None" in said and "goes on with r2" in said
+    rows = {row.signature: (row.owner, row.attempt) for row in ledger.runs()}
+    assert rows == {"r1": ("other", 1), "r2": ("paused", 1)}
+    assert [row.owner for row in ledger.history("r1")] == ["other"]
+    ledger.close()
+
+
+def test_all_ledgers_of_a_process_share_one_connection(server: Postgres) -> None:
+    import psycopg
+
+    ledgers = [Ledger.open(server.url, storage=Path(f"/storage{number}")) for number in range(5)]
+    for _ in range(3):
+        for ledger in ledgers:
+            ledger.heartbeat("me")
+    count = "select count(*) from pg_stat_activity where backend_type = 'client backend'"
+    with psycopg.connect(server.url) as connection:
+        row = connection.execute(count).fetchone()
+    assert row is not None and row[0] - 1 == 1
+    ledgers[0].close()
+    assert ledgers[1].runs() == [], "another's end takes nothing away"
+    for ledger in ledgers[1:]:
+        ledger.close()
+
+
+older, plant = checks.older, checks.plant
+
+
+@pytest.fixture
+def ledger_url(server: Postgres) -> str:
+    return server.url
+
+
+def test_version_1_becomes_what_a_new_ledger_is(older: str, tmp_path: Path) -> None:
+    checks.test_version_1_becomes_what_a_new_ledger_is(older, tmp_path)
+
+
+def test_a_step_that_fails_leaves_the_ledger_as_it_was(older: str, plant: Callable[[str, str], None]) -> None:
+    checks.test_several_steps_are_one_transaction(older, plant)
+
+
+def test_runs_that_an_older_driver_holds_are_left_to_it(ledger_url: str) -> None:
+    checks.test_runs_that_a_driver_of_an_older_program_holds_are_left_to_it(ledger_url)
+
+
+def test_of_two_drivers_at_once_one_migrates_and_the_other_waits(
+    older: str, tmp_path: Path, plant: Callable[[str, str], None]
+) -> None:
+    database._server.cache_clear()  # a child must not share this process's connections
+    checks.test_of_two_drivers_at_once_one_migrates_and_the_other_waits(older, tmp_path, plant)

@@ -113,8 +113,7 @@ def rungs(asha: SharedAsha) -> list[dict[str, float]]:
 def test_four_drivers_spend_one_budget_and_each_knows_all(
     tmp_path: Path, resolved: ResolvedSpace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("search", "feed"):
-        monkeypatch.setattr(f"cluster.search.{module}.FEED_POLL_SECONDS", 0.0)
+    monkeypatch.setattr("cluster.search.search.FEED_POLL_SECONDS", 0.0)
     monkeypatch.setattr("cluster.search.budget.BUDGET_POLL_SECONDS", 0.01)
     drivers = [Driver(tmp_path, resolved, f"driver {number}") for number in range(DRIVERS)]
     threads = [threading.Thread(target=driver.work) for driver in drivers]

@@ -49,6 +49,7 @@ class Row:
     examples: int | None = 64
     best_examples: int | None = 64
     identity: dict = dataclasses.field(default_factory=dict)
+    seconds: float | None = None
 
 
 def search_of(resolved, rows, **more):
@@ -255,3 +256,30 @@ def test_scores_that_are_not_finite_are_failures(space_of):
     assert make_observation(cell, 0, RunState.DONE, math.inf).state == "failed"
     assert make_observation(cell, 0, RunState.STOPPED, None).state == "failed"
     assert make_observation(cell, 0, RunState.FAILED, 3.0).state == "failed"
+
+
+@pytest.mark.parametrize("state", [RunState.DONE, RunState.RUNNING])
+def test_two_drivers_visit_as_many_cells_together_as_one_search_asks_for(space_of, state, monkeypatch):
+    monkeypatch.setattr("cluster.search.search.FEED_POLL_SECONDS", 0.0)
+    resolved = space_of("\n  train.learning_rate: {loguniform: [1e-5, 1e-2]}\n", "random", num_samples=6)
+    rows: list[Row] = []
+
+    def driver(seed: int) -> Search:
+        search = search_of(resolved, rows, seeds=(0,), recorded=lambda: rows)
+        search._sampler._rng = np.random.default_rng(seed)
+        return search
+
+    def begin(driver: Search) -> str | None:
+        cell = driver.propose()
+        if cell is not None and sign(cell.run(0)) not in {row.signature for row in rows}:
+            best = 1.0 if state == RunState.DONE else None
+            rows.append(row(cell, 0, state, best, live=state.is_held, seconds=1.0))
+        return cell.id if cell else None
+
+    first, second = driver(1), driver(2)
+    visited = [begin(one) for _ in range(3) for one in (first, second)]
+    assert len(set(visited)) == 6
+    left = [cell for one in (first, second) for _ in range(6) if (cell := begin(one))]
+    assert set(left) <= set(visited), "what another driver holds is waited for, nothing new is begun"
+    assert len(rows) == 6
+    assert (left == []) == (state == "done")

@@ -1,15 +1,33 @@
-"""What `cse clean` would free and frees, and what always stays."""
+"""What `cse clean` frees, what `--keep-top` and `--disk-quota` free while a sweep trains, and what always stays."""
 
+import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
-from cluster.sweep.retention import Removable, parse_size, plan_cleaning, remove
+from cluster.runtime.options import SweepOptions
+from cluster.sweep import retention
+from cluster.sweep.events import SweepEvent, SweepOutcome
+from cluster.sweep.retention import (
+    RETENTION_PERIOD_SECONDS,
+    Pruner,
+    Removable,
+    parse_size,
+    plan_cleaning,
+    remove,
+)
+from cse.cli import exit
 from cse.cli.app import main
+from cse.experiments import run
+from cse.experiments.request import Request, Work
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
 from tests.run_values import score_of
 
 
@@ -32,7 +50,8 @@ def ledger(somewhere: Path) -> Ledger:
         home = somewhere / "results" / "runs" / name / ("final" if seed < 5 else "attempt-1")
         for kind in ("last", "best"):
             (home / kind).mkdir(parents=True)
-            (home / kind / "file").write_bytes(b"x" * 1000)
+            (home / kind / "file").touch()
+            os.truncate(home / kind / "file", 10**6)
         made.link("s", [(name, {"seed": seed}, seed)])
         if seed < 5:
             end = {"examples": 1, "best": float(seed), "best_examples": 1, "seconds": 1.0, "folder": home}
@@ -40,10 +59,23 @@ def ledger(somewhere: Path) -> Ledger:
     made.add_score("r0", score_of("sts_test", 1.0, {"split": "test"}))
     old = somewhere / "results" / "runs" / "r1" / "attempt-1"
     old.mkdir()
-    (old / "file").write_bytes(b"x" * 500)
+    (old / "file").touch()
+    os.truncate(old / "file", 500_000)
     stranger = somewhere / "results" / "runs" / "of-another-ledger" / "final" / "best"
     stranger.mkdir(parents=True)
     return made
+
+
+def left() -> list[str]:
+    """The checkpoints of all runs that are still there."""
+    folders = Path("results", "runs").glob("r?/*/*")
+    return sorted(f"{path.parent.parent.name}/{path.name}" for path in folders if path.is_dir())
+
+
+ALL = [f"r{number}/{kind}" for number in range(6) for kind in ("best", "last")]
+TOP = ["r0/best", "r4/best", "r4/last", "r5/best", "r5/last"]
+"""Kept with --keep-top 1: the best run, a model with a score, and what still runs."""
+DONE = SweepEvent(kind="done", signature="r1")
 
 
 def named(removable: tuple[Removable, ...]) -> list[tuple[str, str]]:
@@ -53,7 +85,7 @@ def named(removable: tuple[Removable, ...]) -> list[tuple[str, str]]:
 def test_by_itself_only_replaced_attempts_go(ledger: Ledger) -> None:
     cleaning = plan_cleaning(ledger, Path("results").resolve(), None, None)
     assert named(cleaning.removable) == [("r1", "superseded")]
-    assert (cleaning.freed, cleaning.used) == (500, 12_500)
+    assert (cleaning.freed, cleaning.used) == (500_000, 12_500_000)
 
 
 def test_beyond_the_best_of_a_sweep_checkpoints_go_but_none_with_a_score(ledger: Ledger) -> None:
@@ -64,7 +96,7 @@ def test_beyond_the_best_of_a_sweep_checkpoints_go_but_none_with_a_score(ledger:
 
 def test_a_quota_takes_the_worst_first_and_no_more_than_it_needs(ledger: Ledger) -> None:
     storage = Path("results").resolve()
-    assert named(plan_cleaning(ledger, storage, None, 10_500).removable)[1:] == [("r0", "last"), ("r1", "last")]
+    assert named(plan_cleaning(ledger, storage, None, 10_500_000).removable)[1:] == [("r0", "last"), ("r1", "last")]
     tight = plan_cleaning(ledger, storage, None, 100)
     assert tight.over == tight.used - tight.freed - 100 > 0
     assert {item.signature for item in tight.removable} == {"r0", "r1", "r2", "r3"}
@@ -110,8 +142,7 @@ def test_the_command_is_dry_until_told_to_delete(ledger: Ledger, capsys: pytest.
     assert (runs / "r1" / "attempt-1").is_dir() and (runs / "r0" / "final" / "last").is_dir()
     assert main(["clean", "--keep-top", "1", "--delete"]) == 0
     assert "freed of" in capsys.readouterr().out
-    left = sorted(path.parent.parent.name + "/" + path.name for path in runs.glob("r?/*/*") if path.is_dir())
-    assert left == ["r0/best", "r4/best", "r4/last", "r5/best", "r5/last"]
+    assert left() == TOP
     assert (runs / "of-another-ledger" / "final" / "best").is_dir()
 
 
@@ -119,10 +150,11 @@ def test_sizes(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     assert [parse_size(text) for text in ("500MB", "1.5 GB", "2tb")] == [500_000_000, 1_500_000_000, 2 * 10**12]
     with pytest.raises(ConfigError, match="no size: disk_quota=20"):
         parse_size("20")
-    assert main(["clean", "--disk-quota", "much"]) == 2
-    assert capsys.readouterr().err == (
-        "cse: no size: disk_quota=much; write a number and KB, MB, GB or TB, such as 20GB\n"
-    )
+    for command in ("clean",), ("run", "demo"):
+        assert main([*command, "--disk-quota", "much"]) == 2
+        line = "cse: no size: disk_quota=much; write a number and KB, MB, GB or TB, such as 20GB\n"
+        assert capsys.readouterr().err == line
+    assert main(["run", "demo", "--keep-top", "0"]) == 2 and "--keep-top" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -152,4 +184,75 @@ def test_anothers_runs_are_deleted_only_where_their_user_is_named(
 def test_a_sweep_that_keeps_its_top_leaves_other_users_checkpoints_alone(bens: Ledger) -> None:
     cleaning = plan_cleaning(bens, Path("results").resolve(), 1, None, user="anna")
     assert {item.signature for item in cleaning.removable} == {"r1", "r2"}
-    assert cleaning.used == 12_500
+    assert cleaning.used == 12_500_000
+
+
+def test_ends_of_runs_prune_now_and_then(ledger: Ledger) -> None:
+    clock = [0.0]
+    pruner = Pruner(ledger.url, SweepOptions(storage=Path("results").resolve(), keep_top=1), lambda: clock[0])
+    pruner(DONE)
+    assert left() == ALL, "not yet"
+    clock[0] = RETENTION_PERIOD_SECONDS
+    pruner(SweepEvent(kind="point", signature="r5"))
+    pruner.wait()
+    assert left() == ALL, "only when a run ends"
+    pruner(DONE)
+    pruner.wait()
+    assert left() == TOP and pruner.freed == 7_500_000
+
+
+def test_a_run_that_has_ended_is_measured_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    disk = retention.DiskUse(Path("results").resolve())
+    before = retention.plan_cleaning(ledger, Path("results").resolve(), None, 100, disk=disk)
+    monkeypatch.setattr(retention, "size_of", lambda folder: measured.append(folder.parts[-1]) or 0)
+    again = retention.plan_cleaning(ledger, Path("results").resolve(), None, 100, disk=disk)
+    assert measured == ["r5"], "the one that runs"
+    assert again.removable == before.removable
+
+
+def test_what_another_driver_removed_is_not_counted_as_freed_here(ledger: Ledger) -> None:
+    options = SweepOptions(storage=Path("results").resolve(), keep_top=1)
+    with Pruner(ledger.url, options) as first, Pruner(ledger.url, options) as second:
+        pass
+    assert first.freed + second.freed == 7_500_000 and left() == TOP
+
+
+def test_the_driver_does_not_wait_while_the_disk_is_slow(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, goes_on, waited = [RETENTION_PERIOD_SECONDS], threading.Event(), list[bool]()
+    monkeypatch.setattr(retention, "size_of", lambda folder: waited.append(goes_on.wait(250)) or 10**6)
+    with Pruner(ledger.url, SweepOptions(storage=Path("results").resolve(), keep_top=1), lambda: clock[0]) as pruner:
+        clock[0] = 2 * RETENTION_PERIOD_SECONDS
+        for _ in range(1000):
+            pruner(DONE)
+        assert waited == [] and pruner.freed == 0
+        goes_on.set()
+    assert left() == TOP
+
+
+def test_without_the_options_everything_stays(ledger: Ledger) -> None:
+    with Pruner(ledger.url, SweepOptions(storage=Path("results").resolve()), lambda: 1e9) as pruner:
+        pruner(DONE)
+    assert left() == ALL
+
+
+def test_a_ledger_that_is_away_ends_no_sweep() -> None:
+    with Pruner("gone.db", SweepOptions(storage=Path("results").resolve(), keep_top=1)) as pruner:
+        pruner(DONE)
+    assert pruner.freed == 0
+
+
+def test_a_sweep_prunes_at_its_end_and_says_so(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cse.experiments.run.run_sweep", lambda *given: SweepOutcome(done=1))
+    options = SweepOptions(storage=Path("results").resolve(), disk_quota=10**6)
+    request = Request(
+        resolved=resolve(load_space("demo")), seeds=(0,), paths=DataPaths(), ledger=ledger.url, options=options
+    )
+    outcome = run.run_grid(request, Work([], [], frozenset(), frozenset()))
+    assert exit.print_outcome(outcome, ledger.url) == exit.DONE
+    assert left() == TOP
+    said = capsys.readouterr()
+    assert "7.5 MB of checkpoints freed" in said.out
+    assert "cse: above --disk-quota: 4.0 MB too much is in use or has scores; give more" in said.err
