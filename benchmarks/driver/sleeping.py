@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
+from cluster.slots.group_api import DoneEvent, Event, Group, GroupSettings, Job, PointEvent
 from cse_train.results import Outcome, Point
 
 POLL_S = 0.2
@@ -113,8 +113,8 @@ class Nap:
         return self.load.begun() - time.time() if self.load.is_begun(self.number == 0) else POLL_S
 
 
-class SleepingGroup:
-    """A `cluster.slots.group_api.Group` without ranks: the slot's own process sleeps, and says what it is made of."""
+class SleepingGroup(Group):
+    """A group without ranks: the slot's own process sleeps, and says what it is made of."""
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
         self.number = 0
@@ -135,23 +135,8 @@ class SleepingGroup:
         point = Point(**ended(self.total), step=1, metrics=process_facts())
         return [PointEvent(0, point), DoneEvent(Outcome(stopped=False, **ended(self.total), points=()))]
 
-    def proceed(self, number: int, index: int) -> None:
-        """Nothing: no trial is gated."""
-
     def stop(self, number: int) -> None:
         self.nap = None
-
-    def lost(self) -> str | None:
-        return None
-
-    def waits_for(self) -> str:
-        return ""
-
-    def has_ranks(self) -> bool:
-        return True
-
-    def node_lost(self) -> bool:
-        return False
 
     def abort(self) -> None:
         self.nap = None

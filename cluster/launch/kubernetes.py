@@ -90,18 +90,14 @@ def _problems(needed: NeededObject, namespace: str) -> Iterator[str]:
         return
     if not answer.stdout.strip():
         place = "" if needed.kind in CLUSTER_WIDE_KINDS else f" in namespace {namespace}"
-        yield f"no such {needed.kind}: {setting}{place}; {_list_names(needed.kind, namespace)}"
+        every, advice = _ask(needed.kind, namespace), "make it, or correct the name"
+        if every is not None and not every.returncode:
+            names = sorted(line.partition("/")[2] for line in every.stdout.split())
+            advice = f"there are: {', '.join(names)}" if names else "there is none"
+        yield f"no such {needed.kind}: {setting}{place}; {advice}"
     elif needed.kind == "claim" and SHARED_MODE not in answer.stdout:
         advice = f"pods on several nodes share it: make one with {SHARED_MODE}"
         yield f"a claim of one node: {setting} is {answer.stdout.strip()}; {advice}"
-
-
-def _list_names(kind: str, namespace: str) -> str:
-    answer = _ask(kind, namespace)
-    if answer is None or answer.returncode:
-        return "make it, or correct the name"
-    names = sorted(line.partition("/")[2] for line in answer.stdout.split())
-    return f"there are: {', '.join(names)}" if names else "there is none"
 
 
 def _ask(kind: str, namespace: str, *words: str) -> subprocess.CompletedProcess[str] | None:
@@ -159,18 +155,15 @@ def merge_pod(base: PodJson, patch: PodJson) -> PodJson:
         elif isinstance(value, dict):
             merged[key] = merge_pod(before if isinstance(before, dict) else {}, value)
         elif isinstance(value, list) and key in MERGE_KEYS:
-            merged[key] = _merge_entries(before or [], value, MERGE_KEYS[key])
+            # The entries of `before` stay first: KubeRay starts Ray in a pod's first container.
+            name = MERGE_KEYS[key]
+            entries = {entry.get(name): entry for entry in before or []}
+            for entry in value:
+                entries[entry.get(name)] = merge_pod(entries.get(entry.get(name), {}), entry)
+            merged[key] = list(entries.values())
         else:
             merged[key] = value
     return merged
-
-
-def _merge_entries(before: list[PodJson], patch: list[PodJson], name: str) -> list[PodJson]:
-    """Merges two lists of named entries, those of `before` first: KubeRay starts Ray in a pod's first container."""
-    entries = {entry.get(name): entry for entry in before}
-    for entry in patch:
-        entries[entry.get(name)] = merge_pod(entries.get(entry.get(name), {}), entry)
-    return list(entries.values())
 
 
 def patch_problems(name: str, patch: PodJson) -> list[str]:

@@ -85,14 +85,11 @@ class Progress:
 
     def _block(self) -> Group:
         with self._lock:
-            return self._draw()
-
-    def _draw(self) -> Group:
-        running = list(self.tally.running)
-        lines = [self._bar(), Text(self.tally.summary(self._now())), *map(Text, self._notes)]
-        for signature in running[:MARKS_LISTED]:
-            share, name = self.tally.share(signature), plain_text(self._labels.get(signature, signature))
-            lines.append(Text(f"  {share:4.0%}  {name}", style="dim"))
+            running = list(self.tally.running)
+            lines = [self._bar(), Text(self.tally.summary(self._now())), *map(Text, self._notes)]
+            for signature in running[:MARKS_LISTED]:
+                share, name = self.tally.share(signature), plain_text(self._labels.get(signature, signature))
+                lines.append(Text(f"  {share:4.0%}  {name}", style="dim"))
         if len(running) > MARKS_LISTED:
             lines.append(Text(f"  and {len(running) - MARKS_LISTED} more", style="dim"))
         for line in lines:

@@ -144,7 +144,7 @@ def _stale(
 ) -> tuple[str, ...]:
     """Returns one line for each reason why finished runs of the space's cells are trained again."""
     rows = [row for row in recorded.rows if row.seed in seeds]
-    return tuple(each.line() for each in not_reused(resolved, rows, done, inputs.assumed_of))
+    return tuple(not_reused(resolved, rows, done, inputs.assumed_of))
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
@@ -275,23 +275,10 @@ def _predates_digests(row: RunRow, ledger: Ledger | None) -> bool:
     return not any("method_code" in attempt.details for attempt in attempts)
 
 
-@dataclass(frozen=True)
-class NotReused:
-    """Count of finished runs of one method that are trained again, with the reason."""
-
-    method: str
-    runs: int
-    why: str
-
-    def line(self) -> str:
-        runs, are = ("1 finished run", "is") if self.runs == 1 else (f"{self.runs} finished runs", "are")
-        return f"not reused: {runs} of {self.method} {are} trained again, the old stay in the ledger: {self.why}"
-
-
 def not_reused(
     resolved: ResolvedSpace, rows: Iterable[RunRow], done: Container[str], identify: Callable[[RunConfig], Identity]
-) -> list[NotReused]:
-    """Groups finished runs whose settings match a cell but whose signature differs today, by method and reason.
+) -> Iterator[str]:
+    """Yields a line for each method and reason of finished runs that match a cell but have another signature today.
 
     `done`: signatures that are reused; `identify` returns a run's inputs today. Runs that differ in their method's code
     alone are left to `take_earlier`.
@@ -306,7 +293,9 @@ def not_reused(
             now = identify(run)
             if signature(run, now) not in done and (why := _reason(run, row, now)):
                 reasons[cell.id, row.seed] = row.method, why
-    return [NotReused(method, count, why) for (method, why), count in Counter(reasons.values()).items()]
+    for (method, why), count in Counter(reasons.values()).items():
+        runs = "1 finished run of {} is" if count == 1 else f"{count} finished runs of {{}} are"
+        yield f"not reused: {runs.format(method)} trained again, the old stay in the ledger: {why}"
 
 
 def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:

@@ -22,7 +22,7 @@ from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
 from cluster.runtime.ray_internals import HEAD_RESOURCE, LOG_FOLDER, session_folder
 from cluster.runtime.resources import SLOT, is_wsl
-from cse_train.fields import ConfigError, Json
+from cse_train.fields import ConfigError
 
 TRIAL_SLOTS = 1024
 OBJECT_STORE_BYTES = 256 * 1024**2
@@ -266,14 +266,10 @@ def logs_place() -> str:
 
 
 def _head_lives() -> bool:
-    try:
-        return any(node["Alive"] and HEAD_RESOURCE in node["Resources"] for node in ray_nodes())
-    except Exception:  # a Ray that does not answer is as good as none
-        return False
-
-
-def ray_nodes() -> list[Json]:
-    """Returns Ray's records of the cluster's nodes, dead nodes included; empty where Ray is not connected."""
     import ray
 
-    return ray.nodes() if ray.is_initialized() else []
+    try:
+        nodes = ray.nodes() if ray.is_initialized() else []
+        return any(node["Alive"] and HEAD_RESOURCE in node["Resources"] for node in nodes)
+    except Exception:  # a Ray that does not answer is as good as none
+        return False

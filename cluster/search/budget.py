@@ -83,14 +83,6 @@ class Budget:
         return f"{amount:.15g}" if self.is_whole else f"{amount:.6g}"
 
 
-def parse_price(text: str) -> Price:
-    """Parses the price of an hour of one GPU, such as `2.5 EUR`; raises ConfigError for anything else."""
-    parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Z]{3})", text.strip(), re.ASCII)
-    if not parts or not 0 < float(parts[1]) <= MOST_BUDGET:
-        raise ConfigError([f"wrong price: price={text}; give that of an hour of one GPU, such as 2.5 EUR"])
-    return Price(float(parts[1]), parts[2])
-
-
 def parse_budgets(
     texts: Sequence[str], methods: Sequence[str], gpus: float = 0.0, price: str | None = None
 ) -> tuple[Budget, ...]:
@@ -98,7 +90,10 @@ def parse_budgets(
 
     Raises ConfigError with a line for each limit that is wrong, or that the runs cannot count.
     """
-    costs = None if price is None else parse_price(price)
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Z]{3})", (price or "").strip(), re.ASCII)
+    if price is not None and not (parts and 0 < float(parts[1]) <= MOST_BUDGET):
+        raise ConfigError([f"wrong price: price={price}; give that of an hour of one GPU, such as 2.5 EUR"])
+    costs = Price(float(parts[1]), parts[2]) if parts else None
     problems, budgets = [], []
     for text in (part.strip() for entry in texts for part in entry.split(",")):
         try:
@@ -190,10 +185,14 @@ class Account:
         for row in rows:
             self._reserved[row.method].pop(row.signature, None)
             if row.state.is_final:
-                self._end_costs[row.method][row.signature] = self._cost_of(row)
+                hours = (row.seconds or 0.0) / 3600
+                costs = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
+                cost = costs.get(self.budget.unit, hours * self._gpus)
+                self._end_costs[row.method][row.signature] = cost
             elif row.live and row.signature not in self._end_costs[row.method]:
                 self._reserved[row.method][row.signature] = self._estimate(row.method, self._examples_of(row))
-        self.spent_share = sum(sum(costs.values()) for costs in self._end_costs.values()) / self.budget.amount
+        spent = sum(sum(costs.values()) for costs in self._end_costs.values())
+        self.spent_share = spent / self.budget.amount
 
     def under_way(self, method: str) -> bool:
         """Tells whether reserved budget of a method may still come back."""
@@ -204,11 +203,6 @@ class Account:
         share = self.budget.write(self.share)
         each = ", ".join(f"{method} {self.budget.write_number(amount)} of {share}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} spent"
-
-    def _cost_of(self, row: RunRow) -> float:
-        hours = (row.seconds or 0.0) / 3600
-        costs = {Unit.RUNS: 1.0, Unit.EXAMPLES: float(row.examples or 0), Unit.RUN_HOURS: hours}
-        return costs.get(self.budget.unit, hours * self._gpus)
 
     def _estimate(self, method: str, examples: int | None) -> float:
         """Returns the expected cost of a run of `examples` examples, in the budget's unit."""

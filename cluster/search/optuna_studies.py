@@ -190,7 +190,11 @@ class StudyMirror:
             try:
                 self._add_set(chosen)
             except Exception as error:  # of any database driver
-                self._say(error)
+                if not self._warned:
+                    reason = mask_password((str(error).strip() or type(error).__name__).splitlines()[0])
+                    place = mask_password(self._url)
+                    log.warning("mirror behind: mirror=%s; %s; the ledger has everything", place, reason)
+                self._warned = True
                 with self._news:
                     # All runs again: the study may have been deleted, and trials that it still has are skipped.
                     self._study, self._left = None, list(self._every)
@@ -223,7 +227,7 @@ class StudyMirror:
             )
             self._engine = storage.engine
             if not server:
-                event.listen(storage.engine, "connect", _skip_syncs)
+                event.listen(storage.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = OFF"))
                 storage.engine.dispose()
             return optuna.create_study(
                 storage=storage, study_name=self._name, direction="maximize", load_if_exists=True
@@ -244,12 +248,6 @@ class StudyMirror:
                 connection.execute(text(f"select pg_advisory_xact_lock({LOCK})"))
                 yield
 
-    def _say(self, error: Exception) -> None:
-        if not self._warned:
-            reason = mask_password((str(error).strip() or type(error).__name__).splitlines()[0])
-            log.warning("mirror behind: mirror=%s; %s; the ledger has everything", mask_password(self._url), reason)
-        self._warned = True
-
     def _freeze(self, observation: Observation) -> FrozenTrial:
         key: dict[str, object] = dict(observation.cell.key)
         distributions = {name: _make_distribution(self._axes[name]) for name in key}
@@ -263,10 +261,6 @@ def _key(trial: FrozenTrial) -> tuple[object, ...]:
     """Returns what identifies a run's end; a run that ends again in another way is a trial of its own."""
     notes = trial.user_attrs
     return tuple(sorted(trial.params.items())), notes.get("seed"), notes.get("state"), trial.value
-
-
-def _skip_syncs(connection: Any, record: object) -> None:
-    connection.execute("PRAGMA synchronous = OFF")
 
 
 def _make_distribution(domain: Domain) -> BaseDistribution:

@@ -60,7 +60,12 @@ class Search:
                 cells[cell.id] = cell
             self._record(observation)
         for cell in cells.values():
-            self._queue(cell)
+            visits = self._visits[cell.id]
+            missing = [seed for seed in self._seeds if seed not in visits or not visits[seed].final]
+            if any(seed in visits and visits[seed].live for seed in missing):
+                self._await.append(cell)
+            elif missing:
+                self._resume.append(cell)
 
     def refresh(self) -> None:
         if self._recorded is not None and time.monotonic() >= self._next_recall:
@@ -97,14 +102,6 @@ class Search:
         self._sampler.observe(observation)
         if self._mirror:
             self._mirror.add(observation)
-
-    def _queue(self, cell: Cell) -> None:
-        visits = self._visits[cell.id]
-        missing = [seed for seed in self._seeds if seed not in visits or not visits[seed].final]
-        if any(seed in visits and visits[seed].live for seed in missing):
-            self._await.append(cell)
-        elif missing:
-            self._resume.append(cell)
 
     def _fresh(self) -> Cell | None:
         for _ in range(MAX_SUGGESTIONS):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
@@ -186,14 +186,19 @@ class DoneEvent:
 Event = PointEvent | ScoreEvent | ErrorEvent | DoneEvent
 
 
-class Group(Protocol):
-    """Worker group that runs one job at a time and reports events; constructed as `Group(recycle_after, name)`."""
+class Group:
+    """Worker group that runs one job at a time and reports events; made as `Group(recycle_after, name)`.
+
+    What a subclass leaves out is that of a group without ranks, which is always up.
+    """
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
         """Begins a job on the worker group and returns the job's number."""
+        raise NotImplementedError
 
     def events(self, timeout_s: float) -> list[Event]:
         """Returns the events since the last call; waits up to `timeout_s` for one."""
+        raise NotImplementedError
 
     def proceed(self, number: int, index: int) -> None:
         """Lets the ranks of a gated job go on after report `index`."""
@@ -203,15 +208,19 @@ class Group(Protocol):
 
     def lost(self) -> str | None:
         """Returns why the group is gone; None while it lives, or while it waits for room."""
+        return None
 
     def waits_for(self) -> str:
         """Returns which resources the group waits for, as a line for the user; empty where it waits for none."""
+        return ""
 
     def has_ranks(self) -> bool:
         """Tells whether ranks have begun to serve; before that a group may wait for room."""
+        return True
 
     def node_lost(self) -> bool:
         """Tells whether a part of the group was on a node that the cluster no longer has."""
+        return False
 
     def abort(self) -> None:
         """Ends the worker group at once, even during a job."""

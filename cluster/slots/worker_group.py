@@ -12,7 +12,7 @@ import ray
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
 from cluster.runtime.resources import KIND_PREFIX, PART_OF_KIND, WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
-from cluster.slots.group_api import Event, GroupSettings, Job
+from cluster.slots.group_api import Event, Group, GroupSettings, Job
 from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
 from cse_train.fields import ConfigError
@@ -99,7 +99,7 @@ def backend(gpus: float) -> str:
     return "cpu:gloo,cuda:nccl" if gpus else "gloo"
 
 
-class WorkerGroup:
+class WorkerGroup(Group):
     """Worker group that starts when a job needs it, and is replaced after errors, `recycle_after` jobs or new settings.
 
     A job that runs a plug-in's code is the last of its group: such code may leave anything in a process (a hook, a

@@ -185,7 +185,14 @@ def plan_cleaning(
         stay = _top(ledger, runs, keep_top or 1)
         scored = {score.signature for score in ledger.scores(holdings)} | set(referred)
         removable += _checkpoints(_worst_first(runs[name] for name in holdings if name not in stay), holdings, scored)
-    return _apply_quota(removable, used, quota)
+    if quota is None:
+        return Cleaning(tuple(removable), used)
+    chosen, left = [], used
+    for item in removable:
+        if item.kind == "superseded" or left > quota:
+            chosen.append(item)
+            left -= item.size
+    return Cleaning(tuple(chosen), used, max(0, left - quota))
 
 
 def list_referred(ledger: Ledger) -> set[str]:
@@ -233,17 +240,6 @@ def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:
 
 def _worst_first(runs: Iterable[RunRow]) -> Sequence[RunRow]:
     return sorted(runs, key=lambda run: float("-inf") if run.best is None else run.best)
-
-
-def _apply_quota(removable: Sequence[Removable], used: int, quota: int | None) -> Cleaning:
-    if quota is None:
-        return Cleaning(tuple(removable), used)
-    chosen, left = [], used
-    for item in removable:
-        if item.kind == "superseded" or left > quota:
-            chosen.append(item)
-            left -= item.size
-    return Cleaning(tuple(chosen), used, max(0, left - quota))
 
 
 RETENTION_PERIOD_SECONDS = 30.0

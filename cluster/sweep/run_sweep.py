@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,13 @@ def run_sweep(
     over = over or threading.Event()
     retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind=EventKind.LEDGER, reason=line)))
     owner = f"{options.user}@{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-    dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
+    # Absolute, because the driver later leaves the user's folder.
+    places: dict[str, Any] = {name: path.resolve() for name, path in vars(paths).items() if isinstance(path, Path)}
+    paths = dataclasses.replace(paths, **places)
+    dispatcher = Dispatcher(chosen, retrying, paths, options, owner, suites or {}, on_event)  # type: ignore[arg-type]
     heartbeats = partial(_heartbeats, ledger, retrying, owner, over)
     give_back = partial(_give_back, ledger, owner, over)
-    with _Signals(over) as signals, background(heartbeats), background(give_back):
+    with _signals_end(over) as signals, background(heartbeats), background(give_back):
         try:
             _run(dispatcher, ledger, options, over, on_event)
             ledger.require_file()
@@ -88,7 +91,7 @@ def run_sweep(
                 ledger.release(owner)
             ledger.close()
     outcome = dispatcher.recorder.outcome
-    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - start)
+    return dataclasses.replace(outcome, interrupted=bool(signals), seconds=time.monotonic() - start)
 
 
 def _run(
@@ -136,40 +139,32 @@ def _precisions(dispatcher: Dispatcher, first: ClaimedRun) -> set[str]:
     return {planned.run.train.precision for planned in coming if planned.signature not in finished}
 
 
-def _absolute_paths(paths: DataPaths) -> DataPaths:
-    places: dict[str, Any] = {name: path.resolve() for name, path in vars(paths).items() if isinstance(path, Path)}
-    return dataclasses.replace(paths, **places)
+@contextlib.contextmanager
+def _signals_end(over: threading.Event) -> Iterator[list[float]]:
+    """Context manager in which the first of `TERMINATION_SIGNALS` sets `over`; a later one has its former effect.
 
+    Gives the list with the time of the first, empty before it.
+    """
+    before, first = {name: signal.getsignal(name) for name in ending_signals()}, list[float]()
 
-class _Signals:
-    """Context manager in which the first of `TERMINATION_SIGNALS` sets `over`; a later one has its former effect."""
+    def restore() -> None:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
-    def __init__(self, over: threading.Event) -> None:
-        self._over = over
-        self._before: dict[signal.Signals, Any] = {}
-        self.seen = False
-        self._first = 0.0
-
-    def __enter__(self) -> "_Signals":
-        self._before = {name: signal.getsignal(name) for name in ending_signals()}
-        for name in self._before:
-            signal.signal(name, self._end)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._restore()
-
-    def _end(self, number: int, frame: Any) -> None:
-        if not self.seen:
-            self.seen, self._first = True, time.monotonic()
-            self._over.set()
-        elif time.monotonic() - self._first > SAME_SIGNAL_SECONDS:
-            self._restore()
+    def end(number: int, frame: object) -> None:
+        if not first:
+            first.append(time.monotonic())
+            over.set()
+        elif time.monotonic() - first[0] > SAME_SIGNAL_SECONDS:
+            restore()
             signal.raise_signal(number)
 
-    def _restore(self) -> None:
-        for name, handler in self._before.items():
-            signal.signal(name, handler)
+    for name in before:
+        signal.signal(name, end)
+    try:
+        yield first
+    finally:
+        restore()
 
 
 def _heartbeats(

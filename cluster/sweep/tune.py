@@ -306,12 +306,11 @@ def run_trials(
         limiter.max_concurrent = searcher.slots = count
         dispatcher.recorder.on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
 
-    def set_share(most: int) -> None:
-        searcher.most = most
-
     follow = functools.partial(follow_nodes, options, slots, resize)
     following = background(follow) if options.address is not None else contextlib.nullcontext()
-    share = FairShare(ledger, searcher.stand, functools.partial(has_room, options), set_share)
+    share = FairShare(
+        ledger, searcher.stand, functools.partial(has_room, options), functools.partial(setattr, searcher, "most")
+    )
     with following, background(share.follow), ray_internals.keep_signals(), ray_internals.keep_no_trials():
         tuner.fit()
     if guard.error is not None:

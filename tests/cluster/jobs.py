@@ -1,4 +1,4 @@
-"""Jobs, settings, results, groups and slots for tests, each with any of its fields changed."""
+"""Jobs, settings, results and slots for tests, each with any of its fields changed."""
 
 from pathlib import Path
 from typing import Any
@@ -49,30 +49,6 @@ def slot_result(**changes: Any) -> Any:
     values |= {"waits_for": "", "outcome": None, "lacking": {}}
     given = values | lists | changes
     return given | {"state": RunState(given["state"])}
-
-
-class GroupWithoutRanks:
-    """A group that is always up; a subclass says what happens to a job."""
-
-    def proceed(self, number: int, index: int) -> None: ...
-
-    def stop(self, number: int) -> None: ...
-
-    def lost(self) -> str | None:
-        return None
-
-    def waits_for(self) -> str:
-        return ""
-
-    def has_ranks(self) -> bool:
-        return True
-
-    def node_lost(self) -> bool:
-        return False
-
-    def abort(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class NotingGroup:

@@ -8,12 +8,11 @@ import time
 
 from ray.util.placement_group import placement_group, remove_placement_group
 
-from cluster.slots.group_api import DoneEvent
+from cluster.slots.group_api import DoneEvent, Group
 from cse_train.results import Outcome
-from tests.cluster.jobs import GroupWithoutRanks
 
 
-class RoomGroup(GroupWithoutRanks):
+class RoomGroup(Group):
     def __init__(self, recycle_after, name="group"):
         self.room, self.until = None, None
 

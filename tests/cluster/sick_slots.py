@@ -5,8 +5,7 @@ from pathlib import Path
 
 from cluster.slots import health
 from cluster.slots.fault import fault_of
-from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, GroupSettings, Job, PointEvent
-from tests.cluster.jobs import GroupWithoutRanks
+from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, Group, GroupSettings, Job, PointEvent
 from tests.run_values import outcome_of, point_of
 
 REST_S = 1.0
@@ -17,7 +16,7 @@ HELD = 20
 """Runs after which the other slots wait until the second has done one: a fast machine would leave it none."""
 
 
-class SickGroup(GroupWithoutRanks):
+class SickGroup(Group):
     def __init__(self, recycle_after: int, name: str) -> None:
         self.slot = int(name.split()[1])
         self.job: Job | None = None

@@ -15,12 +15,7 @@ __all__ = ()
 
 def names() -> list[str]:
     """Returns the names of all targets as given to `cse launch`, sorted."""
-    return sorted(name(module.name) for module in pkgutil.iter_modules(__path__))
-
-
-def name(key: str) -> str:
-    """Returns the target of a module's name, which is also its key in `cluster.yaml`."""
-    return key.replace("_", "-")
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 
 def key(target: str) -> str:

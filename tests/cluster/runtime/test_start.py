@@ -126,7 +126,8 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Nodes]], No
     """Lets a watch that is fast ask this function for the cluster's nodes."""
     monkeypatch.setattr(start, "HEAD_POLL_SECONDS", 0.01)
     monkeypatch.setattr(start, "HEAD_GRACE_SECONDS", 0.2)
-    return lambda asked: monkeypatch.setattr(start, "ray_nodes", asked)
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
+    return lambda asked: monkeypatch.setattr("ray.nodes", asked)
 
 
 def watched(answers: Iterator[Nodes], nodes: Callable[[Callable[[], Nodes]], None], wait_s: float) -> bool:
