@@ -5,12 +5,12 @@ from typing import Any
 
 import jsonschema
 
-from cse.cli.extend.schema import list_schemas
+from cse.cli.extend.schema import schema_of
 
 
 def validated(verb: str, text: str) -> Any:
     """The document, which is of the verb's schema."""
-    schema, document = json.loads(list_schemas()[verb].read_text(encoding="utf8")), json.loads(text)
+    schema, document = schema_of(verb), json.loads(text)
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(document, schema)
     return document

@@ -25,6 +25,7 @@ AUTHORS = "cse_train.api"
 LOADERS = {
     "cse": "what a notebook asks for",
     "cse.cli.app": "the module of a command",
+    "cse.cli.extend.schema": "the module of a command, for the type of its answer",
     "cse.cli.loader": "what commands name in `with deferred(__name__):`",
     "cse.experiments.tracking": "the side that has the trackers, where it is installed",
     "cse_train.api": "what a plug-in takes, when it is first taken",
@@ -77,6 +78,7 @@ ROOMS: Mapping[str, str] = {
     "cse_train.results",
     # from the ledger to a page
     "analysis": "",
+    "analysis.documents": "",
     "analysis.run_state": "",
     "analysis.run_folder": "cse_train.files",
     "analysis.sweep_spec": "cse_train.results",
@@ -87,15 +89,15 @@ ROOMS: Mapping[str, str] = {
     "analysis.frames": "analysis.ledger",
     "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
     "analysis.sweep_spec cse_train.results",
-    "analysis.render": "analysis.tables cse_train.reading",
+    "analysis.render": "analysis.documents analysis.statistics analysis.tables cse_train.reading",
     "analysis.bundles": "analysis.ledger",
-    "analysis.progress": "analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec cse_train.results "
-    "cse_train.evaluate.metric_names",
+    "analysis.progress": "analysis.documents analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec "
+    "cse_train.results cse_train.evaluate.metric_names",
     "analysis.study": "analysis.run_state analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study cse_train.files",
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures "
     "cse_train.files",
-    "analysis.answers": "search_spaces.identity analysis.matching "
+    "analysis.answers": "analysis.documents search_spaces.identity analysis.matching "
     "analysis.bundles search_spaces analysis.run_folder analysis.run_state analysis.ledger "
     "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
@@ -144,7 +146,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "transformers": ("cse_train",),
     "sentence_transformers": ("cse_train",),
     "typer": ("cse.cli", *SIDES),
-    "pydantic": ("search_spaces", "cluster.launch"),
+    "pydantic": ("search_spaces", "cluster.launch", "cse.cli.extend"),
     "annotated_types": ("search_spaces",),
     "jinja2": ("analysis.render",),
     "markupsafe": ("analysis.render", "cse.site"),

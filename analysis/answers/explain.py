@@ -1,19 +1,24 @@
 """Explains one cell of a table for `cse explain`: its runs, their origin, and the command that repeats them."""
 
+import json
+import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from analysis.answers.build import scale_of, spec_of
 from analysis.answers.imported.caveats import list_caveats
 from analysis.answers.imported.cells import ImportedCell
 from analysis.answers.imported.metric import metric_of_runs, metric_of_spec, scale_of_protocols
 from analysis.answers.lookup import space_of_sweep
+from analysis.documents import HIDDEN, OPTIONAL
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.matching.match import match, match_on
+from analysis.render.best_of import SeedPicks, pick_seeds
+from analysis.run_state import RunState
 from analysis.tables.columns import Entry, entry_of
-from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
-from analysis.tables.results import BEST_COLUMN, drop_part
+from analysis.tables.results import BEST_COLUMN, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, TableSpec
 from cse_train.fields import Json, Settings
 from cse_train.results import Protocol
@@ -21,6 +26,9 @@ from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_argument, setting
 from search_spaces.cells import Cell, ResolvedSpace, full_key
 from search_spaces.paper import Paper
+
+UNIQUE_DETAILS = ("id", "metrics", "row")
+"""Details that differ between any two imported runs, so that they are not compared."""
 
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
@@ -43,41 +51,128 @@ def run_command(
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One attempt at a run, how it ended, and where it ran."""
+
+    attempt: int
+    state: str
+    reason: str | None
+    examples: int | None
+    seconds: float | None
+    details: Mapping[str, object]
+    """Commit, versions, host and hardware."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRun:
+    """Run of one seed with everything that the ledger has of it."""
+
+    signature: str
+    seed: int
+    state: RunState
+    best: float | None
+    best_examples: int | None
+    examples: int | None
+    seconds: float | None
+    folder: str | None
+    reason: str | None
+    identity: Settings
+    """Input -> hash of its content."""
+    values: Mapping[str, float | None]
+    """Column -> value; None if the run is not done or was not scored."""
+    checkpoint: str | None
+    """Folder of the best checkpoint; None if it is not on this machine."""
+    source: str | None
+    """Sentence on where an imported run comes from; None for a run that was trained here."""
+    sweeps: Sequence[str]
+    """Names of all sweeps that the run belongs to."""
+    attempts: Sequence[Attempt]
+    dev: Mapping[str, float | None] = field(metadata=HIDDEN)
+    """Column -> the dev score by which the run's checkpoint was picked; None for the dev set's own column."""
+    attempt: int = field(metadata=HIDDEN)
+    """Number of the newest attempt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnNumbers:
+    """One column of an explained cell: mean and sd over seeds, and the published value."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    published: float | None
+    best_of: SeedPicks | None = field(default=None, metadata=OPTIONAL)
+    entry: Entry = field(metadata=HIDDEN)
+    scale: MetricScale = field(metadata=HIDDEN)
+
+    @property
+    def digits(self) -> int:
+        """Decimals that count in the column."""
+        return self.scale.digits(self.entry.values)
+
+
+@dataclass(frozen=True)
+class NoPaper:
+    """Cell of a space without a paper."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperCell:
+    """What the paper prints for a cell, and where."""
+
+    citation: str
+    table: str
+    source: str
+    metric: str
+    notes: str
+    finding: str
+    cells: Mapping[str, float]
+    """Column -> number as printed; empty where the paper prints none for the cell."""
+    as_printed: bool = field(default=False, metadata=OPTIONAL)
+    """True if the row keeps a misprint."""
+    recomputed: Mapping[str, float] = field(default_factory=dict, metadata=OPTIONAL)
+    """Column of a misprint -> value that the row's other numbers give."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellCost:
+    """Runs and attempts of a cell, with the examples and seconds of all attempts together."""
+
+    runs: int
+    attempts: int
+    examples: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Explained:
     """One cell of a table with all that is known of its runs."""
 
     space: str
     """ID of the space, or the sweep of imported runs."""
-    title: str
     profile: str
     """Name of the profile; empty for imported runs."""
-    key: Key
+    cell: Key
     label: str | None
-    argument: str
-    """Cell in the form that `--cell` takes."""
+    columns: Mapping[str, ColumnNumbers]
+    paper: PaperCell | NoPaper
     runs: Sequence[SeedRun]
-    missing: tuple[int, ...]
+    missing_seeds: Sequence[int]
     """Requested seeds that have no run."""
-    columns: Sequence[str]
-    protocols: Mapping[str, Sequence[Protocol]]
+    protocols: Mapping[str, Sequence[Mapping[str, object]]]
     """Column -> the distinct protocols of its scores."""
-    published: Json
-    """Row of the paper, `{"cells": ...}`, or empty."""
-    scales: Mapping[str, MetricScale]
-    """Column -> scale of its numbers."""
-    paper: Paper | None
-    origins: Origins
+    shared: Mapping[str, object]
+    """Facts on inputs, code and machines that all runs share."""
+    differing: Mapping[str, Mapping[str, Sequence[int]]]
+    """Fact in which runs differ -> {value: the seeds that have it}."""
+    cost: CellCost
     command: str
     """Command that repeats the runs; empty for imported ones."""
-    notes: Sequence[str] = ()
+    title: str = field(metadata=HIDDEN)
+    argument: str = field(metadata=HIDDEN)
+    """Cell in the form that `--cell` takes."""
+    notes: Sequence[str] = field(metadata=HIDDEN)
     """Lines on runs of the table that are on other data, or were made by others."""
-
-    def entry(self, column: str) -> Entry:
-        """Returns the entry of a column: its mean with its seeds."""
-        values = {run.run.seed: value for run in self.runs if (value := run.values[column]) is not None}
-        dev = {run.run.seed: run.dev[column] for run in self.runs}
-        dev_scores = {seed: value for seed, value in dev.items() if value is not None}
-        return entry_of(values, self.published.get("cells", {}).get(column), dev=dev_scores)
 
 
 def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
@@ -96,30 +191,29 @@ def explain_cell(
     data_hash: str | None = None,
 ) -> Explained:
     """Returns all that the ledger, the space and the paper hold on a cell."""
-    key, spec = full_key(resolved, drop_part(cell.key)), spec_of(resolved)
+    spec = spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
     matched_runs, notes = match_on(resolved, rows, data_hash=data_hash)
     matches = [matched.run for matched in matched_runs if matched.cell.id == cell.id]
     metric = metric_of_runs(ledger, matches) if ledger else None
     matches = [metric.measured(run) for run in matches] if metric else matches
-    runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
-    run_seeds = {seed_run.run.seed for seed_run in runs}
-    return Explained(
-        space=resolved.space.id,
-        title=resolved.space.title,
-        profile=resolved.profile.name,
-        key=cell.key,
-        label=cell.label,
-        argument=cell_argument(cell),
-        runs=runs,
-        missing=tuple(seed for seed in seeds if seed not in run_seeds),
-        columns=columns,
-        protocols=protocols,
-        published=next((row for row in spec.published if row["key"] == key), {}),
+    runs, protocols = read_seeds(ledger, matches, columns, spec.scores) if ledger else ([], {})
+    run_seeds = {run.seed for run in runs}
+    return _explain(
+        resolved,
+        spec,
+        full_key(resolved, drop_part(cell.key)),
+        runs,
+        protocols,
         scales=scales_of_columns(columns, runs, spec.scores) | ({metric.name: metric.scale} if metric else {}),
-        paper=resolved.space.paper,
-        origins=origins(runs),
+        space=resolved.space.id,
+        profile=resolved.profile.name,
+        cell=cell.key,
+        label=cell.label,
+        missing_seeds=[seed for seed in seeds if seed not in run_seeds],
         command=command(resolved, cell, sorted(run_seeds) or list(seeds), matches),
+        title=resolved.space.title,
+        argument=cell_argument(cell),
         notes=notes,
     )
 
@@ -131,27 +225,168 @@ def explain_imported(cell: ImportedCell, sweep: SweepRow, ledger: Ledger) -> Exp
     scored = sorted({score.suite for score in ledger.scores([run.signature for run in cell.runs])})
     spec = spec_of(resolved) if resolved else TableSpec(id=sweep.id, axes=[], columns=[BEST_COLUMN, *scored])
     columns = spec.columns if resolved else [BEST_COLUMN, *scored]
-    runs, protocols = seed_runs(ledger, [metric.measured(run) for run in cell.runs], columns, spec.scores)
+    runs, protocols = read_seeds(ledger, [metric.measured(run) for run in cell.runs], columns, spec.scores)
     declared = {column: scale for column in columns if (scale := scale_of_protocols(protocols[column]))}
-    key = full_key(resolved, cell.key) if resolved else {}
-    return Explained(
+    scales = {**scales_of_columns(columns, runs, spec.scores), BEST_COLUMN: metric.scale, **declared}
+    return _explain(
+        resolved,
+        spec,
+        full_key(resolved, cell.key) if resolved else {},
+        runs,
+        protocols,
+        scales={column: scales[column] for column in columns},
         space=sweep.id,
-        title=sweep.spec.title,
         profile="",
-        key=cell.key,
+        cell=cell.key,
         label=cell.label,
-        argument=cell.argument,
-        runs=runs,
-        missing=(),
-        columns=columns,
-        protocols=protocols,
-        published=next((row for row in spec.published if row["key"] == key), {}),
-        scales={**scales_of_columns(columns, runs, spec.scores), BEST_COLUMN: metric.scale, **declared},
-        paper=resolved.space.paper if resolved else None,
-        origins=origins(runs),
+        missing_seeds=[],
         command="",
+        title=sweep.spec.title,
+        argument=cell.argument,
         notes=[f"best is {metric.name}", *list_caveats(sweep, ledger, [run.signature for run in cell.runs])],
     )
+
+
+def _explain(
+    resolved: ResolvedSpace | None,
+    spec: TableSpec,
+    key: Key,
+    runs: Sequence[SeedRun],
+    protocols: Mapping[str, Sequence[Protocol]],
+    scales: Mapping[str, MetricScale],
+    **about: Any,
+) -> Explained:
+    """Returns an explained cell; `about` are the fields of `Explained` that do not follow from its runs and its row."""
+    published = next((row for row in spec.published if row["key"] == key), {})
+    attempts = [attempt for run in runs for attempt in run.attempts]
+    shared, differing = compare_origins(runs)
+    printed = published.get("cells", {})
+    return Explained(
+        columns={column: _summarise(column, runs, scale, printed.get(column)) for column, scale in scales.items()},
+        paper=_quote(resolved.space.paper if resolved else None, published),
+        runs=runs,
+        protocols={column: [protocol.facts for protocol in each] for column, each in protocols.items()},
+        shared=shared,
+        differing=differing,
+        cost=CellCost(
+            runs=len(runs),
+            attempts=len(attempts),
+            examples=sum(attempt.examples or 0 for attempt in attempts),
+            seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
+        ),
+        **about,
+    )
+
+
+def _summarise(column: str, runs: Sequence[SeedRun], scale: MetricScale, published: float | None) -> ColumnNumbers:
+    values = {run.seed: value for run in runs if (value := run.values[column]) is not None}
+    dev_scores = {run.seed: value for run in runs if (value := run.dev[column]) is not None}
+    entry = entry_of(values, published, dev=dev_scores)
+    return ColumnNumbers(
+        n=entry.n,
+        mean=entry.mean,
+        sd=entry.sd,
+        published=published,
+        best_of=pick_seeds(entry, scale),
+        entry=entry,
+        scale=scale,
+    )
+
+
+def _quote(paper: Paper | None, published: Json) -> PaperCell | NoPaper:
+    if paper is None:
+        return NoPaper()
+    row = {name: value for name, value in published.items() if name != "key"}
+    return PaperCell(
+        citation=paper.citation,
+        table=paper.table,
+        source=paper.source,
+        metric=paper.metric,
+        notes=paper.notes,
+        finding=paper.finding,
+        **{"cells": {}, **row},
+    )
+
+
+def read_seeds(
+    ledger: Ledger, runs: Sequence[RunRow], columns: Sequence[str], names: Mapping[str, str]
+) -> tuple[list[SeedRun], dict[str, list[Protocol]]]:
+    """Returns the runs by seed, and column -> distinct protocols of its scores. `names` is column -> stored suite."""
+    values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
+    dev: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
+    protocols: dict[str, list[Protocol]] = {column: [] for column in columns}
+    for result in results_of(ledger, [({}, run.signature, run.seed) for run in runs], columns, names, runs):
+        column, value = result.column, result.value
+        values[result.signature][column] = None if math.isnan(value) else value
+        dev[result.signature][column] = result.dev
+        if result.protocol and result.protocol not in protocols[column]:
+            protocols[column].append(result.protocol)
+    sweeps: dict[str, list[str]] = {signature: [] for signature in values}
+    for sweep in ledger.sweeps():
+        for signature in {link.signature for link in ledger.cells(sweep.id)} & sweeps.keys():
+            sweeps[signature].append(sweep.id)
+    sources = {signature: source.line() for signature, source in ledger.imports(values).items()}
+    attempts = {signature: _read_attempts(ledger, signature) for signature in values}
+    rows = [
+        SeedRun(
+            signature=run.signature,
+            seed=run.seed,
+            state=run.state,
+            best=run.best,
+            best_examples=run.best_examples,
+            examples=run.examples,
+            seconds=run.seconds,
+            folder=run.folder,
+            reason=run.reason,
+            identity=run.identity,
+            values=values[run.signature],
+            checkpoint=str(run.files.best) if run.files and run.files.best.is_dir() else None,
+            source=sources.get(run.signature),
+            sweeps=sweeps[run.signature],
+            attempts=attempts[run.signature],
+            dev=dev[run.signature],
+            attempt=run.attempt,
+        )
+        for run in runs
+    ]
+    return sorted(rows, key=lambda row: row.seed), protocols
+
+
+def _read_attempts(ledger: Ledger, signature: str) -> list[Attempt]:
+    ends = {row.attempt: row for row in ledger.history(signature)}
+    return [
+        Attempt(row.attempt, ends[row.attempt].state, ends[row.attempt].reason, row.examples, row.seconds, row.details)
+        for row in ledger.provenance([signature]).get(signature, [])
+    ]
+
+
+def compare_origins(runs: Sequence[SeedRun]) -> tuple[dict[str, object], dict[str, dict[str, tuple[int, ...]]]]:
+    """Returns what the runs' last attempts and inputs have in common, and every fact in which two of them differ."""
+    facts = {run.seed: _list_facts(run) for run in runs}
+    shared, differing = dict[str, object](), dict[str, dict[str, tuple[int, ...]]]()
+    for name in dict.fromkeys(name for seed_facts in facts.values() for name in seed_facts):
+        by_value: dict[str, tuple[int, ...]] = {}
+        for seed, seed_facts in facts.items():
+            value = json.dumps(seed_facts.get(name), sort_keys=True)
+            by_value[value] = (*by_value.get(value, ()), seed)
+        if len(by_value) == 1:
+            shared[name] = json.loads(next(iter(by_value)))
+        else:
+            differing[name] = by_value
+    return shared, differing
+
+
+def _list_facts(run: SeedRun) -> dict[str, object]:
+    facts: dict[str, object] = {}
+    nested: dict[str, object] = {}
+    for name, value in (run.attempts[-1].details if run.attempts else {}).items():
+        if name in UNIQUE_DETAILS:
+            continue
+        if isinstance(value, Mapping):
+            nested |= {f"{name}.{inner}": item for inner, item in value.items()}
+        else:
+            facts[name] = value
+    return {**facts, **nested, **{f"input.{name}": value for name, value in run.identity.items()}}
 
 
 def scales_of_columns(

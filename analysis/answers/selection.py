@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.imported import IMPORTED
+from analysis.documents import HIDDEN
 from analysis.ledger import Ledger, RunRow
 from analysis.matching.data_sets import add_versions
 from analysis.run_state import RunState
@@ -138,13 +139,13 @@ def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:
 class HeldOutScores:
     """Scores of the picked run on test sets."""
 
-    values: Mapping[str, float]
-    """Column of a test set -> score of the picked run."""
+    values: Mapping[str, float | None]
+    """Column of a test set -> score of the picked run; NaN, in JSON null, where its cosines are all equal."""
     scored: tuple[str, ...]
     """Suites that were scored just now; the others were stored."""
     look: int
     """Number of different runs of the sweep that have been scored on one of these suites, the picked one included."""
-    sweep: str
+    sweep: str = field(metadata=HIDDEN)
 
     @property
     def warning(self) -> str:
@@ -156,13 +157,12 @@ class HeldOutScores:
             "report the first, or say how many there were"
         )
 
-    def as_dict(self) -> dict[str, object]:
-        values = {name: None if math.isnan(value) else value for name, value in self.values.items()}
-        return {"values": values, "scored": list(self.scored), "look": self.look}
-
     def lines(self) -> list[str]:
         """Returns the scores as lines for people."""
         source = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
         empty = "no score, its cosines are all equal"
-        values = (f"  {name} {empty if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())
+        values = (
+            f"  {name} {empty if value is None or math.isnan(value) else f'{value:.2f}'}"
+            for name, value in self.values.items()
+        )
         return [f"test ({source}; look {self.look})", *values]

@@ -4,10 +4,11 @@ import statistics
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine
 
+from analysis.documents import HIDDEN, spell_key
 from analysis.ledger import cluster_log, queries
 from analysis.ledger.cluster_log import Cluster, Driver
 from analysis.ledger.database import transaction
@@ -32,7 +33,7 @@ STATE_ORDER: Sequence[Standing] = (
 """Default order of runs by state."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepProgress:
     """Progress of one sweep; scores are dev scores, Spearman x 100."""
 
@@ -42,7 +43,7 @@ class SweepProgress:
     """Number of recorded (cell, seed) pairs; a search records them as it proposes them."""
     num_samples: int | None
     """Largest number of runs of a search; None if all are recorded."""
-    search: bool
+    search: bool = field(metadata=HIDDEN)
     """True if a sampler proposes the runs."""
     counts: Mapping[Standing, int]
     """State -> number of runs, without zeros; `unclaimed` runs have no owner yet, the owner of `lost` ones is gone."""
@@ -72,15 +73,8 @@ class SweepProgress:
     """Lines that say how much of each budget was spent."""
     drivers: Sequence[Driver]
     """Drivers at work on the sweep's runs; they may work on other sweeps too."""
-
-    @property
-    def ended(self) -> int:
-        return sum(self.counts.get(state, 0) for state in FINAL)
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns plain values for JSON, as `cse status --format json` prints them."""
-        plain = {name: value for name, value in vars(self).items() if name != "search"}
-        return plain | {"ended": self.ended, "drivers": list(map(asdict, self.drivers))}
+    ended: int
+    """Number of runs whose driver saw them end."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +90,16 @@ class RunProgress:
     """One run in a sweep's list."""
 
     label: str
-    row: ProgressRow
-    folder: str | None
+    signature: str
+    state: Standing
+    share: float
+    """Trained share of the run, 0 to 1."""
+    examples: int
+    total: int | None
+    """Examples of the whole run; None before anybody has begun."""
+    best: float | None
+    reason: str | None
+    folder: str | None = field(metadata=HIDDEN)
     """Folder of a failed run's files; None for other runs."""
 
 
@@ -109,30 +111,21 @@ class SweepCurve:
     signature: str
     state: str
     points: Sequence[tuple[int, float]]
+    """Training examples and the score after them."""
 
 
-@dataclass(frozen=True)
-class SweepDetail:
+@dataclass(frozen=True, kw_only=True)
+class SweepDetail(SweepProgress):
     """One sweep with its runs: running ones first, then badly ended ones, then the best."""
 
-    progress: SweepProgress
-    runs: Sequence[RunProgress]
+    listed: Sequence[RunProgress] = field(metadata=spell_key("list"))
     unlisted: int
+    """Number of further runs."""
     curves: Sequence[SweepCurve]
-    rows: Sequence[ProgressRow]
+    rows: Sequence[ProgressRow] = field(metadata=HIDDEN)
     """Every run of the sweep, not only the listed ones."""
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = field(metadata=HIDDEN)
     """Signature -> label of the run."""
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns plain values for JSON, as `cse status ID --format json` prints them."""
-        names = ("signature", "state", "share", "examples", "total", "best", "reason")
-        return {
-            **self.progress.as_dict(),
-            "list": [{"label": run.label, **{name: getattr(run.row, name) for name in names}} for run in self.runs],
-            "unlisted": self.unlisted,
-            "curves": [vars(curve) for curve in self.curves],
-        }
 
 
 class RunLabels(Mapping[str, str]):
@@ -203,8 +196,8 @@ class Follower:
             failed = [row.signature for row in listed if row.state == RunState.FAILED]
             folders = {run.signature: run.folder for run in queries.runs(connection, signatures=failed)}
             return SweepDetail(
-                progress=self._progress(connection, sweep, spec, cluster, drivers, now),
-                runs=[RunProgress(labels[row.signature], row, folders.get(row.signature)) for row in listed],
+                **vars(self._progress(connection, sweep, spec, cluster, drivers, now)),
+                listed=[_describe_run(row, labels[row.signature], folders.get(row.signature)) for row in listed],
                 unlisted=len(rows) - len(listed),
                 curves=_curves(connection, rows, labels),
                 rows=rows,
@@ -289,7 +282,14 @@ class Follower:
             missing_input=len(spec.blocked),
             spent=spec.spent,
             drivers=[driver for driver in drivers if sweep in driver.sweeps],
+            ended=sum(counts[state] for state in FINAL),
         )
+
+
+def _describe_run(row: ProgressRow, label: str, folder: str | None) -> RunProgress:
+    return RunProgress(
+        label, row.signature, row.state, row.share, row.examples, row.total, row.best, row.reason, folder
+    )
 
 
 def prominence(row: ProgressRow) -> tuple[int, float]:

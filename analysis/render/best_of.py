@@ -1,26 +1,45 @@
 """Describes the worth of the best of some seeds by dev, in words and as plain data."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from analysis.documents import OPTIONAL
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Entry
 from analysis.tables.labels import label
-from analysis.tables.spec import Json, MetricScale
+from analysis.tables.spec import MetricScale
 
 SEEDS_FOR_LINE = 5
 """Least number of seeds of a row with a line; rows with fewer appear only in JSON and `cse explain`."""
 
 
-def best_of_dict(entry: Entry, scale: MetricScale) -> Json:
-    """Returns the best of some seeds as plain data; empty where the entry has too few seeds, or no dev scores."""
+@dataclass(frozen=True, kw_only=True)
+class SeedPicks:
+    """Worth of the best of some seeds by dev, for each number of seeds."""
+
+    seeds: Sequence[int]
+    expected: Sequence[float]
+    """Expected score of the seed with the best dev score."""
+    error: Sequence[float | None]
+    """Standard error of the expected score."""
+    range: Sequence[tuple[float, float] | None]
+    """Range that holds 95% of the picks; None for too few seeds."""
+    for_published: int | None = field(default=0, metadata=OPTIONAL)
+    """Fewest seeds whose best is expected to reach the published value, None if none do; 0 without such a value."""
+
+
+def pick_seeds(entry: Entry, scale: MetricScale) -> SeedPicks | None:
+    """Returns the worth of the best of some of an entry's seeds; None for too few seeds, or without dev scores."""
     best_of = entry.best_of
     if not best_of:
-        return {}
-    return {
-        "seeds": [best.seeds for best in best_of],
-        "expected": [best.expected for best in best_of],
-        "error": [best.error for best in best_of],
-        "range": [list(best.spread) if best.spread else None for best in best_of],
-        **({"for_published": entry.seeds_for_published(scale)} if entry.published is not None else {}),
-    }
+        return None
+    return SeedPicks(
+        seeds=[best.seeds for best in best_of],
+        expected=[best.expected for best in best_of],
+        error=[best.error for best in best_of],
+        range=[best.spread or None for best in best_of],
+        for_published=0 if entry.published is None else entry.seeds_for_published(scale),
+    )
 
 
 def describe_best_of(entry: Entry, scale: MetricScale) -> str:

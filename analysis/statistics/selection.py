@@ -78,16 +78,10 @@ class Selection:
     """Mean of the picked cell's other runs; None for a single run."""
     shrunken: float | None
     """Mean of the picked cell, shrunk towards the mean of all as far as seeds explain the spread; None if unknown."""
-
-    @property
-    def optimism_of_run(self) -> float | None:
-        """Highest run of the picked cell minus the mean of its other seeds; None for a single run."""
-        return None if self.other_seeds is None else self.best_run - self.other_seeds
-
-    @property
-    def optimism(self) -> float | None:
-        """Mean of the picked cell minus its shrunken value; None if that is unknown."""
-        return None if self.shrunken is None else self.value - self.shrunken
+    optimism_of_run: float | None
+    """Highest run of the picked cell minus the mean of its other seeds; None for a single run."""
+    optimism: float | None
+    """Mean of the picked cell minus its shrunken value; None if that is unknown."""
 
 
 def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
@@ -95,13 +89,16 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
     assert cells and all(cells) and 0 <= picked < len(cells)
     means, scores = [fmean(values) for values in cells], sorted(cells[picked])
     draws = sorted({*(n for n in DRAWN_CELLS if n <= len(cells)), len(cells)})
+    other_seeds, shrunk = fmean(scores[:-1]) if len(scores) > 1 else None, shrunken(cells, picked)
     return Selection(
         candidates=len(cells),
         value=means[picked],
         expected_best={n: expect_best(means, n) for n in draws},
         best_run=scores[-1],
-        other_seeds=fmean(scores[:-1]) if len(scores) > 1 else None,
-        shrunken=shrunken(cells, picked),
+        other_seeds=other_seeds,
+        shrunken=shrunk,
+        optimism_of_run=None if other_seeds is None else scores[-1] - other_seeds,
+        optimism=None if shrunk is None else means[picked] - shrunk,
     )
 
 

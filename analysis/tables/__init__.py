@@ -8,7 +8,6 @@ __all__ = [
     "labels",
     "ordering",
     "pair_cosines",
-    "provenance",
     "results",
     "spec",
     "untrained",

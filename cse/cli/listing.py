@@ -1,11 +1,11 @@
 """Rows of a command's output as a table that fits the terminal, as aligned text, or as JSON; units of time and size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.render.documents import dump_json
+from analysis.documents import convert_row, dump_json
 from analysis.render.markup import pad_columns
 from cse.cli import screen
 from cse_train.reading import plain_text
@@ -31,22 +31,24 @@ class Rounded(float):
         return number
 
 
-def listing(rows: Sequence[Mapping[str, object]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
+def listing(rows: Sequence[object], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
     """Returns rows as a JSON object with `rows`, or as text columns; in text, `empty` replaces a table without rows.
 
     `spare`: columns that a narrow terminal may leave out, the first first.
     """
     if form == "json":
-        return dump_json([dict(row) for row in rows])
+        return dump_json(rows)
     return align_rows(rows, spare) if rows else empty
 
 
-def align_rows(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> str:
-    """Returns rows as aligned columns with the first row's keys as the head, and numbers to the right.
+def align_rows(answers: Sequence[object], spare: Sequence[str] = ()) -> str:
+    """Returns rows, dataclasses or mappings, as aligned columns with the first row's keys as the head, and numbers to
+    the right.
 
     On a terminal the table has its width, and `spare` columns are left out where they do not fit; elsewhere each column
     is as wide as its widest entry.
     """
+    rows = [convert_row(answer) for answer in answers]
     names = list(rows[0])
     entries = [[_write_entry(row[name]) for name in names] for row in rows]
     right = [all(isinstance(row[name], int | float) or row[name] is None for row in rows) for name in names]

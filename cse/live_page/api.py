@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from analysis.documents import convert_row
 from analysis.ledger import queries
 from analysis.ledger.database import transaction
 from analysis.progress.rows import ProgressRow
@@ -33,12 +34,12 @@ def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, obj
     if detail is not None:
         file = storage / "optuna.db"
         shown = {
-            **detail.progress.as_dict(),
-            "curves": [vars(curve) for curve in detail.curves],
+            **convert_row(detail),
             "failures": _failures(detail.rows, detail.labels),
-            "mirror": f"sqlite:///{file}" if detail.progress.search and file.is_file() else None,
+            "mirror": f"sqlite:///{file}" if detail.search and file.is_file() else None,
         }
-    return {"now": progress.now, "sweeps": [sweep_row.as_dict() for sweep_row in progress.sweeps], "sweep": shown}
+        del shown["list"], shown["unlisted"]  # the page requests them as a table
+    return {"now": progress.now, "sweeps": [*map(convert_row, progress.sweeps)], "sweep": shown}
 
 
 def _failures(rows: Sequence[ProgressRow], labels: Mapping[str, str]) -> list[dict[str, object]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import cse
+from analysis.documents import dump_json
 from analysis.ledger import Ledger
-from analysis.render.documents import dump_json
 from cse.cli.app import main
 from tests import sides, site_ledger
 from tests.commands import printed

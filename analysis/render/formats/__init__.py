@@ -13,7 +13,7 @@ from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
 
-__all__ = ["html", "names", "render"]
+__all__ = ["html", "json", "names", "render"]
 
 
 def names() -> list[str]:

@@ -2,99 +2,219 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, field
 
-from analysis.render.best_of import best_of_dict
-from analysis.render.documents import JSON_VERSION
+from analysis.documents import OPTIONAL, document
+from analysis.render.best_of import SeedPicks, pick_seeds
 from analysis.render.grid import difference, difference_line, list_differences, misprints
-from analysis.tables.aggregate import Table
-from analysis.tables.columns import Entry
+from analysis.statistics.agreement import Concordance
+from analysis.tables.aggregate import Row, Table
+from analysis.tables.columns import Interval, Verdict
 from analysis.tables.ordering import Ordering
-from analysis.tables.spec import Json, identify
+from analysis.tables.ordering import Word as OrderWord
+from analysis.tables.spec import Json, Key, identify
 from analysis.tables.verdict import Verdicts
 
-PAIR = ("difference", "interval", "p", "corrected", "differs")
-"""Fields of `PairDifference` that JSON lists for each pair of rows."""
+
+@dataclass(frozen=True, kw_only=True)
+class TableCell:
+    """One entry of a table with every seed, from which a page can be judged again."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    published: float | None
+    delta: float | None
+    """Mean minus the published value."""
+    seeds: Sequence[int]
+    values: Sequence[float]
+    """Scores, in the order of the seeds."""
+    idle: Sequence[int]
+    """Seeds whose runs show no signal of training."""
+    best_of: SeedPicks | None = field(default=None, metadata=OPTIONAL)
+    recomputed: float | None = field(default=None, metadata=OPTIONAL)
+    """Value that the row's other published numbers give, where the published one is a misprint."""
+
+
+@dataclass(frozen=True)
+class RowCells:
+    """One row of a table: its axis values, and column -> entry."""
+
+    key: Key
+    cells: Mapping[str, TableCell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceRow:
+    """Row of the paper with a model that is not trained here."""
+
+    label: str
+    cells: Mapping[str, float]
+    """Column -> number as printed."""
+    as_printed: bool = field(default=False, metadata=OPTIONAL)
+    """True if the row keeps a misprint."""
+    recomputed: Mapping[str, float] = field(default_factory=dict, metadata=OPTIONAL)
+    """Column of a misprint -> value that the row's other numbers give."""
+    model: str = field(default="", metadata=OPTIONAL)
+    """Model that was scored without training."""
+    ours: Mapping[str, float] | None = field(default=None, metadata=OPTIONAL)
+    """Column -> measured score of the model."""
+    delta: Mapping[str, float | None] | None = field(default=None, metadata=OPTIONAL)
+    """Column -> measured score minus the printed one."""
+    protocol: Mapping[str, object] | None = field(default=None, metadata=OPTIONAL)
+    """Protocol fields that the measured scores share."""
+
+
+@dataclass(frozen=True)
+class ValueRows:
+    """A setting's value, and the keys of the rows that have it."""
+
+    value: str
+    rows: Sequence[Key]
+
+
+@dataclass(frozen=True)
+class SettingRows:
+    """Setting that is not an axis of a table and has several values among its rows."""
+
+    name: str
+    values: Sequence[ValueRows]
+
+
+@dataclass(frozen=True)
+class EntryPlace:
+    """Entry of a table, by the key of its row."""
+
+    key: Key
+    column: str
+
+
+@dataclass(frozen=True)
+class PlacedVerdict(Verdict, EntryPlace):
+    """Judgement on one published value of a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedPair:
+    """Difference of two rows of a column on its sentence pairs, seeds averaged."""
+
+    rows: Sequence[Key]
+    difference: float
+    interval: Interval
+    p: float
+    corrected: float
+    """P value with Holm's correction over all pairs of the column."""
+    differs: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOrder:
+    """Verdict on one column's order of rows, compared with the paper's order."""
+
+    column: str
+    word: OrderWord
+    rows: int
+    """Number of rows with both a measured and a published value."""
+    tau: float | None
+    interval: Interval | None
+    reason: str
+    pairs: Sequence[OrderedPair]
+    lacking: Sequence[str]
+    """Reasons why rows are missing from `pairs`."""
+    agreement: Concordance | None
+    p: float | None
+    """Share of random orders of rows whose |tau| reaches the measured one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableDocument:
+    """Results of a space or a sweep, in the shape of a space's `paper:` block; cse reproduce --out writes more keys."""
+
+    id: str
+    differing: str = field(default="", metadata=OPTIONAL)
+    """Line on settings, other than the axes, in which rows differ."""
+    axes: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[RowCells]
+    no_signal: str
+    """Reason why no two rows may be compared; empty if they may."""
+    references: Sequence[ReferenceRow]
+    protocol: Mapping[str, object]
+    """Protocol and scale that all numbers share."""
+    settings: Sequence[SettingRows] = field(default_factory=list, metadata=OPTIONAL)
+    verdicts: Sequence[PlacedVerdict] | None = field(default=None, metadata=OPTIONAL)
+    ordering: Sequence[ColumnOrder] | None = field(default=None, metadata=OPTIONAL)
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
-    plain = _table(table)
-    if verdicts is not None or ordering is not None:
-        plain |= {
-            "verdicts": _verdicts(table, verdicts or {}),
-            "ordering": [_ordering(table, order) for order in ordering or ()],
-        }
-    return json.dumps({"version": JSON_VERSION, **plain}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    facts = document(describe(table, verdicts, ordering))
+    return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _table(table: Table) -> dict[str, object]:
-    """Returns the table in the shape of a space's `paper:` block, numbers in full."""
-    recomputed = misprints(table.spec)
-    difference_text = difference_line(table)
-    settings = [
-        {
-            "name": setting.name,
-            "values": [{"value": value, "rows": list(keys)} for value, keys in setting.values.items()],
-        }
-        for setting in list_differences(table)
+def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> TableDocument:
+    """Returns the table with numbers in full."""
+    is_judged = verdicts is not None or ordering is not None
+    fixes = misprints(table.spec)
+    placed = [
+        PlacedVerdict(key=table.rows[index].key, column=column, **vars(verdict))
+        for (index, column), verdict in (verdicts or {}).items()
     ]
-    return {
-        "id": table.spec.id,
-        **({"differing": difference_text} if difference_text else {}),
-        "axes": list(table.spec.axes),
-        "columns": list(table.spec.columns),
-        "rows": [
-            {"key": row.key, "cells": _entries(table, row.entries, recomputed.get(identify(row.key), {}))}
-            for row in table.rows
+    return TableDocument(
+        id=table.spec.id,
+        differing=difference_line(table),
+        axes=table.spec.axes,
+        columns=table.spec.columns,
+        rows=[RowCells(row.key, _cells(table, row, fixes.get(identify(row.key), {}))) for row in table.rows],
+        no_signal=table.no_signal,
+        references=[ReferenceRow(**row, **_score_model(table, row)) for row in table.spec.references],
+        protocol=table.protocol,
+        settings=[
+            SettingRows(setting.name, [ValueRows(value, keys) for value, keys in setting.values.items()])
+            for setting in list_differences(table)
         ],
-        "no_signal": table.no_signal,
-        "references": [{**row, **_describe_untrained(table, row)} for row in table.spec.references],
-        "protocol": table.protocol,
-        **({"settings": settings} if settings else {}),
+        verdicts=placed if is_judged else None,
+        ordering=[_order(table, order) for order in ordering or ()] if is_judged else None,
+    )
+
+
+def _cells(table: Table, row: Row, fixes: Mapping[str, float]) -> dict[str, TableCell]:
+    """Returns column -> the row's entry; `fixes` is column of a misprint -> recomputed value."""
+    return {
+        column: TableCell(
+            n=entry.n,
+            mean=entry.mean,
+            sd=entry.sd,
+            published=entry.published,
+            delta=entry.delta,
+            seeds=entry.seeds,
+            values=entry.values,
+            idle=entry.idle,
+            best_of=pick_seeds(entry, table.scale(column)),
+            recomputed=fixes.get(column),
+        )
+        for column, entry in row.entries.items()
     }
 
 
-def _describe_untrained(table: Table, row: Json) -> Json:
+def _score_model(table: Table, row: Json) -> Json:
     """Returns the measured scores of a row's model, their differences from the printed ones and their protocol."""
     model = table.untrained.get(row["label"])
     if model is None:
         return {}
     deltas = {column: difference(value, row["cells"].get(column)) for column, value in model.values.items()}
-    return {"model": model.model, "ours": dict(model.values), "delta": deltas, "protocol": model.protocol()}
+    return {"model": model.model, "ours": model.values, "delta": deltas, "protocol": model.protocol()}
 
 
-def _entries(table: Table, entries: Mapping[str, Entry], fixes: Mapping[str, float]) -> dict[str, dict[str, object]]:
-    """Returns column -> the entry with every seed, for grading a page again, and the worth of the best of some seeds
-    by dev.
-
-    An entry with a misprint also has the recomputed value.
-    """
-    corrections = {column: {"recomputed": fixes[column]} if column in fixes else {} for column in entries}
-    each = {
-        name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
-        for name, entry in entries.items()
-    }
-    best_of = {column: best_of_dict(entry, table.scale(column)) for column, entry in entries.items()}
-    best_entries = {column: {"best_of": best} for column, best in best_of.items() if best}
-    return {
-        column: entry.as_dict() | each[column] | best_entries.get(column, {}) | corrections[column]
-        for column, entry in entries.items()
-    }
-
-
-def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:
-    """Returns each verdict with the key of its row."""
-    return [
-        {"key": table.rows[index].key, "column": column, **asdict(verdict)}
-        for (index, column), verdict in verdicts.items()
-    ]
-
-
-def _ordering(table: Table, order: Ordering) -> dict[str, object]:
-    """Returns a column's order, with every pair of rows by their keys."""
-    rows = table.rows
+def _order(table: Table, order: Ordering) -> ColumnOrder:
     pairs = [
-        {"rows": [rows[pair.left].key, rows[pair.right].key], **{name: getattr(pair, name) for name in PAIR}}
+        OrderedPair(
+            rows=[table.rows[pair.left].key, table.rows[pair.right].key],
+            difference=pair.difference,
+            interval=pair.interval,
+            p=pair.p,
+            corrected=pair.corrected,
+            differs=pair.differs,
+        )
         for pair in order.pairs
     ]
-    return {"column": order.column, "word": order.word, **asdict(order), "pairs": pairs}
+    return ColumnOrder(**{**vars(order), "pairs": pairs})

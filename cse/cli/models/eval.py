@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from analysis.answers.lookup import encoder_for, row_of
+from analysis.documents import dump_json
 from analysis.ledger import Ledger
-from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cse.cli import exit, ledgers, options

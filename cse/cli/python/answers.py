@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pandas as pd
 
 from analysis.answers.selection import rank_cells
+from analysis.documents import document
 from analysis.ledger import Ledger
 from analysis.progress.sweeps import Follower
-from analysis.render.documents import document
 from analysis.render.formats import render
 from cse.cli import ledgers, options
 from cse.cli.listing import listing
@@ -64,10 +64,10 @@ def trials(
     `sweep`: only runs of this sweep or space. `state`: only runs in these states, such as `["failed"]`. `best` is the
     run's best dev score in points, `seconds` its time.
     """
-    opened, names = ledgers.existing_ledger(ledger), None if state is None else list(state)
-    name = None if sweep is None else str(sweep)
-    text = listing(runs.list_runs(opened, name, names, "text"), "text", "no runs yet")
-    return _list(runs.list_runs(opened, name, names), text)
+    opened = ledgers.existing_ledger(ledger)
+    name = None if sweep is None else options.sweep_named(str(sweep), opened)
+    rows = runs.list_runs(opened, name, state)
+    return _list(rows, runs.describe_runs(rows, opened, name))
 
 
 def status(sweep: PathLike | None = None, *, ledger: str | None = None) -> CommandAnswer:
@@ -79,10 +79,10 @@ def status(sweep: PathLike | None = None, *, ledger: str | None = None) -> Comma
     follower = Follower(ledgers.connect_ledger(ledger))
     overview = follower.overview().sweeps
     if sweep is None:
-        return _list([row.as_dict() for row in overview], "\n".join(map(states.block, overview)))
+        return _list(overview, "\n".join(map(states.block, overview)))
     chosen = states.choose(options.sweeps_of(str(sweep), ledgers.existing_ledger(ledger)), overview)
     details = [row for progress in chosen if (row := follower.detail(progress.id))]
-    return _list([row.as_dict() for row in details], "\n".join(map(states.long_block, details)))
+    return _list(details, "\n".join(map(states.long_block, details)))
 
 
 def best(
@@ -102,7 +102,7 @@ def best(
     options.use_plugins(plugins)
     opened = _require(ledgers.existing_ledger(ledger, storage))
     result = bests.judge_best(opened, rank_cells(opened, options.sweep_named(str(sweep), opened)), top)
-    return _answer(result.text(), result.as_dict(), "cells")
+    return _answer(result.text(), result, "cells")
 
 
 def explain(
@@ -125,7 +125,7 @@ def explain(
     words = [cell] if isinstance(cell, str) else list(cell)
     opened = ledgers.existing_ledger(ledger, storage)
     explained = cells.find_cell(str(space), words, opened, profile, seeds, set or {}, data_hash)
-    return _answer(cells.text(explained), cells.list_facts(explained), "runs")
+    return _answer(cells.text(explained), explained, "runs")
 
 
 def write_report(
@@ -200,12 +200,12 @@ def _require(ledger: Ledger | None) -> Ledger:
     return ledger
 
 
-def _list(rows: Sequence[Mapping[str, object]], text: str) -> CommandAnswer:
-    return _answer(text, {"rows": rows}, "rows")
+def _list(rows: Sequence[object], text: str) -> CommandAnswer:
+    return _answer(text, rows, "rows")
 
 
-def _answer(text: str, facts: Mapping[str, object], key: str) -> CommandAnswer:
-    data = document(facts)
+def _answer(text: str, answer: object, key: str) -> CommandAnswer:
+    data = document(answer)
     rows = _rows(data, key)
     return CommandAnswer(text, pd.DataFrame(rows).to_html(index=False), data, rows)
 

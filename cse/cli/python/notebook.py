@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis.answers import build
 from analysis.answers.lookup import encoder_for
-from analysis.render.documents import document
+from analysis.documents import document
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from analysis.tables.verdict import Verdicts

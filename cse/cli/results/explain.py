@@ -1,23 +1,29 @@
 """`cse explain`: everything behind one cell of a table, as text and as JSON."""
 
-import dataclasses
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from analysis.answers.explain import Explained, candidates, explain_cell, explain_imported
+from analysis.answers.explain import (
+    ColumnNumbers,
+    Explained,
+    NoPaper,
+    SeedRun,
+    candidates,
+    explain_cell,
+    explain_imported,
+)
 from analysis.answers.imported.cells import choose_cell
 from analysis.answers.lookup import find_foreign_sweep, space_or_sweep
+from analysis.documents import dump_json
 from analysis.ledger import Ledger
-from analysis.render.best_of import best_of_dict, describe_best_of, describe_ranges
-from analysis.render.documents import dump_json
+from analysis.render.best_of import describe_best_of, describe_ranges
 from analysis.run_state import RunState
 from analysis.tables.labels import some
-from analysis.tables.provenance import SeedRun
 from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption, Rounded, align_rows
-from cse_train.fields import Json, Settings
+from cse_train.fields import Settings
 from search_spaces.cell_names import choose
 
 SPARE_COLUMNS = ("checkpoint", "attempts", "best at", "seconds")
@@ -26,7 +32,7 @@ SEEDS_SHOWN = 10
 NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
-
+Answer = Explained
 CellKey = Annotated[
     list[str] | None,
     typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated.", show_default=False),
@@ -49,7 +55,7 @@ def explain(
     opened, values = ledgers.existing_ledger(ledger, storage), options.settings(settings)
     explanation = find_cell(space, cell or [], opened, profile, seeds, values, data_hash)
     if form == "json":
-        print(dump_json(list_facts(explanation)))
+        print(dump_json(explanation))
     else:
         print(screen.prose(text(explanation), indent="  "))
 
@@ -74,86 +80,17 @@ def find_cell(
     return explain_cell(resolved, chosen, opened, rows, seed_range, data_hash)
 
 
-def list_facts(facts: Explained) -> dict[str, object]:
-    """Returns the JSON object that `cse explain --format json` prints."""
-    return {
-        "space": facts.space,
-        "profile": facts.profile,
-        "cell": dict(facts.key),
-        "label": facts.label,
-        "columns": _summary(facts),
-        "paper": paper(facts),
-        "runs": [_run(run) for run in facts.runs],
-        "missing_seeds": list(facts.missing),
-        "protocols": {name: [protocol.facts for protocol in each] for name, each in facts.protocols.items()},
-        "shared": dict(facts.origins.shared),
-        "differing": {name: {v: list(s) for v, s in by.items()} for name, by in facts.origins.differing.items()},
-        "cost": cost(facts),
-        "command": facts.command,
-    }
-
-
-def paper(facts: Explained) -> Json:
-    """Returns what the paper prints for the cell, and where; empty for a space without a paper."""
-    block = facts.paper
-    if block is None:
-        return {}
-    about = {name: getattr(block, name) for name in ("citation", "table", "source", "metric", "notes", "finding")}
-    row = {name: value for name, value in facts.published.items() if name != "key"}
-    return {**about, "cells": {}, **row}
-
-
-def cost(facts: Explained) -> dict[str, float]:
-    """Returns runs, attempts, examples and seconds of all attempts together."""
-    attempts = [attempt for run in facts.runs for attempt in run.attempts]
-    return {
-        "runs": len(facts.runs),
-        "attempts": len(attempts),
-        "examples": sum(attempt.examples or 0 for attempt in attempts),
-        "seconds": sum(attempt.seconds or 0.0 for attempt in attempts),
-    }
-
-
-def _summary(facts: Explained) -> dict[str, dict[str, object]]:
-    return {column: _numbers(facts, column) for column in facts.columns}
-
-
-def _numbers(facts: Explained, column: str) -> dict[str, object]:
-    entry = facts.entry(column)
-    best_of = best_of_dict(entry, facts.scales[column])
-    plain = {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "published": entry.published}
-    return plain | ({"best_of": best_of} if best_of else {})
-
-
-def _run(row: SeedRun) -> dict[str, object]:
-    fields = (
-        "signature",
-        "seed",
-        "state",
-        "best",
-        "best_examples",
-        "examples",
-        "seconds",
-        "folder",
-        "reason",
-        "identity",
-    )
-    return {
-        **{name: getattr(row.run, name) for name in fields},
-        "values": dict(row.values),
-        "checkpoint": row.checkpoint,
-        "source": row.source,
-        "sweeps": list(row.sweeps),
-        "attempts": [dataclasses.asdict(attempt) for attempt in row.attempts],
-    }
-
-
 def text(facts: Explained) -> str:
     """Returns an explained cell as text for people."""
     profile = f"  (profile {facts.profile})" if facts.profile else ""
     numbers = [
-        {"column": name, **{part: _write(facts, name, value) for part, value in each.items() if part != "best_of"}}
-        for name, each in _summary(facts).items()
+        {
+            "column": column,
+            "n": each.n,
+            **{name: _round(value, each) for name, value in (("mean", each.mean), ("sd", each.sd))},
+            "published": _round(each.published, each),
+        }
+        for column, each in facts.columns.items()
     ]
     repeat = f"to repeat: {facts.command}  (with the --data, --ledger and --storage of the first time)"
     blocks = [
@@ -166,82 +103,76 @@ def text(facts: Explained) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _write(facts: Explained, column: str, value: object) -> object:
-    """Returns a number rounded to the decimals of its column; other values unchanged."""
-    return (
-        Rounded(value, facts.scales[column].digits(facts.entry(column).values)) if isinstance(value, float) else value
-    )
+def _round(value: float | None, column: ColumnNumbers) -> float | None:
+    return None if value is None else Rounded(value, column.digits)
 
 
 def _best_of_lines(facts: Explained) -> Iterator[str]:
-    for column in facts.columns:
-        entry, scale = facts.entry(column), facts.scales[column]
-        lines = (describe_best_of(entry, scale), describe_ranges(entry, scale))
+    for column, each in facts.columns.items():
+        lines = (describe_best_of(each.entry, each.scale), describe_ranges(each.entry, each.scale))
         yield from (f"{column}: {line}" for line in lines if line)
 
 
 def _paper_lines(facts: Explained) -> list[str]:
-    block = paper(facts)
-    if not block:
+    paper = facts.paper
+    if isinstance(paper, NoPaper):
         return []
-    lines = [f"paper: {block['citation']}, {block['table']} ({block['source']}); {block['metric']}"]
-    if not block["cells"]:
+    lines = [f"paper: {paper.citation}, {paper.table} ({paper.source}); {paper.metric}"]
+    if not paper.cells:
         lines.append("the paper prints no number for this cell")
-    if block.get("as_printed"):
-        corrected = ", ".join(f"{name} {value}" for name, value in block.get("recomputed", {}).items())
+    if paper.as_printed:
+        corrected = ", ".join(f"{name} {value}" for name, value in paper.recomputed.items())
         lines.append(f"as printed; recomputed: {corrected}")
-    return [*lines, *(block[name] for name in ("finding", "notes") if block[name])]
+    return [*lines, *(line for line in (paper.finding, paper.notes) if line)]
 
 
 def _run_lines(facts: Explained) -> Iterator[str]:
     if facts.runs:
-        yield align_rows([_line(facts, row) for row in facts.runs], SPARE_COLUMNS)
-    sources = dict.fromkeys(row.source for row in facts.runs if row.source)
-    for source in sources:
-        seeds = [str(row.run.seed) for row in facts.runs if row.source == source]
+        yield align_rows([_line(facts, run) for run in facts.runs], SPARE_COLUMNS)
+    for source in dict.fromkeys(run.source for run in facts.runs if run.source):
+        seeds = [str(run.seed) for run in facts.runs if run.source == source]
         yield f"seed {some(seeds, SEEDS_SHOWN)}: {source}"
-    for row in facts.runs:
-        for attempt in row.attempts:
+    for run in facts.runs:
+        for attempt in run.attempts:
             if attempt.state != RunState.DONE:
                 reason = f": {attempt.reason}" if attempt.reason else ""
-                yield f"seed {row.run.seed}, attempt {attempt.attempt} ended {attempt.state}{reason}"
+                yield f"seed {run.seed}, attempt {attempt.attempt} ended {attempt.state}{reason}"
     yield from facts.notes
-    if facts.missing:
-        yield f"no run: seed {', '.join(map(str, facts.missing))}"
-    totals = cost(facts)
-    yield "cost: {runs} runs, {attempts} attempts, {examples} examples, {seconds:.0f} s".format(**totals)
+    if facts.missing_seeds:
+        yield f"no run: seed {', '.join(map(str, facts.missing_seeds))}"
+    cost = facts.cost
+    yield f"cost: {cost.runs} runs, {cost.attempts} attempts, {cost.examples} examples, {cost.seconds:.0f} s"
 
 
-def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
-    place = row.checkpoint or (f"{row.run.folder} (no checkpoint here)" if row.run.folder else None)
+def _line(facts: Explained, run: SeedRun) -> dict[str, object]:
     return {
-        "seed": row.run.seed,
-        "state": row.run.state,
-        "attempts": row.run.attempt,
-        "signature": row.run.signature[:NAME_DIGITS],
-        **{column: _write(facts, column, row.values[column]) for column in facts.columns},
-        "best at": row.run.best_examples,
-        "seconds": row.run.seconds,
-        "checkpoint": place,
+        "seed": run.seed,
+        "state": run.state,
+        "attempts": run.attempt,
+        "signature": run.signature[:NAME_DIGITS],
+        **{column: _round(run.values[column], each) for column, each in facts.columns.items()},
+        "best at": run.best_examples,
+        "seconds": run.seconds,
+        "checkpoint": run.checkpoint or (f"{run.folder} (no checkpoint here)" if run.folder else None),
     }
 
 
 def _origin_lines(facts: Explained) -> Iterator[str]:
-    for name, by_value in facts.origins.differing.items():
+    for name, by_value in facts.differing.items():
         listed = ", ".join(f"{_short(value)} (seed {', '.join(map(str, seeds))})" for value, seeds in by_value.items())
         yield f"DIFFERS between seeds: {name}: {listed}"
-    if facts.origins.shared:
-        yield "all seeds: " + ", ".join(f"{name} {_short(value)}" for name, value in facts.origins.shared.items())
+    if facts.shared:
+        yield "all seeds: " + ", ".join(f"{name} {_short(value)}" for name, value in facts.shared.items())
     for column, protocols in facts.protocols.items():
         for protocol in protocols:
-            listed = ", ".join(f"{k} {_short(v)}" for k, v in protocol.facts.items() if v not in ("", None))
+            listed = ", ".join(f"{k} {_short(v)}" for k, v in protocol.items() if v not in ("", None))
             yield f"protocol of {column}: {listed}"
-    swept = dict.fromkeys(sweep for row in facts.runs for sweep in row.sweeps)
+    swept = dict.fromkeys(sweep for run in facts.runs for sweep in run.sweeps)
     if swept:
         yield f"sweeps: {', '.join(swept)}"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """Returns a value as text on one line; long hexadecimal hashes are cut."""
     plain = str(value).strip('"')
     is_hash = len(plain) > 2 * NAME_DIGITS and all(letter in "0123456789abcdef+" for letter in plain)

@@ -1,12 +1,30 @@
 """`cse ls`: lists the sweeps of a ledger."""
 
+from dataclasses import dataclass
+
 from analysis.ledger import Ledger
 from analysis.run_state import RunState
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse_train.fields import natural
 
-STATES_SHOWN = (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAILED)
+
+@dataclass(frozen=True)
+class SweepCounts:
+    """One sweep of a ledger, with its runs by state."""
+
+    sweep: str
+    title: str
+    runs: int
+    done: int
+    running: int
+    stopped: int
+    failed: int
+    other: int
+    """Runs in any other state, and those that nobody has claimed yet."""
+
+
+Answer = list[SweepCounts]
 
 
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
@@ -15,12 +33,13 @@ def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
     print(listing(rows, form, "no sweeps yet: cse demo starts one", spare=("other",)))
 
 
-def list_sweeps(opened: Ledger | None) -> list[dict[str, object]]:
-    """Returns a row for each sweep of a ledger, with counts of its runs by state."""
-    sweeps = opened.sweeps() if opened else []
-    rows: list[dict[str, object]] = []
-    for sweep in sorted(sweeps, key=lambda sweep: natural(sweep.id)):
-        counts: dict[str, int] = {state: sweep.states.get(state, 0) for state in STATES_SHOWN}
-        other = sum(sweep.states.values()) - sum(counts.values())
-        rows.append({"sweep": sweep.id, "title": sweep.spec.title, "runs": sweep.runs, **counts, "other": other})
+def list_sweeps(opened: Ledger | None) -> list[SweepCounts]:
+    """Returns the sweeps of a ledger with their runs by state, in the natural order of their names."""
+    rows = []
+    for sweep in sorted(opened.sweeps() if opened else [], key=lambda sweep: natural(sweep.id)):
+        done, running, stopped, failed = (
+            sweep.states.get(state, 0) for state in (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAILED)
+        )
+        other = sum(sweep.states.values()) - done - running - stopped - failed
+        rows.append(SweepCounts(sweep.id, sweep.spec.title, sweep.runs, done, running, stopped, failed, other))
     return rows

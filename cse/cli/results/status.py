@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from analysis.documents import dump_json
 from analysis.ledger.cluster_log import Driver
 from analysis.progress.sweeps import Follower, SweepDetail, SweepProgress
-from analysis.render.documents import dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
@@ -32,6 +32,7 @@ RUNS_LISTED = 12
 Name = Annotated[
     str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).", show_default=False)
 ]
+Answer = list[SweepDetail | SweepProgress]
 
 
 def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOption = "text") -> None:
@@ -40,12 +41,12 @@ def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOpti
     sweeps = follower.overview().sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse demo starts one"
-        print(dump_json([row.as_dict() for row in sweeps]) if form == "json" else screen.prose(shown, "    "))
+        print(dump_json(sweeps) if form == "json" else screen.prose(shown, "    "))
         return
     chosen = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
     details = [row for sweep in chosen if (row := follower.detail(sweep.id))]
     if form == "json":
-        print(dump_json([row.as_dict() for row in details]))
+        print(dump_json(details))
     else:
         print(screen.prose("\n".join(long_block(row) for row in details), "    "))
 
@@ -90,13 +91,13 @@ def driver_line(driver: Driver) -> str:
 def long_block(sweep: SweepDetail) -> str:
     """Returns the lines of `block` for a sweep, then its running and its failed runs."""
     states = RunState.RUNNING, RunState.FAILED
-    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in states)
-    lines = [block(sweep.progress)]
+    running, failed = ([run for run in sweep.listed if run.state == state] for state in states)
+    lines = [block(sweep)]
     for run in running[:RUNS_LISTED]:
-        score = "" if run.row.best is None else f"  best {_tell_score(run.row.best, sweep.progress)}"
-        lines.append(f"  {run.row.share:4.0%}  {run.label}{score}")
+        score = "" if run.best is None else f"  best {_tell_score(run.best, sweep)}"
+        lines.append(f"  {run.share:4.0%}  {run.label}{score}")
     for run in failed[:RUNS_LISTED]:
-        lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
+        lines.append(f"  failed  {run.label}: {run.reason or 'no reason is recorded'}")
         if run.folder:
             lines.append(f"          log {RunFolder(Path(run.folder)).logs}")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ import typer
 from analysis.answers.build import build, list_unfinished
 from analysis.answers.lookup import find_foreign_sweep, space_first
 from analysis.render.formats import render
+from analysis.render.formats.json import TableDocument
 from analysis.tables.aggregate import Table
 from analysis.tables.verdict import Verdicts
 from cse.cli import exit, ledgers, options, table_text
@@ -25,6 +26,7 @@ with deferred(__name__):
     from analysis.figures import table as figures
     from cse.experiments import baselines, evaluated
 
+Answer = TableDocument
 PICTURES = (".png", ".pdf", ".svg")
 Untrained = Annotated[
     bool, typer.Option("--untrained", help="First score the paper's rows that need no training; can take long.")

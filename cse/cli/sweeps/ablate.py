@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from analysis.answers.lookup import space_of_sweep, sweep_of
+from analysis.documents import dump_json
 from analysis.ledger import Ledger
-from analysis.render.documents import dump_json
 from analysis.render.formats import render
 from analysis.run_state import RunState
 from analysis.statistics.basics import mean_and_sd

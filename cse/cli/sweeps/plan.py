@@ -1,6 +1,6 @@
 """`cse plan`: counts the runs that spaces would start, how many are done, and what the rest costs. Trains nothing."""
 
-from analysis.render.documents import dump_json
+from analysis.documents import dump_json
 from analysis.statistics.looks import TIE_MARGIN
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.render.documents import dump_json
+from analysis.documents import dump_json
 from analysis.render.formats import render
 from cse.cli import ledgers, options, screen
 from cse.cli.table_text import TableFormat

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.render.documents import dump_json
+from analysis.documents import dump_json
 from cse.cli import ledgers, options
 from cse.cli.listing import FormatOption
 from cse.compare.compared import Scoring

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.render.documents import dump_json
+from analysis.documents import dump_json
 from cluster.runtime.storage import inputs_of
 from cse.cli import exit, ledgers, screen
 from cse.cli import options as arguments

@@ -40,8 +40,7 @@ def same(follower: Follower, ledger_file: Path) -> None:
     for sweep in ("s", "t"):
         ours, theirs = follower.detail(sweep), fresh.detail(sweep)
         assert ours is not None and theirs is not None
-        assert (ours.runs, ours.curves, ours.unlisted) == (theirs.runs, theirs.curves, theirs.unlisted)
-        assert timeless([ours.progress]) == timeless([theirs.progress])
+        assert timeless([ours]) == timeless([theirs])
 
 
 def timeless(sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:

@@ -36,10 +36,10 @@ def test_a_search_names_all_axes_and_counts_out_of_what_it_may_make(url: str) ->
     shown = Follower(connect(url, create=False)).detail("s")
     assert shown is not None
     names = [axis.rpartition(".")[2] for axis in AXES]
-    assert all(f"{name}=" in run.label for run in shown.runs for name in names)
-    assert all(f"{name}=" in shown.progress.best_run for name in names)
-    assert shown.progress.share == pytest.approx(4 / 14)
-    assert facts(shown.progress)[0] == "4/14 done"
+    assert all(f"{name}=" in run.label for run in shown.listed for name in names)
+    assert all(f"{name}=" in shown.best_run for name in names)
+    assert shown.share == pytest.approx(4 / 14)
+    assert facts(shown)[0] == "4/14 done"
 
 
 def test_status_says_what_each_user_has_of_the_cluster_and_by_what_rule(
@@ -69,7 +69,7 @@ def test_a_lost_cluster_s_logs_are_named_in_one_line(url: str) -> None:
     def lines() -> list[str]:
         shown = Follower(connect(url, create=False)).detail("s")
         assert shown is not None
-        return [line.strip() for line in block(shown.progress).splitlines()[3:]]
+        return [line.strip() for line in block(shown).splitlines()[3:]]
 
     lost = ["its driver or cluster was lost; Ray's logs: n1:/tmp/ray/session_1/logs"]
     assert lines() == lost
