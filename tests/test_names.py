@@ -1,4 +1,4 @@
-"""A constant's name means one thing in the whole product, and so does a class's; public functions are verbs.
+"""A constant's name means one thing in the whole product, and so does a class's.
 
 Read from the syntax trees alone, as the architecture is.
 """
@@ -20,20 +20,6 @@ REGISTRIES = (
 """Folders whose modules have the same names by contract: such a folder is one home of a name."""
 ALSO = {"cse_train.evaluate.user_sets.judgements": "cse_train.evaluate.suites"}
 """Modules elsewhere that keep a registry's contract."""
-
-NO_VERBS = frozenset(
-    "said told made shown given taken known found kept left lost held written drawn hidden done built bought brought "
-    "sent spent meant chosen seen past behind telling apart beside of in on at by with without within over under after "
-    "before between from to for into since until about above below near as".split()
-)
-VERBS = frozenset(("embed", "exceed", "feed", "need", "proceed", "read", "seed"))
-FIELDS_OWN = {
-    "cse.cli.loader": "deferred: `with deferred(__name__):` is read as a word of the language",
-    "cse_train.losses": "a loss has its objective's name",
-    "cse_train.training.contract": "a check has the name of what holds",
-    "cse_train.training.optimiser": "a schedule has its paper's name",
-}
-"""The modules whose functions have such names, and why."""
 
 
 def home(module: str) -> str:
@@ -75,27 +61,6 @@ def with_two_homes(planted: Mapping[str, str] | None = None) -> list[str]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, set()).add(home(module))
     return [f"{name}: two classes, in {', '.join(sorted(found))}" for name, found in homes.items() if len(found) > 1]
-
-
-def no_verbs(planted: Mapping[str, str] | None = None) -> list[str]:
-    """Each public function of a module whose first word is a participle or a preposition."""
-    found = []
-    for module, text in Tree(planted).texts.items():
-        for node in parsed(text)[0].body:
-            if isinstance(node, ast.FunctionDef) and module not in FIELDS_OWN:
-                word = node.name.partition("_")[0]
-                if word in NO_VERBS or (word.endswith("ed") and word not in VERBS):
-                    found.append(f"{module}.{node.name}: {word} is no verb; say what the function does")
-    return found
-
-
-def test_public_functions_are_verbs() -> None:
-    assert no_verbs() == []
-
-
-def test_a_participle_is_refused_by_name() -> None:
-    (found,) = no_verbs({"cluster/plan/cost.py": "def priced(run):\n    return run\n"})
-    assert found == "cluster.plan.cost.priced: priced is no verb; say what the function does"
 
 
 def test_a_constant_has_one_value() -> None:
