@@ -1,6 +1,7 @@
 """Data model of the site: tables, and the scales at which each was run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Any
 
 from analysis.answers.paper_scale import Unlike
 from analysis.render.signs import GLYPHS, TONES
-from analysis.report.facts import folder_name
+from analysis.report.facts import folder_name, slug
 from analysis.study.cost import Spent
 from analysis.study.study import Member, Study
 from analysis.tables.aggregate import Row, Table
@@ -54,19 +55,19 @@ class Scale:
     name: str
     """Name of the scale: its profile, and settings given in addition."""
     table: Table
-    verdicts: Verdicts
-    ordering: Sequence[Ordering]
     study: Study
     spent: Spent
     unlike: Unlike
     """Settings in which the runs differ from the paper's; empty at the paper's own scale."""
     title: str
     """Name of the scale for people."""
-    headline: str
-    commands: Mapping[RowId, Sequence[str]]
-    """Row -> commands that train it again; several if its columns come from different runs."""
     files: Mapping[str, str]
     """Format, such as csv -> the table in that format."""
+    verdicts: Verdicts = field(default_factory=dict)
+    ordering: Sequence[Ordering] = ()
+    headline: str = ""
+    commands: Mapping[RowId, Sequence[str]] = field(default_factory=dict)
+    """Row -> commands that train it again; several if its columns come from different runs."""
 
     @property
     def file(self) -> str:
@@ -107,15 +108,19 @@ class Scale:
         return examples / max(1, runs), self.spent.seconds / max(1, self.spent.runs)
 
     @cached_property
-    def _members(self) -> dict[RowId, list[Member]]:
+    def _members(self) -> Mapping[RowId, Sequence[Member]]:
         members: dict[RowId, list[Member]] = {}
-        for member in self.study.members:
+        for member in sorted(self.study.members, key=lambda member: (member.seed, member.cell)):
             members.setdefault(identify(drop_part(member.key)), []).append(member)
         return members
 
-    def members(self, row: Row) -> list[Member]:
+    def members(self, row: Row) -> Sequence[Member]:
         """Returns the runs of a row, by seed."""
-        return sorted(self._members.get(identify(row.key), []), key=lambda member: (member.seed, member.cell))
+        return self._members.get(identify(row.key), ())
+
+    def anchor(self, row: int, column: str) -> str:
+        """Returns the anchor of the runs behind an entry, on the table's page."""
+        return f"{self.file}-{row + 1}-{slug(column)}"
 
 
 @dataclass(frozen=True)
@@ -124,20 +129,19 @@ class Sheet:
 
     id: str
     title: str
-    citation: str
-    """Citation of the paper; "" for a space that prints no paper's table."""
-    where: str
-    """Number or name of the table in the paper."""
-    source: str
-    """Where the table's paper is available, such as an arXiv number."""
-    metric: str
-    notes: Sequence[str]
-    methods: Sequence[str]
-    suites: Sequence[str]
     state: SheetState
     layout: Table
     """Rows and columns as the paper prints them, without measured values."""
-    unrun: Verdicts
+    citation: str = ""
+    """Citation of the paper; "" for a space that prints no paper's table."""
+    where: str = ""
+    """Number or name of the table in the paper."""
+    source: str = ""
+    """Where the table's paper is available, such as an arXiv number."""
+    metric: str = ""
+    methods: Sequence[str] = ()
+    suites: Sequence[str] = ()
+    unrun: Verdicts = field(default_factory=dict)
     """Verdicts of the layout, in which nothing has been run."""
     printed: Sequence[RowId] = ()
     """Rows in the paper's order; empty for a search, whose best cells come first."""
@@ -156,11 +160,6 @@ class Sheet:
     @property
     def main(self) -> Scale | None:
         return self.scales[0] if self.scales else None
-
-    @property
-    def shown(self) -> Table:
-        """Returns the table that the card shows: at the main scale, else the paper's layout."""
-        return self.main.table if self.main else self.layout
 
     @property
     def verdicts(self) -> Verdicts:
@@ -185,6 +184,10 @@ class Sheet:
             for (row, column), tones in words_by_tone.items()
             if len(tones) == len(DECIDED)
         ]
+
+    def download(self, scale: Scale, suffix: str) -> str:
+        """Returns the file name of a scale's table in one format, beside the page."""
+        return f"{self.file}-{scale.file}.{suffix}"
 
     def order(self, table: Table) -> list[int]:
         """Returns a table's row indices in the paper's order; rows that the paper does not print come last."""
@@ -238,13 +241,8 @@ def tone(word: str) -> str:
     return "" if word == "not run" else TONES.get(word, "")
 
 
-def words(sheets: Sequence[Sheet]) -> Iterator[str]:
-    """Returns every verdict of the tables."""
-    return (verdict.word for sheet in sheets for verdict in sheet.verdicts.values())
-
-
 def counts(sheets: Sequence[Sheet]) -> dict[str, int]:
     """Returns verdict -> how often it occurs in the tables, in the order of the glyphs; unused verdicts are
     left out."""
-    all_words = list(words(sheets))
-    return {word: all_words.count(word) for word in GLYPHS if word in all_words}
+    words = Counter[str](verdict.word for sheet in sheets for verdict in sheet.verdicts.values())
+    return {word: words[word] for word in GLYPHS if words[word]}

@@ -1,21 +1,27 @@
-"""Draws pictures of a table as SVG and HTML that follow the page's colours and width; text keeps its size.
+"""Draws a table's columns and the curves of its runs as SVG and HTML that follow the page's colours and width.
 
-Positions are percentages of the width; curves are stretched, but not their line widths and dots.
+Positions are percentages of the width; curves are stretched, but not their line widths, dots and texts.
 """
 
 import functools
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import markupsafe
 
 from analysis.render.templates import fill
+from analysis.tables.columns import Verdict
+from analysis.tables.directions import TIE_MARGIN
+from cse.site.content import NOT_COMPARED, Scale, Sheet, tone
 
 HEADROOM = 1.25
 """Ratio of the axis's end to the largest difference; an interval beyond it ends in an arrow."""
 TICKS = 2
 """Maximum number of tick marks on either side of 0."""
+NEEDED = 3
+"""Fewest rows with both numbers for which an order is drawn."""
 
 
 @dataclass(frozen=True)
@@ -27,43 +33,6 @@ class Curve:
     values: Sequence[float]
     best: int | None
     """Training examples at the best score."""
-
-
-@dataclass(frozen=True)
-class Path:
-    """A curve in a square of 100 by 100: an SVG path, and the points of best scores."""
-
-    path: str
-    dots: Sequence[str]
-
-
-def curves(lines: Sequence[Curve], metric: str) -> markupsafe.Markup:
-    """Draws the curves of some seeds with a legend, and a dot at each best score."""
-    xs, ys = [x for line in lines for x in line.examples], [y for line in lines for y in line.values]
-    left, right, low, high = min(xs), max(xs), min(ys), max(ys)
-    padding = (high - low) * 0.06 or 0.5
-    low, high = low - padding, high + padding
-
-    def at(x: float, y: float) -> str:
-        x_percent = 50.0 if right == left else 100 * (x - left) / (right - left)
-        return f"{x_percent:.2f} {100 * (high - y) / (high - low):.2f}"
-
-    paths = []
-    for line in lines:
-        points = list(zip(line.examples, line.values, strict=True))
-        path = "M" + " L".join(at(*point) for point in points) if len(points) > 1 else f"M{at(*points[0])} h0"
-        paths.append(Path(path, [at(x, y) for x, y in points if x == line.best]))
-    ends = ", ".join(f"seed {line.seed} ends at {line.values[-1]:.2f}" for line in lines)
-    description = f"{metric} from {left:,} to {right:,} training examples: {ends}"
-    return fill(
-        "cse/site/curves.html",
-        paths=paths,
-        seeds=[line.seed for line in lines],
-        metric=metric,
-        said=description,
-        across=(f"{left:,}", f"{right:,}"),
-        upright=(f"{low:.1f}", f"{high:.1f}"),
-    )
 
 
 @dataclass(frozen=True)
@@ -112,28 +81,99 @@ class Axis:
         return [(number, text, most > 1 and n % 2 == 1) for (n, number), text in zip(numbers, texts, strict=True)]
 
 
+def plot_columns(sheet: Sheet, scale: Scale) -> Mapping[str, Sequence[markupsafe.Markup]]:
+    """Returns column -> pictures, for every column with verdicts on measured values."""
+    columns = scale.table.spec.columns
+    drawn = {column: [*_forest(sheet, scale, column), *_bump(sheet, scale, column)] for column in columns}
+    return {column: pictures for column, pictures in drawn.items() if pictures}
+
+
+def _forest(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
+    order = sheet.order(scale.table)
+    judged = [(index, scale.verdicts[index, column]) for index in order if (index, column) in scale.verdicts]
+    compared = [(index, verdict) for index, verdict in judged if verdict.word not in NOT_COMPARED]
+    if not compared:
+        return []
+    marks = [_mark(sheet, scale, index, column, verdict) for index, verdict in compared]
+    if scale.same:
+        heads = ("row", "ours − paper's", "verdict")
+        return [forest(marks, heads, None, "□ at 0: the paper's value; ● ours with its 95% interval.")]
+    reference = next((index for index, verdict in judged if verdict.word == "reference"), None)
+    base = "the row of reference" if reference is None else sheet.row_name(scale.table.rows[reference])
+    band = TIE_MARGIN * scale.table.scale(column).point
+    key = (
+        f"Difference from {base}: □ the paper's; ● ours with the interval of its verdict, that of a tie within "
+        f"the grey, ±{band:g}. Seeds: how many would show the paper's difference in four of five tables."
+    )
+    return [forest(marks, ("row", "difference", "seeds"), band, key)]
+
+
+def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict) -> Mark:
+    name = sheet.row_name(scale.table.rows[index])
+    low, high = verdict.interval or (0.0, 0.0)
+    paper, shift = 0.0, verdict.published
+    note: str = verdict.word
+    if not scale.same:
+        paper, shift = verdict.published, 0.0
+        needs = re.search(r"needs (over )?(\d+) seeds", verdict.reason)
+        note = f"{'> ' if needs[1] else ''}{needs[2]}" if needs else ""
+    return Mark(
+        name=name,
+        anchor=scale.anchor(index, column),
+        verdict=verdict.word,
+        tone=tone(verdict.word),
+        paper=paper,
+        ours=(low + high) / 2 - shift if verdict.interval else None,
+        interval=(low - shift, high - shift) if verdict.interval else None,
+        note=note,
+        said=f"{name}: {verdict.word}; {verdict.reason}",
+    )
+
+
+def _bump(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
+    rows = [
+        (sheet.row_name(row), entry.mean, entry.published)
+        for row in scale.table.rows
+        if (entry := row.entries[column]).mean is not None and entry.published is not None
+    ]
+    complete = [(name, ours, published) for name, ours, published in rows if ours is not None and published is not None]
+    return [bump(complete, scale.table.best(column) == "min")] if len(complete) >= NEEDED else []
+
+
+def curves(lines: Sequence[Curve], metric: str) -> markupsafe.Markup:
+    """Draws the curves of some seeds with a legend, and a dot at each best score."""
+    xs, ys = [x for line in lines for x in line.examples], [y for line in lines for y in line.values]
+    left, right, low, high = min(xs), max(xs), min(ys), max(ys)
+    padding = (high - low) * 0.06 or 0.5
+    low, high = low - padding, high + padding
+
+    def at(x: float, y: float) -> str:
+        x_percent = 50.0 if right == left else 100 * (x - left) / (right - left)
+        return f"{x_percent:.2f} {100 * (high - y) / (high - low):.2f}"
+
+    paths = []
+    for line in lines:
+        points = list(zip(line.examples, line.values, strict=True))
+        path = "M" + " L".join(at(*point) for point in points) if len(points) > 1 else f"M{at(*points[0])} h0"
+        paths.append((path, [at(x, y) for x, y in points if x == line.best]))
+    ends = ", ".join(f"seed {line.seed} ends at {line.values[-1]:.2f}" for line in lines)
+    description = f"{metric} from {left:,} to {right:,} training examples: {ends}"
+    return fill(
+        "cse/site/curves.html",
+        paths=paths,
+        seeds=[line.seed for line in lines],
+        metric=metric,
+        said=description,
+        across=(f"{left:,}", f"{right:,}"),
+        upright=(f"{low:.1f}", f"{high:.1f}"),
+    )
+
+
 def forest(marks: Sequence[Mark], heads: tuple[str, str, str], band: float | None, key: str) -> markupsafe.Markup:
     """Draws a table whose middle column shows each row's difference; `band`: half-width of a tie, None without ties."""
     reach = [abs(value) for mark in marks for value in (mark.paper, mark.ours) if value is not None]
     axis = Axis(max([*reach, (band or 0.0) * 1.5, 1e-9]) * HEADROOM)
     return fill("cse/site/forest.html", marks=marks, heads=heads, band=band, key=key, axis=axis)
-
-
-@dataclass(frozen=True)
-class Move:
-    """Places of a row in the paper's order and in the measured order; 1 is the best."""
-
-    name: str
-    theirs: int
-    ours: int
-    score: str
-    ends: tuple[str, str]
-    """Vertical positions of the start and the end of the line between the two places."""
-
-    @property
-    def way(self) -> str:
-        """Returns the direction of the line, from the paper's place to the measured one."""
-        return "same" if self.theirs == self.ours else "rise" if self.ours < self.theirs else "fall"
 
 
 def bump(rows: Sequence[tuple[str, float, float]], lower_is_better: bool) -> markupsafe.Markup:
@@ -142,11 +182,16 @@ def bump(rows: Sequence[tuple[str, float, float]], lower_is_better: bool) -> mar
     paper_order = sorted(range(len(rows)), key=lambda row: (sign * rows[row][2], row))
     measured_order = sorted(range(len(rows)), key=lambda row: (sign * rows[row][1], paper_order.index(row)))
     positions = [f"{100 * (place + 0.5) / len(rows):.2f}%" for place in range(len(rows))]
-    moves = []
-    for row, (name, score, _) in enumerate(rows):
-        start, end = paper_order.index(row), measured_order.index(row)
-        moves.append(Move(name, start + 1, end + 1, f"{score:.2f}", (positions[start], positions[end])))
-    moved = sum(move.way != "same" for move in moves)
+    moves = [(paper_order.index(row), measured_order.index(row)) for row in range(len(rows))]
+    moved = sum(theirs != ours for theirs, ours in moves)
     description = f"{moved} of {len(rows)} rows stand in another place than in the paper"
     tall = max(-(-len(name) // 20) for name, _, _ in rows)
-    return fill("cse/site/bump.html", moves=moves, said=description, tall=min(tall, 4))
+    return fill(
+        "cse/site/bump.html",
+        moves=moves,
+        paper=[rows[row][0] for row in paper_order],
+        measured=[(paper_order.index(row) + 1, rows[row][0], f"{rows[row][1]:.2f}") for row in measured_order],
+        positions=positions,
+        said=description,
+        tall=min(tall, 4),
+    )

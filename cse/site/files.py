@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from cse.site.citation import read
 from cse.site.content import Sheet, Site, counts
-from cse.site.page import file_name, neighbours, page
+from cse.site.page import page
 from cse.site.wall import sentence, wall
 
 TABLES_FOLDER = "tables"
@@ -14,24 +14,21 @@ TABLES_FOLDER = "tables"
 def files(site: Site) -> Iterator[tuple[str, str]]:
     """Yields (path below the site's folder, content) of every file; equal sites give equal files."""
     yield "index.html", wall(site)
-    yield "site.json", json.dumps(_listing(site), indent=1, ensure_ascii=False) + "\n"
     sheets = site.listed
-    for place, sheet in enumerate(sheets):
-        yield f"{TABLES_FOLDER}/{sheet.file}.html", page(sheet, *neighbours(sheets, place))
+    listing = {
+        "sentence": sentence(site),
+        "verdicts": counts(site.published),
+        "sources": list(site.sources),
+        "tables": [_entry(sheet) for sheet in sheets],
+    }
+    yield "site.json", json.dumps(listing, indent=1, ensure_ascii=False) + "\n"
+    for before, sheet, after in zip([None, *sheets[:-1]], sheets, [*sheets[1:], None], strict=True):
+        yield f"{TABLES_FOLDER}/{sheet.file}.html", page(sheet, before, after)
         if sheet.citation:
             yield f"{TABLES_FOLDER}/{sheet.file}.bib", read(sheet.citation, sheet.source).bibtex
         for scale in sheet.scales:
             for suffix, text in scale.files.items():
-                yield f"{TABLES_FOLDER}/{file_name(sheet, scale, suffix)}", text
-
-
-def _listing(site: Site) -> dict[str, object]:
-    return {
-        "sentence": sentence(site),
-        "verdicts": counts(site.published),
-        "sources": list(site.sources),
-        "tables": [_entry(sheet) for sheet in site.listed],
-    }
+                yield f"{TABLES_FOLDER}/{sheet.download(scale, suffix)}", text
 
 
 def _entry(sheet: Sheet) -> dict[str, object]:
@@ -57,7 +54,7 @@ def _entry(sheet: Sheet) -> dict[str, object]:
                 "seeds": scale.seeds,
                 "runs": scale.spent.runs,
                 "seconds": scale.spent.seconds,
-                "files": [f"{TABLES_FOLDER}/{file_name(sheet, scale, suffix)}" for suffix in scale.files],
+                "files": [f"{TABLES_FOLDER}/{sheet.download(scale, suffix)}" for suffix in scale.files],
             }
             for scale in sheet.scales
         ],

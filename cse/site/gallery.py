@@ -9,13 +9,12 @@ from analysis.answers.build import spec_of
 from analysis.answers.explain import command
 from analysis.answers.lookup import space_of_sweep
 from analysis.answers.paper_scale import name_scale
-from analysis.answers.reproduction import Reproduction, add_left_out, judge_study
+from analysis.answers.reproduction import add_left_out, judge_study
 from analysis.answers.study import read_space, read_sweep, spell_terms
 from analysis.ledger import Ledger, SweepRow
 from analysis.render.formats import render
 from analysis.study.cost import sum_cost
 from analysis.study.study import Member, Study
-from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import read_terms
 from analysis.tables.results import drop_part
@@ -54,26 +53,29 @@ def gather(ledger: Ledger, sources: Sequence[str]) -> Site:
 
 
 def _sheet(space: Space, sweep_spaces: Sequence[ResolvedSpace], imported: Sequence[SweepRow], ledger: Ledger) -> Sheet:
-    paper = space.paper
-    layout = _layout(space)
+    paper, at_paper = space.paper, resolve(space, PAPER_PROFILE)
+    printed = [identify(full_key(at_paper, row.key)) for row in paper.rows] if paper else []
+    layout = add_left_out(aggregate(spec_of(at_paper), []), at_paper)
+    if space.search is not None and paper is not None:  # the rows that a search may draw are not the paper's
+        layout = replace(layout, rows=[row for row in layout.rows if identify(row.key) in printed])
+    labelled = at_paper.rows() if space.cells else ()
     scales = [*_scales(space, sweep_spaces, ledger), *(_scale_of_imported(sweep, ledger) for sweep in imported)]
     scales.sort(key=lambda scale: scale.rank, reverse=True)
     missing_inputs, blocked = _find_lacking(space)
     return Sheet(
         id=space.id,
         title=space.title,
+        state=_state(space, scales, blocked),
+        layout=layout,
         citation=paper.citation if paper else "",
         where=paper.table if paper else "",
         source=paper.source if paper else "",
         metric=paper.metric if paper else "",
-        notes=layout.spec.notes,
         methods=space.methods(),
         suites=space.evaluate,
-        state=_state(space, scales, blocked),
-        layout=layout,
         unrun=judge(layout, same_scale=True),
-        printed=_list_printed(space),
-        names=_names(space),
+        printed=[] if space.search is not None else printed,
+        names={identify(full_key(at_paper, cell.key)): cell.label for cell in labelled if cell.label},
         scales=scales,
         lacking=missing_inputs,
     )
@@ -81,22 +83,8 @@ def _sheet(space: Space, sweep_spaces: Sequence[ResolvedSpace], imported: Sequen
 
 def _sheet_of_imported(sweep: SweepRow, ledger: Ledger) -> Sheet:
     """Returns the table of another tool's runs, for which no space declares what varies."""
-    scale = _scale_of_imported(sweep, ledger)
-    return Sheet(
-        id=sweep.id,
-        title=sweep.spec.title,
-        citation="",
-        where="",
-        source="",
-        metric="",
-        notes=(),
-        methods=[str(sweep.spec.imported)],
-        suites=(),
-        state=SheetState.DONE,
-        layout=scale.table,
-        unrun={},
-        scales=[scale],
-    )
+    scale, methods = _scale_of_imported(sweep, ledger), [str(sweep.spec.imported)]
+    return Sheet(sweep.id, sweep.spec.title, SheetState.DONE, scale.table, methods=methods, scales=[scale])
 
 
 def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
@@ -104,48 +92,9 @@ def _scale_of_imported(sweep: SweepRow, ledger: Ledger) -> Scale:
     resolved, study, table = read_sweep(sweep, ledger, None)
     name = f"{sweep.id}, imported from {sweep.spec.imported}"
     if resolved is not None:
-        planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run]
-        page = judge_study(resolved, study, table, ledger, planned)
-        return replace(_scale(name, resolved, page, name), commands={})
-    return Scale(
-        name=name,
-        table=table,
-        verdicts={},
-        ordering=(),
-        study=study,
-        spent=sum_cost(study),
-        unlike={"code": (["another"], ["ours"])},
-        title=name,
-        headline="",
-        commands={},
-        files={form: render(table, form) for form in ("json", "csv")},
-    )
-
-
-def _layout(space: Space) -> Table:
-    """Returns the table as the paper prints it, without measured values; for a search, only its printed rows."""
-    resolved = resolve(space, PAPER_PROFILE)
-    table = add_left_out(aggregate(spec_of(resolved), []), resolved)
-    if space.search is None or space.paper is None:
-        return table
-    printed = {identify(full_key(resolved, row.key)) for row in space.paper.rows}
-    return replace(table, rows=[row for row in table.rows if identify(row.key) in printed])
-
-
-def _list_printed(space: Space) -> list[RowId]:
-    """Returns the paper's rows in order; empty for a search."""
-    if space.paper is None or space.search is not None:
-        return []
-    resolved = resolve(space, PAPER_PROFILE)
-    return [identify(full_key(resolved, row.key)) for row in space.paper.rows]
-
-
-def _names(space: Space) -> dict[RowId, str]:
-    """Returns row -> label, for cells that a space lists with labels."""
-    if not space.cells:
-        return {}
-    resolved = resolve(space, PAPER_PROFILE)
-    return {identify(full_key(resolved, cell.key)): cell.label for cell in resolved.rows() if cell.label}
+        return replace(_scale(name, resolved, study, table, ledger, name), commands={})
+    files = {form: render(table, form) for form in ("json", "csv")}
+    return Scale(name, table, study, sum_cost(study), {"code": (["another"], ["ours"])}, name, files)
 
 
 def _scales(space: Space, sweep_spaces: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
@@ -159,7 +108,7 @@ def _scales(space: Space, sweep_spaces: Sequence[ResolvedSpace], ledger: Ledger)
     scales = [
         (
             frozenset(run.signature for _, run in study.finished),
-            _scale(name, by_name[name], _page(by_name[name], study, table, ledger)),
+            _scale(name, by_name[name], _with_command(by_name[name], study, ledger), table, ledger),
         )
         for name, (study, table) in read.items()
         if study.finished or table.untrained
@@ -172,41 +121,33 @@ def _scales(space: Space, sweep_spaces: Sequence[ResolvedSpace], ledger: Ledger)
             yield scale
 
 
-def _page(resolved: ResolvedSpace, study: Study, table: Table, ledger: Ledger) -> Reproduction:
+def _with_command(resolved: ResolvedSpace, study: Study, ledger: Ledger) -> Study:
+    """Returns the study with the command line that trains the table again and prints it."""
     seeds = 1 + max((member.seed for member, _ in study.finished), default=len(resolved.space.seeds) - 1)
-    study = replace(study, command=_command(resolved, seeds, ledger.sweep_spec(sweep_name(resolved))))
-    planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return judge_study(resolved, study, table, ledger, planned)
-
-
-def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
-    """Returns the command line that trains the table again and prints it."""
+    terms = read_terms(ledger.sweep_spec(sweep_name(resolved)))
     words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved.space.file)]
-    terms = read_terms(spec)
-    words += [
-        "--profile",
-        resolved.profile.name,
-        *(() if terms.looks else ("--seeds", str(seeds))),
-        *spell_terms(terms),
-    ]
+    words += ["--profile", resolved.profile.name, *(() if terms.looks else ("--seeds", str(seeds)))]
+    words += spell_terms(terms)
     words += [word for key, value in sorted(resolved.overrides.items()) for word in ("--set", setting(key, value))]
-    return shlex.join(words)
+    return replace(study, command=shlex.join(words))
 
 
-def _scale(name: str, resolved: ResolvedSpace, page: Reproduction, title: str = "") -> Scale:
+def _scale(name: str, resolved: ResolvedSpace, study: Study, table: Table, ledger: Ledger, title: str = "") -> Scale:
+    planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
+    page = judge_study(resolved, study, table, ledger, planned)
     plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
     return Scale(
         name=name,
         table=page.table,
-        verdicts=page.verdicts,
-        ordering=page.ordering,
         study=page.study,
         spent=page.spent,
         unlike=page.unlike,
         title=title or name_scale(resolved),
+        files={"json": plain, "csv": render(page.table, "csv", page.verdicts, page.ordering)},
+        verdicts=page.verdicts,
+        ordering=page.ordering,
         headline=page.headline,
         commands=_commands(resolved, page.study.members),
-        files={"json": plain, "csv": render(page.table, "csv", page.verdicts, page.ordering)},
     )
 
 
@@ -236,15 +177,13 @@ def _find_lacking(space: Space) -> tuple[list[str], bool]:
 
 
 def _state(space: Space, scales: Sequence[Scale], blocked: bool) -> SheetState:
+    """Returns `done` if at some scale every run is done and every row with runs has all scores that can be computed."""
     if not scales:
         return SheetState.BLOCKED if blocked else SheetState.NOT_RUN
-    return SheetState.DONE if any(_whole(space, scale) for scale in scales) else SheetState.PARTIAL
-
-
-def _whole(space: Space, scale: Scale) -> bool:
-    """Returns True if every run of the scale is done and every row with runs has all scores that can be computed."""
     unscored = space.paper.unscored if space.paper else {}
-    models = scale.table.untrained.values()
-    trained_rows = [row for row in scale.table.rows if scale.members(row)]
-    scored = all(entry.n for row in trained_rows for column, entry in row.entries.items() if column not in unscored)
-    return scored and not scale.study.missing and all(model.values for model in models)
+    for scale in scales:
+        entries = [entry for row in scale.table.rows if scale.members(row) for entry in row.entries.items()]
+        scored = all(entry.n for column, entry in entries if column not in unscored)
+        if scored and not scale.study.missing and all(model.values for model in scale.table.untrained.values()):
+            return SheetState.DONE
+    return SheetState.PARTIAL

@@ -11,7 +11,7 @@ from analysis.report.facts import slug
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import duration, number_of, some
 from analysis.tables.verdict import Verdicts
-from cse.site.citation import Citation, read
+from cse.site.citation import read
 from cse.site.content import Scale, Sheet, SheetState, Site, counts, tone
 
 SCALES_SHOWN = 2
@@ -32,22 +32,6 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Badge:
-    """A few words on a card, with a colour class or none."""
-
-    tone: str
-    text: str
-
-
-@dataclass(frozen=True)
-class CardScale:
-    """Results of a table at one scale, on its card; `strip` is None if there is no value to compare."""
-
-    strip: Strip | None
-    badges: Sequence[Badge] = ()
-
-
-@dataclass(frozen=True)
 class Card:
     """Card of one table."""
 
@@ -56,20 +40,12 @@ class Card:
     """Title without the paper's name, which is above the cards."""
     facts: Mapping[str, str]
     """Filter -> values for which it shows the card."""
-    scales: Sequence[CardScale]
+    scales: Sequence[tuple[Strip | None, Sequence[tuple[str, str]]]]
+    """For each scale shown its glyphs, None if there is no value to compare, and badges: (colour class, text)."""
     others: str
     """Scales that the card has no room for, or that have nothing to compare."""
     lacking: str
     """First missing input, without its hint."""
-
-
-@dataclass(frozen=True)
-class PaperCards:
-    """A paper with the cards of its tables."""
-
-    id: str
-    cite: Citation
-    cards: Sequence[Card]
 
 
 def wall(site: Site) -> str:
@@ -77,8 +53,15 @@ def wall(site: Site) -> str:
     papers = []
     for text, sheets in site.papers.items():
         cite = read(text, sheets[0].source)
-        id = slug(cite.name)
-        papers.append(PaperCards(id, cite, [_card(sheet, id) for sheet in sheets]))
+        papers.append((slug(cite.name), cite, [_card(sheet, slug(cite.name)) for sheet in sheets]))
+    published = site.published
+    choices: Mapping[str, Mapping[str, str]] = {
+        "paper": {id: cite.name for id, cite, _ in papers},
+        "method": {name: name for name in sorted({name for sheet in published for name in sheet.methods})},
+        "metric": {name: name for name in sorted({name for sheet in published for name in sheet.suites})},
+        "verdict": {slug(word): word for word in counts(published)},
+        "state": {slug(state): state for state in SheetState if any(sheet.state == state for sheet in published)},
+    }
     script = own("cse/site/wall.js")
     return fill(
         "cse/site/wall.html",
@@ -87,7 +70,7 @@ def wall(site: Site) -> str:
         banner=banner(site),
         papers=papers,
         ours=[_card(sheet, "beyond") for sheet in site.ours],
-        choices=_choices(site, [paper.cite for paper in papers]),
+        choices=choices,
         sources=", ".join(site.sources),
         script=script,
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -128,18 +111,6 @@ def banner(site: Site) -> str:
     )
 
 
-def _choices(site: Site, cites: Sequence[Citation]) -> Mapping[str, Mapping[str, str]]:
-    """Returns filter -> {value: its label}."""
-    sheets = site.published
-    return {
-        "paper": {slug(cite.name): cite.name for cite in cites},
-        "method": {name: name for name in sorted({name for sheet in sheets for name in sheet.methods})},
-        "metric": {name: name for name in sorted({name for sheet in sheets for name in sheet.suites})},
-        "verdict": {slug(word): word for word in counts(sheets)},
-        "state": {slug(state): state for state in SheetState if any(sheet.state == state for sheet in sheets)},
-    }
-
-
 def _card(sheet: Sheet, paper: str) -> Card:
     facts = {
         "paper": paper,
@@ -152,7 +123,7 @@ def _card(sheet: Sheet, paper: str) -> Card:
     others = [
         f"{scale.title} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown_scales
     ]
-    scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown_scales]
+    scales = [(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown_scales]
     more = f" and {len(sheet.lacking) - 1} more" if len(sheet.lacking) > 1 else ""
     name = read(sheet.citation, sheet.source).name if sheet.citation else ""
     title = sheet.title.removeprefix(f"{name}: ")
@@ -160,21 +131,21 @@ def _card(sheet: Sheet, paper: str) -> Card:
         sheet,
         title[:1].upper() + title[1:],
         facts,
-        scales or [CardScale(_strip(sheet, sheet.layout, sheet.verdicts))],
+        scales or [(_strip(sheet, sheet.layout, sheet.verdicts), ())],
         some(others, 1) if others else "",
         f"{sheet.lacking[0].partition(';')[0]}{more}" if sheet.lacking else "",
     )
 
 
-def _badges(sheet: Sheet, scale: Scale) -> list[Badge]:
-    order = next((order for order in scale.ordering if order.tau is not None), None)
+def _badges(sheet: Sheet, scale: Scale) -> list[tuple[str, str]]:
+    """Returns (colour class, text) of a scale's badges on the card."""
     is_counted = scale is sheet.main and len(sheet.scales) > 1
-    badges = [Badge("", f"counted: {scale.title}" if is_counted else scale.title)]
-    if order is not None:
+    badges = [("", f"counted: {scale.title}" if is_counted else scale.title)]
+    if (order := next((order for order in scale.ordering if order.tau is not None), None)) is not None:
         text = f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")
-        badges.append(Badge(ORDER_TONES[order.word], text))
+        badges.append((ORDER_TONES[order.word], text))
     facts = number_of(scale.seeds, "seed"), number_of(scale.spent.runs, "run"), duration(scale.spent.seconds)
-    return [*badges, *(Badge("", fact) for fact in facts)]
+    return [*badges, *(("", fact) for fact in facts)]
 
 
 def _strip(sheet: Sheet, table: Table, verdicts: Verdicts) -> Strip | None:
