@@ -1,3 +1,3 @@
 """Plots of tables and studies with matplotlib."""
 
-__all__ = ["axes", "canvas", "embeddings", "runs", "table"]
+__all__ = ["canvas", "study", "table"]

@@ -11,8 +11,20 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import GREY, INK, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, save, thin_ticks
-from analysis.figures.words import brief, literal, metric_name, wrap_words
+from analysis.figures.canvas import (
+    GREY,
+    INK,
+    OUR_COLOUR,
+    PAPER_COLOUR,
+    brief,
+    canvas,
+    literal,
+    log_scaled,
+    metric_name,
+    save,
+    thin_ticks,
+    wrap_words,
+)
 from analysis.statistics.basics import Spread
 from analysis.tables.aggregate import UNTRAINED_CLS, Row, Table
 from analysis.tables.columns import Entry
@@ -79,7 +91,7 @@ def _draw_by_name(table: Table, rows: Sequence[Row], column: str, title: str, ha
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
     panel.set_xlabel(wrap_words(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
-    _explain_marks(panel, MEASURED_LEGEND, has_paper)
+    panel.set_title(wrap_words(MEASURED_LEGEND, 25 if has_paper else 100), fontsize=8, loc="left")
     if has_paper:
         _draw_published(panels[1], rows, column, places, upright=False)
         panels[1].grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
@@ -103,7 +115,7 @@ def _draw_by_number(
         note = f"; dashed: {UNTRAINED_CLS}"
     elif start is not None:
         note = f"; {UNTRAINED_CLS}, {start:.2f}, is far off this scale"
-    _explain_marks(panel, MEASURED_LEGEND + note, narrow=False)
+    panel.set_title(wrap_words(MEASURED_LEGEND + note, 100), fontsize=8, loc="left")
     panel.set_ylabel(wrap_words(metric_name(column, table.spec.metric), 24), fontsize=8)
     if has_paper:
         _draw_published(last, rows, column, numbers, upright=True)
@@ -116,10 +128,6 @@ def _draw_by_number(
     last.set_xlabel(literal(short(table.named[0])), fontsize=8)
     thin_ticks(figure)
     return figure
-
-
-def _explain_marks(axes: Axes, text: str, narrow: bool) -> None:
-    axes.set_title(wrap_words(text, 25 if narrow else 100), fontsize=8, loc="left")
 
 
 def half_interval(table: Table, column: str, entry: Entry) -> float:
@@ -156,7 +164,7 @@ def _draw_published(axes: Axes, rows: Sequence[Row], column: str, places: Sequen
     axes.scatter(
         *_orient(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6
     )
-    _explain_marks(axes, PUBLISHED_LEGEND, narrow=not upright)
+    axes.set_title(wrap_words(PUBLISHED_LEGEND, 100 if upright else 25), fontsize=8, loc="left")
 
 
 def _orient(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:

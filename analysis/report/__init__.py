@@ -1,3 +1,3 @@
 """Report on a study as one HTML page that works offline."""
 
-__all__ = ["facts", "page", "report"]
+__all__ = ["facts", "report"]

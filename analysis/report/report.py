@@ -1,15 +1,20 @@
-"""Report on a study as data: sections of sentences, tables and figures, each only where the ledger has its inputs."""
+"""Report on a study: sections of sentences, tables and figures, each only where the ledger has its inputs.
 
-from collections.abc import Callable, Sequence
+It is written as one HTML page that loads nothing, runs no script, and escapes every text.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.figures.axes import effects_plot, importance_plot
-from analysis.figures.canvas import data_uri
-from analysis.figures.embeddings import histogram_plot, plane_plot
-from analysis.figures.runs import budget_plot, learning_plot
+from analysis.figures.canvas import data_uri, save
+from analysis.figures.study import budget_plot, effects_plot, histogram_plot, importance_plot, learning_plot, plane_plot
 from analysis.figures.table import axis_plot
+from analysis.render.formats import render
+from analysis.render.templates import fill
 from analysis.render.verdicts import headline, order_lines
 from analysis.report import facts
 from analysis.report.facts import Grid
@@ -26,6 +31,7 @@ from analysis.tables.ordering import Ordering
 from analysis.tables.results import BEST_COLUMN
 from analysis.tables.spec import plain
 from analysis.tables.verdict import Verdicts
+from cse_train.files import replace_text
 
 LISTED_ROWS = 40
 """Number of rows above which an axis plot is unreadable and left out."""
@@ -44,21 +50,6 @@ class Picture:
     alt: str
     caption: str
     figure: Figure
-
-    @property
-    def source(self) -> str:
-        """Figure as a data URI for an image element."""
-        return data_uri(self.figure)
-
-    @property
-    def width(self) -> int:
-        """Width in pixels of a screen with 96 to the inch."""
-        return round(96 * float(self.figure.get_size_inches()[0]))
-
-    @property
-    def height(self) -> int:
-        """Height in pixels of a screen with 96 to the inch."""
-        return round(96 * float(self.figure.get_size_inches()[1]))
 
 
 @dataclass(frozen=True)
@@ -101,22 +92,40 @@ def make_report(
     `same_scale` says that the runs are the paper's, setting by setting.
     """
     assert study.finished, study.id
-    makers: Sequence[Callable[[Study], Section]] = (
-        _learning, _axes, _plane, _cosines, _budget, facts_of("Cost", facts.cost), _missing,
-        facts_of("Provenance", facts.environment, facts.inputs, facts.protocols),
-    )  # fmt: skip
     title = " · ".join(part for part in (study.id, study.title) if part)
     order = order_lines(table, ordering)
     ordered = [Section("Order of the rows", order)] if order else []
-    sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
+    missing = Section("Runs without a result", ["None: every run finished."])
+    if study.missing:
+        missing = Section("Runs without a result", grids=[facts.missing(study)])
+    provenance = [facts.environment(study), facts.inputs(study), facts.protocols(study)]
+    sections = [
+        _results(table, verdicts or {}),
+        *ordered,
+        *(make(study) for make in (_learning, _axes, _plane, _cosines, _budget)),
+        Section("Cost", grids=[facts.cost(study)]),
+        missing,
+        Section("Provenance", grids=provenance),
+        Section("How to repeat it", code=study.command),
+    ]
     cost = sum_cost(study)
     head = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
-    return Report(title, head, _summary(study, table), [*sections, Section("How to repeat it", code=study.command)])
+    return Report(title, head, _summary(study, table), sections)
 
 
-def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
-    """Returns a function that makes a section of small tables."""
-    return lambda study: Section(heading, grids=[grid(study) for grid in grids])
+def page(report: Report) -> str:
+    """Returns the whole page; equal reports give equal text."""
+    return fill("analysis/report/page.html", report=report, results=partial(render, format="html"), data_uri=data_uri)
+
+
+def write_report(report: Report, folder: Path, *, figures: bool = False) -> Path:
+    """Writes `index.html` and, on request, each figure as PNG and PDF next to it; returns the page's path."""
+    for picture in report.pictures if figures else ():
+        for suffix in ("png", "pdf"):
+            save(picture.figure, folder / f"{picture.name}.{suffix}")
+    target = folder / "index.html"
+    replace_text(target, page(report))
+    return target
 
 
 def _summary(study: Study, table: Table) -> str:
@@ -242,9 +251,3 @@ def _budget(study: Study) -> Section:
         "Cells in the order in which they ended. Dashed: the expected best of as many of these cells drawn at random."
     )
     return Section("Budget against best", pictures=[Picture("budget", alt, caption, budget_plot(progress, study.dev))])
-
-
-def _missing(study: Study) -> Section:
-    if not study.missing:
-        return Section("Runs without a result", ["None: every run finished."])
-    return Section("Runs without a result", grids=[facts.missing(study)])

@@ -20,7 +20,6 @@ from search_spaces.cells import resolve
 from search_spaces.space import Space
 
 with deferred(__name__):
-    from analysis.report import page
     from analysis.report import report as reports
 
 REPORTS_NAMED = 5
@@ -79,7 +78,7 @@ def write(
     same_scale = resolved is not None and not unlike_paper(resolved)
     target = out or folder / "reports" / folder_name(study.id)
     contents = reports.make_report(study, table, verdicts, ordering, same_scale=same_scale)
-    return page.write_report(contents, target, figures=figures)
+    return reports.write_report(contents, target, figures=figures)
 
 
 def _space(name: str, ledger: Ledger | None) -> Space:

@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from analysis.figures.axes import effects_plot
-from analysis.figures.canvas import save
+from analysis.figures.canvas import distinct, metric_name, save
+from analysis.figures.study import effects_plot
 from analysis.figures.table import axis_plot
-from analysis.figures.words import distinct, metric_name
 from analysis.tables.aggregate import Baseline, Row, Table, aggregate
 from analysis.tables.columns import entry_of
 from analysis.tables.spec import TableSpec

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.figures.axes import effects_plot, importance_plot
 from analysis.figures.canvas import save
-from analysis.figures.embeddings import histogram_plot, plane_plot
-from analysis.figures.runs import budget_plot, learning_plot
+from analysis.figures.study import budget_plot, effects_plot, histogram_plot, importance_plot, learning_plot, plane_plot
 from analysis.figures.table import axis_plot
 from analysis.statistics.importance import importance
 from analysis.study.alignment import Plane, PlanePoint

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.report.page import page, write_report
-from analysis.report.report import Report, make_report
+from analysis.report.report import Report, make_report, page, write_report
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.figures.embeddings import histogram_plot
-from analysis.figures.runs import learning_plot
+from analysis.figures.study import histogram_plot, learning_plot
 from analysis.ledger import CurvePoint
 from analysis.study.learning_curves import band, learning_bands
 from analysis.study.rating_groups import EDGES, rating_histogram
