@@ -229,6 +229,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _file(self, path: str) -> bool:
         name = "index.html" if path == "/" else path[1:]
         file = resources.files("cse.live_page").joinpath(name)
+        if path == "/base.css":  # what all pages of the project share
+            file = resources.files("analysis.report").joinpath("page.css")
         kind = FILE_KINDS.get(Path(name).suffix)
         if "/" in name or kind is None or not file.is_file():
             return False

@@ -45,7 +45,7 @@ def page(sheet: Sheet, before: Sheet | None, after: Sheet | None) -> str:
         cite=read(sheet.citation, sheet.source) if sheet.citation else None,
         facts=_facts,
         difference_line=difference_line,
-        printed_table=printed_table,
+        make_table=make_table,
         plot_columns=plot_columns,
         orders=_orders,
         rows=_rows,
@@ -115,7 +115,7 @@ class PrintedTable:
     """Rows without training, by which runs start: a name, and a score for each column."""
 
 
-def printed_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> PrintedTable:
+def make_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> PrintedTable:
     """Returns a table in the paper's layout; measured values have their verdicts, and link to the runs behind them."""
     (header, body), texts, own_rows = grid(table, HTML), text_columns(table), len(table.rows)
     places, place = {}, texts + 1

@@ -142,7 +142,7 @@ def test_verdicts_come_from_whoever_started_the_server(server: DashboardServer) 
 
 
 def test_only_the_page_s_own_files_are_served(server: DashboardServer) -> None:
-    assert [asked(server, path)[0] for path in ("/", "/page.js", "/page.css", "/search.js")] == [200] * 4
+    assert [asked(server, path)[0] for path in ("/", "/page.js", "/page.css", "/base.css")] == [200] * 4
     assert [asked(server, path)[0] for path in ("/server.py", "/../cli.py", "/none.js", "/api/log", "/api")] == [
         404
     ] * 5
