@@ -90,7 +90,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class PrintedRow:
+class RowOnPage:
     """One row of a table on the site; `is_ours` is True for a row that cse-search trained."""
 
     keys: Sequence[str]
@@ -102,20 +102,20 @@ class PrintedRow:
 
 
 @dataclass(frozen=True)
-class PrintedTable:
+class TableOnPage:
     """A results table in the form that its page shows."""
 
     caption: str
     axes: Sequence[str]
     columns: Sequence[str]
     has_seeds: bool
-    rows: Sequence[PrintedRow]
+    rows: Sequence[RowOnPage]
     """Rows in the paper's order, then those that are not trained."""
     baselines: Sequence[Sequence[str]]
     """Rows without training, by which runs start: a name, and a score for each column."""
 
 
-def make_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> PrintedTable:
+def make_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> TableOnPage:
     """Returns a table in the paper's layout; measured values have their verdicts, and link to the runs behind them."""
     (header, body), texts, own_rows = grid(table, HTML), text_columns(table), len(table.rows)
     places, place = {}, texts + 1
@@ -132,9 +132,9 @@ def make_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | No
             keys = [sheet.row_name(table.rows[index])] if is_ours else keys[:1]
         values = [_value(line[places[column]], verdicts, index, column, scale) for column in columns]
         is_idle = is_ours and some_run and not any(value.ours for value in values)
-        rows.append(PrintedRow(keys, line[texts], values, is_ours, is_idle))
+        rows.append(RowOnPage(keys, line[texts], values, is_ours, is_idle))
     baselines = [dict(zip(("", *table.spec.columns), line, strict=True)) for line in baseline_grid(table, HTML)[1]]
-    return PrintedTable(
+    return TableOnPage(
         caption=". ".join(part for part in (sheet.where, sheet.metric) if part),
         axes=["row"] if sheet.names else header[:texts],
         columns=columns,
