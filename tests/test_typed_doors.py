@@ -14,8 +14,8 @@ from tests.test_architecture import REPO, Tree, parsed, problems
 
 OBJECTS = ("score", "scores", "point", "points", "outcome", "protocol", "protocols", "spec", "cosines")
 """Names of parameters whose values have a class of their own."""
-BORDERS = ("analysis.ledger.exchange", "cse_train.pretrain", "cse.importers.sources", "cse.cli.models.pretrain")
-"""Where records of files and databases pass, and pretraining, whose points are another thing."""
+BORDERS = ("analysis.ledger.exchange", "cse.importers.sources")
+"""Where records of files and databases pass."""
 UNTYPED = re.compile(r"\b(Any|Json|object)\b|\b(dict|Mapping)\b(?!\[)")
 MAPPING = re.compile(r"(dict|Mapping|MutableMapping)\[str, Any\]")
 MAPPINGS = 60

@@ -12,5 +12,4 @@ __all__ = [
     "transformers_io",
     "weight_files",
     "word_vectors",
-    "words",
 ]

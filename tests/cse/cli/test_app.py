@@ -94,7 +94,7 @@ def test_a_list_of_sweeps_is_printed_without_spaces_and_a_table_without_rich(som
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "--help")
-    for name in "demo plan run ls trials best table train eval embed export pretrain".split():
+    for name in "demo plan run ls trials best table train eval embed export".split():
         assert f"\n  {name} " in text
 
 

@@ -1,3 +1,0 @@
-"""Masked-LM pretraining of the shipped encoders."""
-
-__all__ = ["pretrain"]
