@@ -14,7 +14,7 @@ from cse_train import fields, methods
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Json
 from cse_train.plugins.options import Options
-from cse_train.text.sources import CORPUS_NAMES
+from cse_train.text.corpora import CORPUS_NAMES
 from cse_train.user_files import (
     FILE_NAME,
     HUB_PREFIX,

@@ -26,7 +26,7 @@ from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import make_pooled
 from cse_train.numerics import Diverged, multiplies_bf16
-from cse_train.text.corpora.lines import open_text
+from cse_train.text.files import open_text
 from cse_train.text.tokens import tokenizer_hash
 
 DEV_POOLERS = ("cls_no_mlp", "mean", "first_last")

@@ -20,8 +20,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.files import cache_folder
 from cse_train.plugins import registry
-from cse_train.text.corpora.files import file_source
-from cse_train.text.corpora.user_text import reads_by_name, user_source
+from cse_train.text.file_corpora import file_source, reads_by_name, user_source
 from cse_train.user_files import UserFile
 from search_spaces.catalog import catalog
 from search_spaces.space import MOST_SEEDS

@@ -21,7 +21,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack
 from cse_train.fields import ConfigError
 from cse_train.modules.pooling import POOLERS
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import tokenise
 from cse_train.training.fit import check_fit
 from search_spaces.cells import ResolvedSpace

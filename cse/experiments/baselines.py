@@ -15,7 +15,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate import baselines as rows
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.vector_files import names_vectors
 from search_spaces.cells import ResolvedSpace, setups
 

@@ -18,7 +18,7 @@ from cse_train.fields import ConfigError
 from cse_train.plugins.apart import call_apart
 from cse_train.plugins.snapshot import code_of
 from cse_train.results import Score
-from cse_train.text.corpora.files import file_hash
+from cse_train.text.files import file_hash
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.missing_inputs import lack_of
 from search_spaces.paper import Evaluated

@@ -14,8 +14,8 @@ import huggingface_hub
 from cse_train.backbone.refusals import ADAPTER_FILE, find_static_vectors, require_encoder
 from cse_train.encoder.kinds import find_unsupported
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import file_hash, join_hash
-from cse_train.text.corpora.hub import hub_is_away
+from cse_train.text.files import file_hash, join_hash
+from cse_train.text.tables import hub_is_away
 from cse_train.user_files import is_path
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]

@@ -15,7 +15,7 @@ from cse_train.backbone.weight_files import require_numbers
 from cse_train.backbone.words import vectors_identity
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
-from cse_train.text.corpora.files import Stamp, stamp
+from cse_train.text.files import Stamp, stamp
 from cse_train.text.tokens import state_hash, tokenizer_hash
 from cse_train.text.vector_files import names_vectors
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from cse_train.fields import ConfigError
 from cse_train.files import PROGRAM_MARK, replace_file
-from cse_train.text.corpora.files import file_hash, join_hash
+from cse_train.text.files import file_hash, join_hash
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -11,7 +11,7 @@ from cse_train.backbone.config_file import REMEDY
 from cse_train.backbone.folders import weight_files
 from cse_train.fields import ConfigError
 from cse_train.reading import reading
-from cse_train.text.corpora.files import Stamp, stamp
+from cse_train.text.files import Stamp, stamp
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,9 +14,9 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 
 from cse_train.backbone.folders import files_hash
 from cse_train.fields import ConfigError
-from cse_train.files import cache_folder
-from cse_train.text.cached_folder import open_built
-from cse_train.text.corpora.files import NLI_LABELS, join_hash
+from cse_train.files import cache_folder, open_built
+from cse_train.text.file_corpora import NLI_LABELS
+from cse_train.text.files import join_hash
 from cse_train.text.vector_files import (
     PACKAGED,
     VECTORS_ADVICE,

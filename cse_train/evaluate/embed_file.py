@@ -9,8 +9,8 @@ import numpy as np
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
-from cse_train.text.corpora.files import chunks
-from cse_train.text.sentences import read_sentences
+from cse_train.text.files import chunks
+from cse_train.text.tables import read_sentences
 
 VECTOR_FORMATS = (".npy", ".parquet")
 LINES_AT_ONCE = 8192

@@ -16,10 +16,9 @@ from cse_train.evaluate.correlation import constant
 from cse_train.evaluate.user_sets.ratings import read_ratings
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
-from cse_train.text.corpora import generated
-from cse_train.text.corpora.files import texts_hash
-from cse_train.text.corpora.hub import load_hub_split
-from cse_train.text.corpora.tables import FileState, file_state
+from cse_train.text import generated
+from cse_train.text.files import texts_hash
+from cse_train.text.tables import FileState, file_state, load_hub_split
 from cse_train.user_files import UserFile
 
 HUB_DATA_SET = "mteb/stsbenchmark-sts"

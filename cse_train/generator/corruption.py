@@ -18,11 +18,10 @@ import numpy as np
 from cse_train import distributed, random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import pack_lists
-from cse_train.files import cache_folder
+from cse_train.files import cache_folder, open_built
 from cse_train.generator.generator import Generator
 from cse_train.generator.identity import generator_hash
-from cse_train.text.cached_folder import open_built
-from cse_train.text.edits import Edit, Vocabulary, edit
+from cse_train.text.masking import Edit, Vocabulary, edit
 from cse_train.text.tokens import TokenColumn, TokenStore
 
 CORRUPTION_FORMAT = 1

@@ -21,13 +21,12 @@ import torch
 
 from cse_train import distributed, numerics, random_streams
 from cse_train.backbone.backbone import Backbone
-from cse_train.files import cache_folder
+from cse_train.files import cache_folder, open_built
 from cse_train.generator.edited import fill, pack_edits
 from cse_train.generator.generator import Generator
 from cse_train.generator.identity import generator_hash
 from cse_train.random_streams import Place
-from cse_train.text.cached_folder import open_built
-from cse_train.text.edits import Edit
+from cse_train.text.masking import Edit
 from cse_train.text.tokens import TokenStore
 
 EDIT_FORMAT = 1

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.generator.generator import Generator
-from cse_train.text.edits import Edit
+from cse_train.text.masking import Edit
 
 
 @dataclass(frozen=True)

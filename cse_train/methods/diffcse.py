@@ -30,7 +30,7 @@ from cse_train.methods.base import Batch, Method, RngOf, Share, StepOutput
 from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
-from cse_train.text.edits import Edit, Vocabulary, count_edited, edit
+from cse_train.text.masking import Edit, Vocabulary, count_edited, edit
 from cse_train.text.tokens import TokenStore
 
 TRIPLETS_NEED = ("same", "none", "live")

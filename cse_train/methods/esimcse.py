@@ -20,9 +20,9 @@ from cse_train.methods.options.esimcse import Config as Config
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
-from cse_train.text.augment import MASK_EXTENSIONS, WORD_EXTENSIONS, WORDS_KEPT, Extend
+from cse_train.text.augment import MASK_EXTENSIONS, WORD_EXTENSIONS, WORDS_KEPT, Extend, truncate
 from cse_train.text.masking import require_mask
-from cse_train.text.words import stop_word_ids, truncate
+from cse_train.text.synonyms import stop_word_ids
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from cse_train.losses import classification, product_features
 from cse_train.methods import sbert
 from cse_train.methods.base import Batch, Method, StepOutput
 from cse_train.methods.options.infersent import Config as Config
-from cse_train.text.corpora.files import NLI_LABELS
+from cse_train.text.file_corpora import NLI_LABELS
 
 
 class InferSent(Method[Config]):

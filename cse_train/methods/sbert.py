@@ -16,7 +16,7 @@ from cse_train.losses import classification, pair_features, triplet, view_statis
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.text.corpora.files import NLI_LABELS
+from cse_train.text.file_corpora import NLI_LABELS
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,10 @@ from cse_train.losses import info_nce, masked_lm, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
-from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment
+from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment, truncate
 from cse_train.text.masking import BLANK
 from cse_train.text.synonyms import Synonyms, wordnet_folder
 from cse_train.text.tokens import TokenStore
-from cse_train.text.words import truncate
 
 NEXT_ROWS = {"next_sentence": 1, "next_3_sentences": 3}
 """Objective -> number of rows behind a row that may be its positive."""

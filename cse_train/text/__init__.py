@@ -2,16 +2,15 @@
 
 __all__ = [
     "augment",
-    "cached_folder",
     "corpora",
-    "edits",
+    "file_corpora",
+    "files",
+    "generated",
     "masking",
-    "sentences",
-    "sources",
     "spans",
     "synonyms",
+    "tables",
     "templates",
     "tokens",
     "vector_files",
-    "words",
 ]

@@ -1,4 +1,4 @@
-"""Synonyms from WordNet's data files (the wndb format): words that share a synset."""
+"""Stop words, and synonyms from WordNet's data files (the wndb format): words that share a synset."""
 
 import hashlib
 import re
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import file_hash
-from cse_train.text.words import STOP_WORDS
+from cse_train.text.files import file_hash
 
 DEBIAN_FOLDER = Path("/usr/share/wordnet")
 """Folder in which Debian's package `wordnet-base` puts WordNet's files."""
@@ -21,6 +20,11 @@ ADJECTIVE_MARKER = re.compile(r"\((a|p|ip)\)$")
 """Marker behind an adjective in data.adj that says where it may be used: (a), (p) or (ip)."""
 WORD_AND_PUNCTUATION = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 """Divides a word into punctuation before, letters, and punctuation after."""
+STOP_WORDS = (
+    "a an the and or but if as of at by for in into on to from with about over under then than so "
+    "this that these those it its he she they we you i his her their our your is are was were be been "
+    "has have had do does did will would can could should may not no only also very just there here"
+).split()
 
 
 class Synonyms:
@@ -99,3 +103,9 @@ def _synsets(path: Path) -> Iterator[list[str]]:
                 problem = f"not a WordNet file: {path}, line {number}; give the files of WordNet 3"
                 raise ConfigError([problem]) from error
             yield [ADJECTIVE_MARKER.sub("", word).replace("_", " ") for word in words]
+
+
+def stop_word_ids(tokenizer: Any) -> list[np.ndarray]:
+    """Returns the sub-word ids of each stop word, as they are after a blank."""
+    backend = tokenizer.backend_tokenizer
+    return [np.array(backend.encode(f" {word}", add_special_tokens=False).ids) for word in STOP_WORDS]

@@ -1,6 +1,6 @@
 """Tokenised corpora on disk: written once per (tokenizer, source, length), then memory-mapped by every run.
 
-A store is a `cached_folder`; a store whose files do not match its `meta.json` is built again.
+A store is a cache folder of `files.open_built`; a store whose files do not match its `meta.json` is built again.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from tokenizers import Tokenizer
 
 from cse_train import random_streams
 from cse_train.fields import ConfigError
-from cse_train.files import cache_folder
-from cse_train.text.cached_folder import open_built
-from cse_train.text.corpora.files import Source, chunks
+from cse_train.files import cache_folder, open_built
+from cse_train.text.file_corpora import Source
+from cse_train.text.files import chunks
 
 TOKENS_FORMAT = 1
 """Version of the files of a token store, raised whenever their meaning changes."""

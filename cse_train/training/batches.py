@@ -15,7 +15,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Batch, Collate, Share
 from cse_train.methods.loading import load_method
-from cse_train.text.sources import add_prompt, lower_cased, open_source, wrong_columns
+from cse_train.text.corpora import add_prompt, lower_cased, open_source, wrong_columns
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from cse_train.methods.base import Batch, Method, Share
 from cse_train.methods.loading import load_method
 from cse_train.plugins.faults import place
 from cse_train.reading import first_line
-from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS
+from cse_train.text.file_corpora import LABELLED_COLUMNS, NLI_LABELS
 from cse_train.training.batches import Batches
 from cse_train.training.loop import train
 from cse_train.training.optimiser import optimiser_of

@@ -26,7 +26,7 @@ from cse_train.methods.loading import load_method
 from cse_train.numerics import Diverged, autocast, fast_fp32, keep_freed_memory, precision_of, tf32
 from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
-from cse_train.text.sources import rows_of
+from cse_train.text.corpora import rows_of
 from cse_train.training.async_checkpoints import Checkpoints
 from cse_train.training.batches import Batches
 from cse_train.training.fit import check_fit

@@ -22,9 +22,9 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites.registry import set_hash
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.results import CODE_VERSION
-from cse_train.text.corpora.files import Stamp, stamp
-from cse_train.text.corpora.hub import hub_left_alone
-from cse_train.text.sources import open_source, rows_of
+from cse_train.text.corpora import open_source, rows_of
+from cse_train.text.files import Stamp, stamp
+from cse_train.text.tables import hub_left_alone
 from cse_train.user_files import CHANGED, MISSING
 from search_spaces.identity.method_code import own_digest
 

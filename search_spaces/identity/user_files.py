@@ -12,11 +12,17 @@ from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.evaluate.user_sets.three_files import is_three_files
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import file_source
-from cse_train.text.corpora.survey import Survey, survey_source
-from cse_train.text.corpora.tables import list_unread, open_table
-from cse_train.text.corpora.user_text import corpus_columns, is_table, keeps_blanks, survey_file
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.file_corpora import (
+    Survey,
+    corpus_columns,
+    file_source,
+    is_table,
+    keeps_blanks,
+    survey_file,
+    survey_source,
+)
+from cse_train.text.tables import list_unread, open_table
 from cse_train.user_files import UserFile, map_files
 from search_spaces.user_data import two_of_one_name
 

@@ -15,7 +15,7 @@ from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, TrainConfig
 from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
-from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
+from cse_train.text.file_corpora import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
 from cse_train.training.loop import Session
 
 OWN_SETTINGS: dict[str, dict[str, object]] = {

@@ -30,9 +30,8 @@ from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 from cse_train.results import Protocol
-from cse_train.text.corpora.files import file_source
-from cse_train.text.corpora.user_text import user_source
-from cse_train.text.sentences import read_sentences
+from cse_train.text.file_corpora import file_source, user_source
+from cse_train.text.tables import read_sentences
 from cse_train.user_files import UserFile
 from search_spaces.catalog import find_folder
 from search_spaces.parse import parse_file

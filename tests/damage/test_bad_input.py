@@ -20,9 +20,9 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs, require_grades
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import file_source
-from cse_train.text.corpora.lines import LINE_CHARACTERS
-from cse_train.text.sentences import read_sentences
+from cse_train.text.file_corpora import file_source
+from cse_train.text.files import LINE_CHARACTERS
+from cse_train.text.tables import read_sentences
 from search_spaces.parse import parse_file
 from search_spaces.strict_yaml import parse_yaml
 

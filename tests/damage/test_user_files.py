@@ -286,7 +286,7 @@ FLIPPED = """
 import sys
 from pathlib import Path
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.tables import open_table
+from cse_train.text.tables import open_table
 from cse_train.user_files import UserFile
 file = Path(sys.argv[1]).resolve()
 content, read, refused = file.read_bytes(), 0, 0

@@ -20,7 +20,7 @@ from cse_train.config import RunConfig, count_examples, effective, parse_run
 from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import ConfigError, Scalar
 from cse_train.results import Point
-from cse_train.text.sources import rows_of
+from cse_train.text.corpora import rows_of
 from cse_train.training.saver import SAVE_MINUTES
 from search_spaces.identity.method_code import own_digest
 from search_spaces.identity.user_files import add_user_files, describe_files

@@ -11,7 +11,7 @@ from cse.importers.columns import NAMES_SHOWN, SETTINGS_BEGIN, is_fact
 from cse.importers.values import scalar
 from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.reading import reading
-from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited
+from cse_train.text.files import header_of, is_delimited, read_delimited
 
 SCORE = None
 LOCAL = True

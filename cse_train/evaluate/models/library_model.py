@@ -19,7 +19,7 @@ from cse_train.backbone.weight_files import require_safe
 from cse_train.evaluate.embedding import require_finite
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import file_hash
+from cse_train.text.files import file_hash
 
 INSTALL_COMMAND = "pip install 'cse-search[sentence-transformers]'"
 """Command that installs sentence-transformers, for messages."""

@@ -12,7 +12,7 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import file_hash
+from cse_train.text.files import file_hash
 from cse_train.text.vector_files import SUFFIXES, Places, read_places, read_vectors, source_of
 
 HASH_DIGITS = 12

@@ -4,7 +4,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.vectors import unit
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 SHOWN_SENTENCE = "I like this apple because it looks so fresh and it should be delicious."
 EDITS = {

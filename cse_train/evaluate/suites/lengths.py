@@ -15,7 +15,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, load_pairs
 from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 NEAR_LENGTHS = 3
 """Largest difference in words between two texts that counts as near."""

@@ -21,7 +21,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.vectors import unit
 from cse_train.fields import ConfigError, Json, nearest
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 NAME = "mteb:TASK"
 PREFIX = "mteb:"

@@ -12,7 +12,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.suites import transfer
 from cse_train.evaluate.transfer.loaders import PROBING
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 NAME = "probing"
 MEMBERS = tuple(PROBING)

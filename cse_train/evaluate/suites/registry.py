@@ -29,7 +29,7 @@ from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
 from cse_train.results import CODE_VERSION, RULED, Protocol
-from cse_train.text.corpora.files import file_hash, texts_hash
+from cse_train.text.files import file_hash, texts_hash
 
 SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz; give --data DIR, or cse data get wiki1m"}
 """Corpus that a suite may need -> its file in the folder of `--data` and the ways to get it, for messages."""

@@ -25,8 +25,8 @@ from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.suites.registry import require_corpus
 from cse_train.evaluate.vectors import Embed, unit
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import texts_hash
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.files import texts_hash
 
 REPETITION_QUERIES = 100
 REPETITION_SEED = 0

@@ -15,7 +15,7 @@ from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.suites import sts, transfer
 from cse_train.evaluate.suites.registry import require
 from cse_train.evaluate.transfer.loaders import MORE_TASKS
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
 NAME = "senteval"

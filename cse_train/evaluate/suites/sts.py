@@ -15,7 +15,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, STS_YEARS, Pairs, load_pairs, suite_names
 from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 AGGREGATIONS = ("all", "mean", "wmean")
 """Ways to make one number of the subsets of an STS year; `aggregate_subsets` explains them."""

@@ -13,7 +13,7 @@ from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.transfer import scorer
 from cse_train.evaluate.transfer.contract import RECIPES, Examples, Relatedness, require_sklearn
 from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, Task, load_task
-from cse_train.text.corpora.files import texts_hash
+from cse_train.text.files import texts_hash
 
 Mode = Literal["test", "dev"]
 Classifier = Literal["senteval", "fast"]

@@ -15,8 +15,8 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import clean, read_lines, require_count, require_grades, senteval_root
 from cse_train.evaluate.user_sets.labels import read_labels
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import texts_hash
-from cse_train.text.corpora.tables import FileState, file_state
+from cse_train.text.files import texts_hash
+from cse_train.text.tables import FileState, file_state
 from cse_train.user_files import UserFile
 
 TREC_CLASSES = {"ABBR": 0, "DESC": 1, "ENTY": 2, "HUM": 3, "LOC": 4, "NUM": 5}

@@ -28,8 +28,8 @@ from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.evaluate.user_sets.ratings import number_of
 from cse_train.evaluate.vectors import unit
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import texts_hash
-from cse_train.text.corpora.tables import FileState, file_state, text_of
+from cse_train.text.files import texts_hash
+from cse_train.text.tables import FileState, file_state, text_of
 from cse_train.user_files import Metric, UserFile
 
 NAME = "judgements"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cse_train.evaluate.user_sets.three_files import JOINED_COLUMNS, is_three_files, open_three_files
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.tables import TextTable, name_columns, open_table
+from cse_train.text.tables import TextTable, name_columns, open_table
 from cse_train.user_files import Kind, UserFile
 
 USUAL_PAIRS = (

@@ -4,7 +4,7 @@ from collections import Counter
 
 from cse_train.evaluate.user_sets.kinds import open_user_file
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.tables import text_of
+from cse_train.text.tables import text_of
 from cse_train.user_files import UserFile
 
 LEAST_LABELLED = 12

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.tables import Fields, TextTable, name_columns, open_table, text_of
+from cse_train.text.tables import Fields, TextTable, name_columns, open_table, text_of
 from cse_train.user_files import PACKED_SUFFIX, TABLE_SUFFIXES, UserFile
 
 DOCUMENT_NAMES = ("corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "document_id", "pid")

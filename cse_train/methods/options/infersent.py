@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 from cse_train.plugins.options import Options
-from cse_train.text.corpora.files import LABELLED_COLUMNS
+from cse_train.text.file_corpora import LABELLED_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)

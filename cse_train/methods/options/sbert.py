@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
 from cse_train.plugins.options import Options
-from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS
+from cse_train.text.file_corpora import LABELLED_COLUMNS, PAIR_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True)

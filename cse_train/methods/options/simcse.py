@@ -7,7 +7,7 @@ from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
 from cse_train.plugins.options import Options
-from cse_train.text.corpora.files import PAIR_COLUMNS
+from cse_train.text.file_corpora import PAIR_COLUMNS
 from cse_train.text.synonyms import wordnet_folder, wordnet_hash
 
 

@@ -20,7 +20,7 @@ from cse_train.backbone.words import load_words
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.numerics import Diverged
-from cse_train.text.corpora.generated import sentences as generated_sentences
+from cse_train.text.generated import sentences as generated_sentences
 
 SMALL = Recipe(
     layers=1,

@@ -6,8 +6,9 @@ import pytest
 
 from cse.cli.options import data_paths
 from cse_train.data_paths import DataPaths
-from cse_train.text.corpora.files import Row, file_source
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.file_corpora import file_source
+from cse_train.text.files import Row
 from cse_train.user_files import UserFile
 
 PAIRS = "sent0,sent1\na,b\nc,d\n"

@@ -9,7 +9,7 @@ from cse.experiments import baselines
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.baselines import idf_bag_of_words, score_untrained
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.text.corpora.generated import sentences
+from cse_train.text.generated import sentences
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
 

@@ -15,7 +15,7 @@ from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import pool
 from cse_train.text import vector_files
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 
 
 def test_word_counts_by_hand() -> None:

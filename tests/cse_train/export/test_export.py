@@ -18,7 +18,7 @@ from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
 from cse_train.modules.pooling import POOLERS
-from cse_train.text.corpora import generated
+from cse_train.text import generated
 
 ODD = ["A short one.", "Rain", "x" * 9, "", "the same word " * 40]
 TEXTS = [*ODD, *generated.sentences(45, seed=2)]

@@ -14,7 +14,7 @@ import torch
 from cse_train.backbone.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
-from cse_train.text.corpora import generated
+from cse_train.text import generated
 
 TEXTS = ["Rain", "", *generated.sentences(98, seed=4)]
 FOLDERS = {

@@ -17,7 +17,7 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.generator import corruption, generator
 from cse_train.generator.corruption import CorruptionRule, add_corrupted, name_corrupted
 from cse_train.generator.generator import Generator
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
 RULE = CorruptionRule("wiki-l1-h64", ratio=0.3, seed=0)

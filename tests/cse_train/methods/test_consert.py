@@ -17,7 +17,7 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import consert
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import open_store
 from tests.cse_train.packs import lists_of
 

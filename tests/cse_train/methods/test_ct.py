@@ -15,7 +15,7 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import ct
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
 

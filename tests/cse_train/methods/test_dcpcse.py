@@ -16,7 +16,7 @@ from cse_train.fields import ConfigError
 from cse_train.losses import energy_hinge, info_nce, masked_lm
 from cse_train.methods import dcpcse
 from cse_train.methods.loading import load_method
-from cse_train.text.corpora.files import PAIR_COLUMNS
+from cse_train.text.file_corpora import PAIR_COLUMNS
 from cse_train.training.optimiser import optimiser_of
 from tests.cse_train.methods.parts import parts_of
 

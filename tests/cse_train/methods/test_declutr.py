@@ -22,7 +22,7 @@ from cse_train.fields import ConfigError
 from cse_train.losses import masked_lm, nt_xent
 from cse_train.methods import declutr
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import TokenStore, open_store
 from cse_train.training.batches import Batches
 from tests.cse_train.packs import lists_of

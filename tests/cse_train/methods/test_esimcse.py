@@ -19,9 +19,9 @@ from cse_train.methods import esimcse
 from cse_train.methods.base import Batch, Share
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.queue import Queue
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.synonyms import STOP_WORDS
 from cse_train.text.tokens import open_store
-from cse_train.text.words import STOP_WORDS
 from tests.cse_train.packs import lists_of
 
 

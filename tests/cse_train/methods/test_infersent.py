@@ -16,8 +16,8 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods import infersent
-from cse_train.text.corpora.files import NLI_LABELS
-from cse_train.text.corpora.generated import make_graded_pairs, sentences
+from cse_train.text.file_corpora import NLI_LABELS
+from cse_train.text.generated import make_graded_pairs, sentences
 from cse_train.training.loop import train
 from tests.cse_train.methods.parts import parts_of
 

@@ -16,7 +16,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods import mirrorbert
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import open_store
 
 SHORT, LONG = "the old river bridge", "the old river bridge near the summer house"

@@ -17,8 +17,8 @@ from cse_train.fields import ConfigError
 from cse_train.methods import sbert
 from cse_train.methods.base import Share
 from cse_train.methods.loading import load_method
-from cse_train.text.corpora.files import NLI_LABELS
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.file_corpora import NLI_LABELS
 from cse_train.training.batches import Batches
 from cse_train.training.loop import Session
 from tests.cse_train.methods.parts import parts_of

@@ -14,7 +14,7 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.losses import self_guided
 from cse_train.methods import sgopt
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import open_store
 
 SMALL = {"projection_width": 24}

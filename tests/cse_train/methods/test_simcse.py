@@ -16,9 +16,9 @@ from cse_train.fields import ConfigError
 from cse_train.losses import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Share
-from cse_train.text.corpora.files import PAIR_COLUMNS
+from cse_train.text.corpora import open_source
+from cse_train.text.file_corpora import PAIR_COLUMNS
 from cse_train.text.masking import mask_tokens
-from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
 
 

@@ -20,8 +20,8 @@ from cse_train.generator.filling import fill_views
 from cse_train.losses import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Batch, Share
-from cse_train.text.corpora.files import PAIR_COLUMNS
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.file_corpora import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore, open_store
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import optimiser_of

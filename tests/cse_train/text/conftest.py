@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 import cse_train
-from cse_train.text.corpora.files import Source
+from cse_train.text.file_corpora import Source
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cse_train.text.edits import OPERATORS, Edit, Vocabulary, count_edited, deletions, edit, insertions
+from cse_train.text.masking import OPERATORS, Edit, Vocabulary, count_edited, deletions, edit, insertions
 
 CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = Vocabulary(MASK, (0, 1, CLS, SEP, MASK), 1000)

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from cse_train.fields import ConfigError
-from cse_train.text.corpora import files
-from cse_train.text.sentences import read_sentences
+from cse_train.text import files
+from cse_train.text.tables import read_sentences
 
 
 def test_every_line_is_a_sentence_blank_ones_too(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_mistakes_are_one_line(name: str, content: bytes, column: str | None, to
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^no such file: file="):
-        read_sentences(tmp_path / "a.txt")
+        next(read_sentences(tmp_path / "a.txt"))
 
 
 def test_chunks_are_bounded_in_rows_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from huggingface_hub import constants
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.text.corpora import hub
-from cse_train.text.sources import GENERATED_SENTENCES, open_source
+from cse_train.text import tables
+from cse_train.text.corpora import GENERATED_SENTENCES, open_source
 
 
 def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
@@ -214,7 +214,7 @@ def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     for place in (datasets.config, constants):
         monkeypatch.setattr(place, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(hub, "hub_is_away", lambda: True)
+    monkeypatch.setattr(tables, "hub_is_away", lambda: True)
     monkeypatch.setattr(datasets, "load_dataset", load)
     with pytest.raises(ConfigError, match=r"^unreadable data set: train.corpus=hf:no/such, split train \(Conn.*HF_HUB"):
         open_source("hf:no/such", DataPaths())

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cse_train.fields import ConfigError
+from cse_train.text.augment import join_words, replace_one, split_words
 from cse_train.text.synonyms import DEBIAN_FOLDER, FILES, Synonyms, read_wordnet, wordnet_folder, wordnet_hash
 from cse_train.text.tokens import tokenise
-from cse_train.text.words import join_words, replace_one, split_words
 
 LICENCE = "  1 This software and database is being provided to you\n  2 under the following licence.  \n"
 

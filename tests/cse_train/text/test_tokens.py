@@ -12,9 +12,11 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
+from cse_train import files
 from cse_train.fields import ConfigError
-from cse_train.text import cached_folder, tokens
-from cse_train.text.corpora.files import Source, chunks
+from cse_train.text import tokens
+from cse_train.text.file_corpora import Source
+from cse_train.text.files import chunks
 from cse_train.text.tokens import open_store, tokenise, tokenizer_hash
 
 TEXTS = ["Anarchists' unbelievable story.", "two  words", "x", "naïve café — 北京 \U0001f642 end"]
@@ -93,7 +95,7 @@ def test_long_texts_are_tokenised_few_at_once(
 ) -> None:
     texts = ["a " * 30, "b", "c " * 50, "d", "e"]
     whole = open_store(source_of(texts), tokenizer, None, tmp_path / "whole").column("text")
-    monkeypatch.setattr("cse_train.text.corpora.files.CHUNK_CHARACTERS", 60)
+    monkeypatch.setattr("cse_train.text.files.CHUNK_CHARACTERS", 60)
     assert [len(chunk) for chunk in chunks(source_of(texts).rows(), tokens.ROWS_AT_ONCE)] == [1, 2, 2]
     parts = open_store(source_of(texts), tokenizer, None, tmp_path / "parts").column("text")
     assert np.array_equal(whole.flat, parts.flat) and np.array_equal(whole.starts, parts.starts)
@@ -156,9 +158,7 @@ def test_killed_builder_leaves_nothing_that_is_read(tokenizer, source_of, tmp_pa
 def test_builders_at_once_agree(locks: bool, tokenizer, source_of, tmp_path: Path, monkeypatch) -> None:
     source = source_of([f"sentence {i}" for i in range(120)])
     if not locks:
-        monkeypatch.setattr(
-            cached_folder.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks"))
-        )
+        monkeypatch.setattr(files.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
     monkeypatch.setattr(tokens, "ROWS_AT_ONCE", 50)
     builders = [FORK.Process(target=open_store, args=(source, tokenizer, 16, tmp_path)) for _ in range(2)]
     for builder in builders:

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cse_train.text.tokens import tokenise
-from cse_train.text.words import (
-    STOP_WORDS,
+from cse_train.text.augment import (
     Words,
     crop,
     delete_one,
@@ -19,9 +17,10 @@ from cse_train.text.words import (
     replace_one,
     select_positions,
     split_words,
-    stop_word_ids,
     truncate,
 )
+from cse_train.text.synonyms import STOP_WORDS, stop_word_ids
+from cse_train.text.tokens import tokenise
 
 CLS, SEP = 101, 102
 TEXT = "The microbiologists, said Mr. Jones-Smith (1998), weren't  overwhelmed"

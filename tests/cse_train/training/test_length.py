@@ -8,7 +8,7 @@ import torch
 from cse_train import checkpoint
 from cse_train.config import count_examples, epochs_in, parse_run, run_problems
 from cse_train.data_paths import DataPaths
-from cse_train.text.sources import rows_of
+from cse_train.text.corpora import rows_of
 from cse_train.training.loop import Outcome, train
 
 TEXT = [f"the {word} stands in the {place}" for word in ("cat", "dog", "horse") for place in ("sun", "rain", "snow")]

@@ -18,7 +18,7 @@ from cse_train.evaluate.suites.mteb import MtebEncoder, prompt_of
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
-from cse_train.text.sources import add_prompt, open_source
+from cse_train.text.corpora import add_prompt, open_source
 from cse_train.training.loop import train
 from search_spaces.identity.signature import identity, signature
 from tests.cse_train.encoders import tokenizer_of, write_encoder

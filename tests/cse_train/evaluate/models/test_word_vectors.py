@@ -11,7 +11,7 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.protocol import sts_protocol
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.generated import sentences
+from cse_train.text.generated import sentences
 
 GLOVE = "the 1 0 0.5\n. . . 0 2 -1e-1\nRiver 3 3 3\nriver 0 4 1\nname@domain.com 1 1 1\nat name@domain.com 9 9 9\n"
 

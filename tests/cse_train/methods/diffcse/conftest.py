@@ -15,7 +15,7 @@ from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
 from cse_train.methods.diffcse import DiffCSE
 from cse_train.methods.options.diffcse import Config
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
 ROWS = np.arange(8)

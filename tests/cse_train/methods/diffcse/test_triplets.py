@@ -17,8 +17,8 @@ from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
 from cse_train.methods.loading import load_method
 from cse_train.methods.options.diffcse import Config
-from cse_train.text.corpora.files import PAIR_COLUMNS
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
+from cse_train.text.file_corpora import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore, open_store
 from tests.cse_train.packs import lists_of
 

@@ -16,7 +16,7 @@ from cse_train.fields import ConfigError
 from cse_train.methods import diffcse
 from cse_train.methods.base import Share
 from cse_train.methods.options.diffcse import Config
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import open_store
 
 ROWS = np.arange(8)

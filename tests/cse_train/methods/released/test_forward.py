@@ -21,7 +21,7 @@ from cse_train.encoder.masked_inputs import Masking
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.methods import dcpcse, diffcse, simcse
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 from cse_train.text.tokens import open_store
 from tests.cse_train.methods.released import restated
 from tests.cse_train.methods.released.restated import Tensors

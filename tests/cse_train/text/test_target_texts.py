@@ -7,7 +7,7 @@ import pytest
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
-from cse_train.text.sources import open_source
+from cse_train.text.corpora import open_source
 
 PAIRS = {
     "sts12": 3108,

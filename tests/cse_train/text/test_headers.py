@@ -14,10 +14,16 @@ from cse_train.evaluate.suites.registry import set_hash
 from cse_train.fields import ConfigError
 from cse_train.methods import config_class, list_methods
 from cse_train.methods.loading import load_method
-from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS, file_source
-from cse_train.text.corpora.survey import survey_source
-from cse_train.text.corpora.user_text import reads_by_name, survey_file, user_source
-from cse_train.text.sources import wrong_columns
+from cse_train.text.corpora import wrong_columns
+from cse_train.text.file_corpora import (
+    LABELLED_COLUMNS,
+    PAIR_COLUMNS,
+    file_source,
+    reads_by_name,
+    survey_file,
+    survey_source,
+    user_source,
+)
 from cse_train.user_files import UserFile
 
 PAIRS = (("The stone is paper 0", "A market was near"), ("The cloud is river 1", "A garden was near"))

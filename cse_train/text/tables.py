@@ -3,19 +3,32 @@
 Reading is strict: a row that lacks a field, or has one too many, is an error.
 """
 
+import contextlib
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from huggingface_hub import constants
 
 from cse_train.fields import ConfigError, Json, nearest
 from cse_train.reading import reading, require_size
-from cse_train.text.corpora.delimited import header_of, is_delimited, read_delimited, require_header
-from cse_train.text.corpora.files import file_hash, join_hash, whole_text
-from cse_train.text.corpora.hub import load_hub_split
-from cse_train.text.corpora.lines import open_text
+from cse_train.text.files import (
+    file_hash,
+    header_of,
+    is_delimited,
+    join_hash,
+    open_text,
+    read_delimited,
+    require_header,
+    whole_text,
+)
 from cse_train.user_files import HUB_PREFIX, UserFile, ending
 
 LARGEST_TABLE = 20 * 2**30
@@ -264,3 +277,93 @@ def _load_saved(file: UserFile) -> Any:
         hint = nearest(file.split, data) if file.split else f"give `split:`, one of {', '.join(data)}"
         raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
     return data[file.split]
+
+
+HUB_WAIT_SECONDS = 3.0
+"""Seconds for which the hub's first answer is awaited."""
+
+
+def load_hub_split(name: str, split: str, setting: str) -> Any:
+    """Loads one split of a hub data set. A failure is a one-line ConfigError that names `setting`, a `key=value`."""
+    import datasets  # a second to import, and rarely needed
+
+    if hub_is_away() and not Path(name).exists():  # else it asks again and again, and says so each time
+        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
+    try:
+        return datasets.load_dataset(name, split=split)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        line = f"unreadable data set: {setting}, split {split} ({reason}); check the name, the split and HF_HUB_OFFLINE"
+        raise ConfigError([line]) from error
+
+
+_alone: ContextVar[bool] = ContextVar("_alone", default=False)
+
+
+@contextlib.contextmanager
+def hub_left_alone() -> Iterator[None]:
+    """Inside this block no request goes to the hub: `hub_is_away` is True, and only the local cache counts."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
+def hub_is_away() -> bool:
+    """Returns whether only the hub's local cache can be used: offline mode, no answer, or within `hub_left_alone`."""
+    return _alone.get() or _is_away()
+
+
+@functools.cache
+def _is_away() -> bool:
+    """Asks the hub once per process, for at most HUB_WAIT_SECONDS seconds, and returns whether it gave no answer."""
+    if constants.HF_HUB_OFFLINE:
+        return True
+    try:
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_WAIT_SECONDS).close()
+    except HTTPError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return False
+
+
+def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
+    """Yields the lines of a text file (blank ones too), or a column of .csv, .tsv or .jsonl; each also as .gz.
+
+    None is left out, so that row i of an output is sentence i of the input. A table with several columns needs
+    `column`; .jsonl is read by its field "text" where `column` is None. Raises ConfigError, one line, for a file that
+    is missing, not UTF-8 or cut short, and an unknown column.
+    """
+    if not path.is_file():
+        raise ConfigError([f"no such file: file={path}; give one sentence a line, .csv or .jsonl"])
+    if ending(path.name) == ".jsonl":
+        yield from _json_fields(path, column or "text")
+    elif is_delimited(path):
+        rows = read_delimited(path)
+        header = header_of(next(rows, (0, []))[1], path)
+        if column is None and len(header) != 1:
+            raise ConfigError([f"which column: file={path} has {', '.join(header) or 'no header'}; give --column NAME"])
+        if column is not None and column not in header:
+            raise ConfigError([f"unknown column: column={column} of {path}; {nearest(column, header)}"])
+        at = 0 if column is None else header.index(column)
+        yield from (row[at].strip() if at < len(row) else "" for _, row in rows)
+    elif column is not None:
+        raise ConfigError([f"no columns: column={column} of {path}, which is plain text; leave the column out"])
+    else:
+        with open_text(path) as lines:
+            yield from (line.strip() for line in lines)
+
+
+def _json_fields(path: Path, field: str) -> Iterator[str]:
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                text = json.loads(line)[field]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                text = None
+            if not isinstance(text, str) or not whole_text(text):
+                reason = f"line {number} is not a JSON object with a text in its field {field}"
+                raise ConfigError([f"wrong row: {path} {reason}; correct it, or give --column NAME"])
+            yield text.strip()

@@ -13,10 +13,9 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.transfer.loaders import load_task
 from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.delimited import read_delimited
-from cse_train.text.corpora.files import file_source
-from cse_train.text.corpora.user_text import user_source
-from cse_train.text.sentences import read_sentences
+from cse_train.text.file_corpora import file_source, user_source
+from cse_train.text.files import read_delimited
+from cse_train.text.tables import read_sentences
 from cse_train.user_files import UserFile, is_file_name, stem
 from search_spaces.user_data import read_suites
 

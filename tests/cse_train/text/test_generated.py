@@ -3,15 +3,7 @@ from collections import Counter
 
 import numpy as np
 
-from cse_train.text.corpora.generated import (
-    AGENTS,
-    DOMAINS,
-    PLACES,
-    SENTENCE_SLOTS,
-    TIME_WORDS,
-    make_graded_pairs,
-    sentences,
-)
+from cse_train.text.generated import AGENTS, DOMAINS, PLACES, SENTENCE_SLOTS, TIME_WORDS, make_graded_pairs, sentences
 
 MEANINGS = (*AGENTS, *PLACES, *TIME_WORDS, *(meaning for domain in DOMAINS for slot in domain for meaning in slot))
 """Every meaning's wordings."""

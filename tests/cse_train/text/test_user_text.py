@@ -15,11 +15,10 @@ import pytest
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import Row, file_source
-from cse_train.text.corpora.survey import Survey
-from cse_train.text.corpora.tables import open_table
-from cse_train.text.corpora.user_text import survey_file, user_source
-from cse_train.text.sources import open_source, rows_of
+from cse_train.text.corpora import open_source, rows_of
+from cse_train.text.file_corpora import Survey, file_source, survey_file, user_source
+from cse_train.text.files import Row
+from cse_train.text.tables import open_table
 from cse_train.user_files import UserFile
 
 ROWS = [
@@ -150,7 +149,7 @@ def test_a_data_set_of_the_hub_is_read_from_the_cache(monkeypatch: pytest.Monkey
         asked.append((name, split, setting))
         return datasets.Dataset.from_list(ROWS)
 
-    monkeypatch.setattr("cse_train.text.corpora.tables.load_hub_split", load)
+    monkeypatch.setattr("cse_train.text.tables.load_hub_split", load)
     file = UserFile(name="hub", file="hf:me/texts", role="corpus", split="dev")
     assert len(rows(file)) == 3 and set(asked) == {("me/texts", "dev", "file=hf:me/texts")}
 
@@ -218,7 +217,7 @@ COUNTED = """
 import re, sys
 from pathlib import Path
 from dataclasses import replace
-from cse_train.text.corpora.user_text import survey_file, user_source
+from cse_train.text.file_corpora import survey_file, user_source
 from cse_train.user_files import UserFile
 status = Path("/proc/self/status")  # of this process alone, where ru_maxrss begins with its parent's
 most = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1]) // 1024

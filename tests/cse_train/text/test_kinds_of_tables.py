@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.user_text import survey_file, user_source
+from cse_train.text.file_corpora import survey_file, user_source
 from cse_train.user_files import UserFile
 
 TEXTS = ["the old bridge", "a river, wide; and deep", 'café "red"', "", "the old bridge", "naïve\ttabs"]

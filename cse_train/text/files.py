@@ -1,21 +1,54 @@
-"""Reader of CSV and TSV, with one rule for every file that people bring: corpora, sets, other tools' exports.
+"""Readers of text files that people bring, plain or packed as .gz: lines, CSV and TSV; hashes of files and texts.
 
-Fields lie between commas in .csv and between tabs in .tsv; where the header of a .csv has no comma, the delimiter is
-the semicolon or the tab that it has. Blanks before a field are no part of it, so quotes after `, ` enclose a field as
-quotes after `,` do.
+One rule holds for corpora, evaluation sets and exports of other tools: fields lie between commas in .csv and between
+tabs in .tsv; where the header of a .csv has no comma, the delimiter is the semicolon or the tab that it has. Blanks
+before a field are no part of it, so quotes after `, ` enclose a field as quotes after `,` do.
 """
 
 import csv
+import gzip
+import hashlib
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
 from cse_train.fields import ConfigError
 from cse_train.reading import reading
-from cse_train.text.corpora.lines import LINE_CHARACTERS, open_text
-from cse_train.user_files import ending
+from cse_train.user_files import PACKED_SUFFIX, ending
+
+LINE_CHARACTERS = 10_000_000
+"""Most characters that one line of a text file may have."""
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[Iterator[str]]:
+    """Opens a text file, plain or .gz, as an iterator of its lines with their ends, without a byte order mark.
+
+    Raises ConfigError, one line, for truncated data, for text that is not UTF-8 and for a line that is too long.
+    """
+    opened: Any = gzip.open if path.name.lower().endswith(PACKED_SUFFIX) else open
+    try:
+        with (
+            reading("truncated data", path, "fetch it again", (EOFError, gzip.BadGzipFile, zlib.error)),
+            opened(path, "rt", encoding="utf-8-sig", newline="") as lines,
+        ):
+            yield _lines(lines, path)
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"not UTF-8: {path} ({error.reason}); convert it, for example with iconv"]) from error
+
+
+def _lines(lines: TextIO, path: Path) -> Iterator[str]:
+    """Yields lines of at most LINE_CHARACTERS characters: a small packed file can hold one that fills the memory."""
+    while line := lines.readline(LINE_CHARACTERS + 1):
+        if len(line) > LINE_CHARACTERS:
+            raise ConfigError([f"line too long: {path} has one of more than {LINE_CHARACTERS} characters; break it up"])
+        yield line
+
 
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 """File ending -> delimiters that such a file may have, the usual one first."""
@@ -104,3 +137,64 @@ def _delimiter(path: Path, header: str, quotes: bool) -> str:
     possible = DELIMITERS[ending(path.name)]
     parting = (d for d in possible if len(next(csv.reader([header], delimiter=d, **quoting), [])) > 1)
     return next(parting, possible[0])
+
+
+Row = tuple[str, ...]
+Text = TypeVar("Text", str, Row)
+CHUNK_CHARACTERS = 1_000_000
+"""Characters after which `chunks` ends a chunk, whatever its number of rows."""
+
+
+def file_hash(path: Path) -> str:
+    """Returns the sha256 of a file's bytes, cached as long as the file's identity, size and times stay the same."""
+    return _file_hash(path, stamp(path))
+
+
+Stamp = tuple[int, ...]
+"""Device, inode, size, and times of modification and change of a file, as the key of its cached hash."""
+
+
+def stamp(path: Path) -> Stamp:
+    """Returns the identity, size and times of the file behind a path, symlinks followed; OSError for no file."""
+    seen = path.stat()
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
+@lru_cache(maxsize=64)
+def _file_hash(path: Path, _stamp: Stamp) -> str:
+    with path.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def texts_hash(texts: Iterable[str]) -> str:
+    """Returns the sha256 of strings in order; lengths count, so that two different lists never have equal input."""
+    digest = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode("utf8", "surrogatepass")
+        # With the length in front, ["ab", "c"] and ["a", "bc"] differ.
+        digest.update(len(encoded).to_bytes(4, "big") + encoded)
+    return digest.hexdigest()
+
+
+def join_hash(*parts: str) -> str:
+    """Returns the sha256 of strings joined by line ends."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def whole_text(text: str) -> bool:
+    """Returns whether a text has no lone surrogate, which JSON can write and no tokenizer can read."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def chunks(rows: Iterable[Text], most: int) -> Iterator[list[Text]]:
+    """Yields lists of at most `most` texts, or rows of texts, and of about CHUNK_CHARACTERS characters."""
+    chunk: list[Text] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(map(len, row))
+        if len(chunk) == most or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
