@@ -18,7 +18,7 @@ REGISTRIES = (
     "cluster.launch.targets",
 )
 """Folders whose modules have the same names by contract: such a folder is one home of a name."""
-ALSO = {"cse_train.evaluate.user_sets.judgements": "cse_train.evaluate.suites"}
+ALSO = {"cse_train.evaluate.judgements": "cse_train.evaluate.suites"}
 """Modules elsewhere that keep a registry's contract."""
 
 

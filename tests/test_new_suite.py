@@ -15,7 +15,8 @@ SUITE = '''
 import numpy as np
 
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.protocol import Score, sts_protocol
+from cse_train.evaluate.vectors import sts_protocol
+from cse_train.results import Score
 
 NAME = "norms"
 SET = "generated_dev:20"

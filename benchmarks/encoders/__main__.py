@@ -21,9 +21,8 @@ from cse_train.backbone.folders import find_weights
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.backbone.transformers_io import export_masked_lm
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.embedding import evaluating
+from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import make_pooled
 from cse_train.numerics import Diverged, multiplies_bf16
 from cse_train.text.files import open_text

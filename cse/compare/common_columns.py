@@ -22,8 +22,8 @@ from analysis.tables.untrained import field_text
 from cse.compare.by_queries import QueryValues
 from cse.compare.by_seeds import Sides
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.judgements import read_queries
 from cse_train.evaluate.suites.registry import is_known, sense
-from cse_train.evaluate.user_sets.kept_queries import read_queries
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
 

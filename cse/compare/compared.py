@@ -18,8 +18,8 @@ from cse.compare.common_columns import CommonColumns, gather, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse.compare.text import Comparison
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.judgements import load_judgements
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.user_sets.judgements import load_judgements
 from cse_train.fields import ConfigError
 from cse_train.user_files import map_files
 

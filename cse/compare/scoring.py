@@ -8,7 +8,7 @@ from analysis.answers.models import Model, ModelScore
 from analysis.ledger import Ledger
 from cse.experiments.score_run import score_run
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import is_run, open_model
+from cse_train.evaluate.models import is_run, open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import find_unscored, require, require_known, still_valid
 from cse_train.plugins.apart import call_apart

@@ -9,16 +9,17 @@ import numpy as np
 from analysis.ledger import Ledger, UntrainedScore
 from cse_train.backbone.folders import content_hash, locate
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import NotFinite, open_model
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.models.word_vectors import word_vectors_file
+from cse_train.evaluate.embedding import NotFinite
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, data_hash
+from cse_train.evaluate.vectors import TextModel
 from cse_train.fields import ConfigError
 from cse_train.plugins.apart import call_apart
 from cse_train.plugins.snapshot import code_of
 from cse_train.results import Score
 from cse_train.text.files import file_hash
+from cse_train.text.vector_files import word_vectors_file
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.missing_inputs import lack_of
 from search_spaces.paper import Evaluated

@@ -11,14 +11,11 @@ import numpy as np
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.embedding import Embedder, Encode, require_finite
+from cse_train.evaluate.embedding import Embedder, Encode, StsEvaluator, require_finite
+from cse_train.evaluate.judgements import Judgements, load_judgements, scores_of
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.sts import StsEvaluator
-from cse_train.evaluate.transfer import scorer
-from cse_train.evaluate.transfer.contract import RECIPES, Examples, require_sklearn
-from cse_train.evaluate.transfer.loaders import Task, load_task
-from cse_train.evaluate.user_sets.judgements import Judgements, load_judgements, scores_of
-from cse_train.evaluate.user_sets.kinds import open_user_file
+from cse_train.evaluate.tasks import RECIPES, Examples, Task, load_task, require_sklearn, scorer
+from cse_train.evaluate.user_sets import open_user_file
 from cse_train.fields import ConfigError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.vectors import TextModel
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 from cse_train.text.files import chunks

@@ -13,7 +13,7 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import constant
-from cse_train.evaluate.user_sets.ratings import read_ratings
+from cse_train.evaluate.user_sets import read_ratings
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
 from cse_train.text import generated

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import get_args
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.suites import geometry, sts, transfer
 from cse_train.evaluate.suites.registry import code_version, require_known, suite_of
+from cse_train.evaluate.vectors import TextModel
 from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
+from cse_train.results import Score
 
 Options = Mapping[str, str | tuple[str, ...]]
 """Options of suites: name of a parameter of a suite's `evaluate` -> value; a suite has defaults for the rest."""

@@ -10,10 +10,11 @@ import numpy as np
 
 from cse_train.checkpoint import best_path
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import TextModel, open_model
+from cse_train.evaluate.judgements import save_queries
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, require
-from cse_train.evaluate.user_sets.kept_queries import save_queries
+from cse_train.evaluate.vectors import TextModel
 from cse_train.files import replace_file
 from cse_train.results import CosinesFile, Score
 from cse_train.soundness import CorruptCheckpoint

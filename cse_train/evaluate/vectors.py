@@ -1,16 +1,54 @@
-"""Graded sets as unit vectors, one for every distinct text: the input of cosines, neighbours and geometry.
+"""Models that embed text, as suites see them, and graded sets as unit vectors, one for every distinct text.
 
 Shape suffixes: U distinct texts, P pairs, D embedding size.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from cse_train.evaluate.correlation import find_unranked, round_cosines, spearman
 from cse_train.evaluate.pairs import Pairs
+from cse_train.fields import ConfigError
+from cse_train.results import Protocol
+
+MAX_LENGTH = 512
+"""Tokens kept of a text where neither the caller nor the model sets a limit."""
+
+
+@dataclass(frozen=True)
+class TextModel(ABC):
+    """Base class of models that embed sentences, whatever library or training made them."""
+
+    name: str
+    """Path or name by which the user gave the model."""
+    pooler: str
+    """Name of the pooling that turns token vectors into one vector."""
+    max_length: int
+    """Tokens kept of a text, special tokens included (fewer where the position embeddings end)."""
+    content_hash: str
+    """Hash of the model's weights, by which equal models are recognised."""
+    prompts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Name -> text of the prompts that come with the model."""
+    prompt: str = field(default="", kw_only=True)
+    """Prompt in front of every text, unless a call of `embed` gives another."""
+
+    @abstractmethod
+    def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
+        """Returns float32 [N, D] in the order given; an empty text is embedded as its special tokens.
+
+        `prompt` replaces the model's own prompt in front of every text. Raises ConfigError for no texts, and NotFinite.
+        """
+
+
+def require_texts(texts: Sequence[str]) -> None:
+    """Raises ConfigError for an empty list of texts."""
+    if not texts:
+        raise ConfigError(["no texts: texts=0; give at least one sentence"])
+
 
 Embed = Callable[[Sequence[str]], np.ndarray]
 """Function from texts to their embeddings [texts, D]."""
@@ -70,3 +108,16 @@ def embed_pairs(embed: Embed, pairs: Pairs) -> EmbeddedPairs:
     row_of = {text: row for row, text in enumerate(texts)}
     left_rows, right_rows = (np.array([row_of[text] for text in side]) for side in (pairs.left, pairs.right))
     return EmbeddedPairs(pairs, texts, unit(embed(texts)), left_rows, right_rows)
+
+
+def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", rule: str = "") -> Protocol:
+    """Returns the protocol of a model's cosines on a graded set."""
+    return Protocol(
+        suite=pairs.name,
+        pooler=model.pooler,
+        aggregation=aggregation,
+        split=pairs.split,
+        max_length=model.max_length,
+        rule=rule,
+        data_hash=pairs.content_hash,
+    )

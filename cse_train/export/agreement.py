@@ -13,9 +13,8 @@ from typing import cast
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.embedding import Embedder, Encode
+from cse_train.evaluate.embedding import Embedder, Encode, StsEvaluator
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.sts import StsEvaluator
 from cse_train.export.parts import Parts
 from cse_train.export.reload import reload_folder
 from cse_train.fields import ConfigError

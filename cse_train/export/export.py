@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cse_train.checkpoint import load_model, read_best
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import require_first_token
+from cse_train.evaluate.models import require_first_token
 from cse_train.export.agreement import Agreement, compare
 from cse_train.export.card import write_card
 from cse_train.export.lineage import Lineage

@@ -1,10 +1,10 @@
 """Stores edited sentences, made once for every run that would make the same ones (DiffCSE's generator is frozen).
 
 They lie in blocks, each for `EDIT_BLOCK` successive examples of an epoch, under a name that holds everything that
-decides them: generator, its dropout and sampling, ratio, seed, epoch, tokenizer, corpus and rows. A block is a
-`cached_folder`: complete or absent, built by the first run that comes to it, memory-mapped by all. The masks are those
-of a run without the store; dropout and sampling of the generator have a stream of their own here, which a GPU draws in
-its own way: the name of a block made on one has the GPU's in it.
+decides them: generator, its dropout and sampling, ratio, seed, epoch, tokenizer, corpus and rows. A block is a cache
+folder of `files.open_built`: complete or absent, built by the first run that comes to it, memory-mapped by all. The
+masks are those of a run without the store; dropout and sampling of the generator have a stream of their own here, which
+a GPU draws in its own way: the name of a block made on one has the GPU's in it.
 """
 
 import hashlib

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 
 SUFFIXES = (".txt", ".vec")
@@ -36,6 +37,18 @@ def names_vectors(name: str) -> bool:
 def source_of(name: str) -> str | None:
     """Returns the address where word vectors are published; None for unknown ones. `name` may have a file ending."""
     return VECTOR_SOURCES.get(name.removesuffix(SUFFIXES[0]).removesuffix(SUFFIXES[1]))
+
+
+def word_vectors_file(name: str, paths: DataPaths) -> Path:
+    """Returns the file of word vectors with that name in the data folder; ConfigError, one line, where it is absent."""
+    files = [paths.vectors / f"{name}{suffix}" for suffix in SUFFIXES] if paths.vectors else []
+    present = [file for file in files if file.is_file()]
+    if not present:
+        published = source_of(name)
+        source = f"unpacked from {published}" if published else "a word and its numbers on a line"
+        places = " or ".join(f"vectors/{name}{suffix}" for suffix in SUFFIXES)
+        raise ConfigError([f"missing data: word vectors {name}; put {places} into --data DIR, {source}"])
+    return present[0]
 
 
 def find_packaged() -> tuple[Path, Path] | None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.word_vectors import word_vectors_file
 from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import ConfigError, Scalar
 from cse_train.text import vector_files
 from cse_train.text.corpora import wrong_columns
+from cse_train.text.vector_files import word_vectors_file
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.method_code import own_digest
 from search_spaces.identity.signature import Identity, corpus_columns, identity

@@ -4,13 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.judgements import load_judgements
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.suites.registry import set_hash
-from cse_train.evaluate.transfer.loaders import load_task
-from cse_train.evaluate.user_sets.fingerprint import SHIPPED_TESTS, fingerprint_of
-from cse_train.evaluate.user_sets.judgements import load_judgements
-from cse_train.evaluate.user_sets.kinds import open_user_file
-from cse_train.evaluate.user_sets.three_files import is_three_files
+from cse_train.evaluate.suites.registry import SHIPPED_TESTS, fingerprint_of, set_hash
+from cse_train.evaluate.tasks import load_task
+from cse_train.evaluate.user_sets import is_three_files, open_user_file
 from cse_train.fields import ConfigError
 from cse_train.text.corpora import open_source
 from cse_train.text.file_corpora import (

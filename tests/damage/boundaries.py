@@ -23,10 +23,10 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.word_vectors import open_word_vectors
+from cse_train.evaluate.models import open_word_vectors
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.user_sets.fingerprint import fingerprint_of
-from cse_train.evaluate.user_sets.kinds import open_user_file
+from cse_train.evaluate.suites.registry import fingerprint_of
+from cse_train.evaluate.user_sets import open_user_file
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 from cse_train.results import Protocol

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train.evaluate.user_sets.kinds import USUAL_COLUMNS
+from cse_train.evaluate.user_sets import USUAL_COLUMNS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_data.md").read_text(encoding="utf8")
 SPACES = re.findall(r"^```yaml\n(version:.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ from cse.cli.model_options import Encoder, MaxLength, Model, Pooler, Prompt, mod
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 
 with deferred(__name__):
-    from cse_train.evaluate.models import open as models
+    from cse_train.evaluate import models
 
 File = Annotated[Path, typer.Argument(help="One sentence a line, or .csv, .tsv, .jsonl; each also as .gz.")]
 To = Annotated[Path, typer.Option(help="The file to write: .npy (float32, a row a sentence) or .parquet.")]

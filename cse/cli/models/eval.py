@@ -24,8 +24,8 @@ from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.user_data import read_suites
 
 with deferred(__name__):
+    from cse_train.evaluate import models
     from cse_train.evaluate import score as scoring
-    from cse_train.evaluate.models import open as models
 
 Suites = Annotated[
     list[str] | None,

@@ -34,7 +34,7 @@ from search_spaces.catalog import load_all, load_space
 with deferred(__name__):
     from cse.experiments import baselines as untrained
     from cse.experiments import run as experiments
-    from cse_train.evaluate.models import open as models
+    from cse_train.evaluate import models
 
 Settings = Mapping[str, Scalar]
 PathLike = str | Path

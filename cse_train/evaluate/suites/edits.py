@@ -1,9 +1,8 @@
 """Suite `edits`: cosines of a sentence with an insertion, a deletion and two repetitions of words (ESimCSE table 2)."""
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.vectors import unit
+from cse_train.evaluate.vectors import TextModel, unit
+from cse_train.results import Protocol, Score
 from cse_train.text.files import texts_hash
 
 SHOWN_SENTENCE = "I like this apple because it looks so fresh and it should be delicious."

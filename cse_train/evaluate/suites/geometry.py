@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.protocol import Score, sts_protocol
-from cse_train.evaluate.vectors import EmbeddedPairs, embed_pairs, unit
+from cse_train.evaluate.vectors import EmbeddedPairs, TextModel, embed_pairs, sts_protocol, unit
+from cse_train.results import Score
 
 GEOMETRY_SET = "sts_test"
 PAIRS_AT_ONCE = 512

@@ -11,10 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, load_pairs
-from cse_train.evaluate.protocol import Score, sts_protocol
-from cse_train.evaluate.vectors import embed_pairs
+from cse_train.evaluate.vectors import TextModel, embed_pairs, sts_protocol
+from cse_train.results import Score
 from cse_train.text.files import texts_hash
 
 NEAR_LENGTHS = 3

@@ -17,10 +17,9 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import round_cosines
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.vectors import unit
+from cse_train.evaluate.vectors import TextModel, unit
 from cse_train.fields import ConfigError, Json, nearest
+from cse_train.results import Protocol, Score
 from cse_train.text.files import texts_hash
 
 NAME = "mteb:TASK"

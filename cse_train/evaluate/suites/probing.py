@@ -8,15 +8,16 @@ from dataclasses import replace
 from statistics import fmean
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.suites import transfer
-from cse_train.evaluate.transfer.loaders import PROBING
+from cse_train.evaluate.tasks import PROBING
+from cse_train.evaluate.vectors import TextModel
+from cse_train.results import DEV_SUFFIX, Score
 from cse_train.text.files import texts_hash
 
 NAME = "probing"
 MEMBERS = tuple(PROBING)
 COLUMNS = (*MEMBERS, NAME)
+DEV_COLUMNS = (f"{NAME}{DEV_SUFFIX}",)
 NEEDS = MEMBERS
 
 
@@ -26,6 +27,15 @@ def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = MEM
     if set(members) != set(MEMBERS):
         return scores
     return [*scores, mean(scores, "mean", {score.suite: score.value for score in scores})]
+
+
+def evaluate_dev(model: TextModel, paths: DataPaths) -> list[Score]:
+    """Returns the mean dev accuracy over the ten tasks, as in DeCLUTR's tables S1 and S5. Raises as `evaluate`.
+
+    The classifiers are those of the test scores: SentEval chooses the weight decay by this accuracy.
+    """
+    scores = transfer.evaluate(model, paths, members=MEMBERS)
+    return [mean(scores, "devmean", {score.suite: score.details["devacc"] for score in scores})]
 
 
 def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Score:

@@ -2,7 +2,8 @@
 
 A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`), in the order in which they are
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
-which takes the options of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked
+which takes the options of `run_suites.Options` that it names. Where it has `evaluate_dev`, there is a suite `NAME_dev`
+of its scores on dev data too, stored as `DEV_COLUMNS`. Where `MEMBERS` names sets or tasks, each can be asked
 for alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
 those of which none is better, `HIGHER` the others where a name such as `loss` suggests otherwise. `SPANS` gives the
 width of a metric's range where that is not 100: 1 for a cosine. Suites of plug-ins come from `cse_train.plugins`, and
@@ -13,34 +14,62 @@ help writes them.
 
 import contextlib
 import functools
+import hashlib
 import importlib
 import pkgutil
 from collections.abc import Container, Iterable, Mapping
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Literal
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate import judgements
 from cse_train.evaluate import suites as folder
+from cse_train.evaluate.judgements import Judgements, load_judgements
 from cse_train.evaluate.metric_names import needs_direction
-from cse_train.evaluate.pairs import load_pairs, set_name
-from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
-from cse_train.evaluate.user_sets import judgements
-from cse_train.evaluate.user_sets.kinds import open_user_file
+from cse_train.evaluate.pairs import Pairs, load_pairs, set_name
+from cse_train.evaluate.tasks import EVERY_TASK, Task, load_task
+from cse_train.evaluate.user_sets import open_user_file
 from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
-from cse_train.results import CODE_VERSION, RULED, Protocol
+from cse_train.results import CODE_VERSION, DEV_SUFFIX, RULED, Protocol
 from cse_train.text.files import file_hash, texts_hash
+from cse_train.user_files import UserFile
 
 SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz; give --data DIR, or cse data get wiki1m"}
 """Corpus that a suite may need -> its file in the folder of `--data` and the ways to get it, for messages."""
 
+SHIPPED_TESTS = {
+    "ae629cd4cf90da8dad78b28a": "sts12",
+    "b136d5e8bd3eee0e4c991fd6": "sts13",
+    "295c26eee0778dcbe72b43d1": "sts14",
+    "469d3716e094c5097b39a2b3": "sts15",
+    "3e7e7f30c48e13056f142510": "sts16",
+    "57d94d358d7e07c7c9322baf": "sts_test",
+    "c2af1a50a7d06d5eb7374547": "sickr_test",
+    "7b24d90252cb2fd201ad6c53": "sst2",
+    "fd1d7d83ad07172bc6c3adf8": "trec",
+    "2fadc893b3b769c14c8fa46a": "mrpc",
+    "059f4f338510596a76c0d8de": "sst5",
+    "8335f87b51ebcf010114a99d": "mr",
+    "f3131b28100e1c84f98fa377": "cr",
+    "70ca9dfaa96a82b20e324e54": "subj",
+    "388dec642983d8843233ae07": "mpqa",
+}
+"""Fingerprint of a test set that the suites score -> its name: no dev set may have its texts."""
+Suite = ModuleType | SimpleNamespace
+
 
 @functools.cache
-def list_shipped() -> Mapping[str, ModuleType]:
+def list_shipped() -> Mapping[str, Suite]:
     """Returns name -> suite for the suites of this folder, sorted."""
     modules = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if module.name != "registry")
-    loaded = [importlib.import_module(f"{folder.__name__}.{name}") for name in modules]
-    return {suite.NAME: suite for suite in loaded}
+    loaded: dict[str, Suite] = {}
+    for suite in (importlib.import_module(f"{folder.__name__}.{name}") for name in modules):
+        loaded[suite.NAME] = suite
+        if hasattr(suite, "evaluate_dev"):
+            name, columns = suite.NAME + DEV_SUFFIX, suite.DEV_COLUMNS
+            loaded[name] = SimpleNamespace(NAME=name, COLUMNS=columns, NEEDS=suite.NEEDS, evaluate=suite.evaluate_dev)
+    return loaded
 
 
 def suites() -> list[str]:
@@ -52,13 +81,13 @@ def suites() -> list[str]:
     return sorted({*list_shipped(), *added})
 
 
-def find_prefixed(name: str) -> ModuleType | None:
+def find_prefixed(name: str) -> Suite | None:
     """Returns the suite whose PREFIX a name begins with, as `mteb:` of `mteb:TASK`; None for any other name."""
     return next((suite for suite in list_shipped().values() if name.startswith(getattr(suite, "PREFIX", " "))), None)
 
 
 @functools.cache
-def members() -> Mapping[str, ModuleType]:
+def members() -> Mapping[str, Suite]:
     """Returns set or task -> the suite that scores it."""
     return {member: suite for suite in list_shipped().values() for member in getattr(suite, "MEMBERS", ())}
 
@@ -82,7 +111,7 @@ def require_known(suites: Iterable[str], paths: DataPaths) -> None:
         raise ConfigError(lines)
 
 
-def suite_of(name: str, paths: DataPaths) -> ModuleType:
+def suite_of(name: str, paths: DataPaths) -> Suite:
     """Returns the suite that scores a known name: the suite itself, that of a set or task, or of a user set's kind."""
     if (file := paths.data_set(name)) is not None:
         kinds = {"ratings": list_shipped()["sts"], "labels": list_shipped()["transfer"], "retrieval": judgements}
@@ -94,12 +123,12 @@ def _is_suite(name: str) -> bool:
     return name in suites() and find_prefixed(name) is None
 
 
-def _suite(name: str) -> ModuleType:
+def _suite(name: str) -> Suite:
     plugin = plugins.get("suite", name)
     return list_shipped()[name] if plugin is None else _require_directions(plugins.load(plugin))
 
 
-def _require_directions(suite: ModuleType) -> ModuleType:
+def _require_directions(suite: Suite) -> Suite:
     """Returns the suite; ConfigError for each metric, such as a loss, whose better direction it does not state."""
     declared = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
     metrics = dict.fromkeys(metric_of(column) or column for column in suite.COLUMNS)
@@ -144,7 +173,7 @@ def span(column: str) -> float | None:
     return 100.0 if is_shipped else None
 
 
-def _describing(column: str) -> list[ModuleType]:
+def _describing(column: str) -> list[Suite]:
     """Returns the plug-in that has the column, as a list; for any other column, all shipped suites."""
     loaded = (_suite(name) for name in suites() if name not in list_shipped())
     return [suite for suite in loaded if column in suite.COLUMNS] or list(list_shipped().values())
@@ -163,14 +192,37 @@ def find_unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...
     return tuple(suite for suite in suites if any(column not in have for column in columns(suite)))
 
 
+def _load_set(file: UserFile) -> Pairs | Task | Judgements:
+    """Loads a user's own set of whatever kind. ConfigError for an unreadable set."""
+    kind, paths = open_user_file(file).kind, DataPaths(files=(file,))
+    if kind == "retrieval":
+        return load_judgements(file)
+    return load_pairs(file.name, paths) if kind == "ratings" else load_task(file.name, paths)
+
+
 def set_hash(name: str, paths: DataPaths) -> str:
     """Returns the content hash of a user's own set, as stored in its scores. ConfigError for an unreadable set."""
     file = paths.data_set(name)
     assert file is not None, name
-    kind = open_user_file(file).kind
-    if kind == "retrieval":
-        return judgements.load_judgements(file).content_hash
-    return (load_pairs(name, paths) if kind == "ratings" else load_task(name, paths)).content_hash
+    return _load_set(file).content_hash
+
+
+def fingerprint_of(file: UserFile) -> str:
+    """Returns the hash of the letters and digits of a user's dev or test set, each item one sentence or a pair.
+
+    It is equal for sets with equal texts, however these are tokenised, ordered, cased or graded, the two texts of a
+    pair in either order. ConfigError for a set that cannot be read.
+    """
+    loaded = _load_set(file)
+    items: Iterable[tuple[str, ...]]
+    if isinstance(loaded, Pairs):
+        items = zip(loaded.left, loaded.right, strict=True)
+    elif isinstance(loaded, Task):
+        items = [(text,) for split in loaded.splits.values() for text in split.texts[0]]
+    else:
+        items = [(text,) for text in (*loaded.queries, *loaded.documents)]
+    plain = {"\t".join(sorted("".join(filter(str.isalnum, text.lower())) for text in item)) for item in items}
+    return hashlib.sha256("\n".join(sorted(plain)).encode("utf8", "surrogatepass")).hexdigest()[:24]
 
 
 def code_version(name: str) -> str:

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.suites.registry import require_corpus
-from cse_train.evaluate.vectors import Embed, unit
+from cse_train.evaluate.vectors import Embed, TextModel, unit
 from cse_train.fields import ConfigError
+from cse_train.results import Protocol, Score
 from cse_train.text.corpora import open_source
 from cse_train.text.files import texts_hash
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import round_cosines
-from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.protocol import Score, sts_protocol
-from cse_train.evaluate.vectors import Embed, EmbeddedPairs, embed_pairs, unit
+from cse_train.evaluate.vectors import Embed, EmbeddedPairs, TextModel, embed_pairs, sts_protocol, unit
 from cse_train.fields import ConfigError
+from cse_train.results import Score
 
 RETRIEVAL_RULES = ("exclude index", "exclude same text", "exclude same text, distinct corpus")
 """Sentences that are no candidates for a query: its own place; all with its text; and that with each text kept once."""

@@ -10,18 +10,19 @@ from dataclasses import replace
 from statistics import fmean
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.pairs import STS_YEARS
 from cse_train.evaluate.suites import sts, transfer
 from cse_train.evaluate.suites.registry import require
-from cse_train.evaluate.transfer.loaders import MORE_TASKS
+from cse_train.evaluate.tasks import MORE_TASKS
+from cse_train.evaluate.vectors import TextModel
+from cse_train.results import DEV_SUFFIX, Score
 from cse_train.text.files import texts_hash
 
-YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
 NAME = "senteval"
 F1, SPEARMAN_MEAN = "mrpc:f1", "spearman_mean"
-COLUMNS = (*transfer.COLUMNS, *MORE_TASKS, F1, *(f"{year}:{SPEARMAN_MEAN}" for year in YEARS), NAME)
-NEEDS = (*transfer.NEEDS, *MORE_TASKS, *YEARS)
+COLUMNS = (*transfer.COLUMNS, *MORE_TASKS, F1, *(f"{year}:{SPEARMAN_MEAN}" for year in STS_YEARS), NAME)
+DEV_COLUMNS = (f"{NAME}{DEV_SUFFIX}",)
+NEEDS = (*transfer.NEEDS, *MORE_TASKS, *STS_YEARS)
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
@@ -32,6 +33,17 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """
     scores = task_scores(model, paths)
     return [*scores, mean(scores, "mean", test_values(scores))]
+
+
+def evaluate_dev(model: TextModel, paths: DataPaths) -> list[Score]:
+    """Returns the mean over the tasks on dev data, by which DeCLUTR chooses settings (figures 2, 3 and S1).
+
+    Accuracy or Pearson; STS12-16, which have no dev set, as on test data. The classifiers are those of the test scores,
+    as in DeCLUTR's numbers: `transfer_dev` has fewer folds.
+    """
+    scores = task_scores(model, paths)
+    values = _tasks(scores, lambda score: score.details.get("devacc", score.details.get("devpearson", score.value)))
+    return [mean(scores, "devmean", values)]
 
 
 def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
@@ -45,7 +57,7 @@ def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
         replace(mrpc, metric="f1", value=mrpc.details["f1"]),
         *(
             replace(s, metric=SPEARMAN_MEAN, cosines=None)
-            for s in sts.evaluate(model, paths, members=YEARS, aggregation="mean")
+            for s in sts.evaluate(model, paths, members=tuple(STS_YEARS), aggregation="mean")
         ),
     ]
 
@@ -55,11 +67,6 @@ def test_values(scores: Sequence[Score]) -> dict[str, float]:
     tasks = _tasks(scores, lambda score: score.value)
     f1 = next(score.value for score in scores if score.column == F1)
     return tasks | {"mrpc": fmean((tasks["mrpc"], f1))}
-
-
-def dev_values(scores: Sequence[Score]) -> dict[str, float]:
-    """Returns task -> its number on dev data: accuracy or Pearson; STS12-16, which have no dev set, as on test data."""
-    return _tasks(scores, lambda s: s.details.get("devacc", s.details.get("devpearson", s.value)))
 
 
 def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Score:

@@ -11,10 +11,9 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import find_unranked, spearman
-from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, STS_YEARS, Pairs, load_pairs, suite_names
-from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
-from cse_train.evaluate.vectors import embed_pairs
+from cse_train.evaluate.vectors import TextModel, embed_pairs, sts_protocol
+from cse_train.results import PairCosines, Score
 from cse_train.text.files import texts_hash
 
 AGGREGATIONS = ("all", "mean", "wmean")

@@ -8,11 +8,20 @@ from typing import Literal
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.transfer import scorer
-from cse_train.evaluate.transfer.contract import RECIPES, Examples, Relatedness, require_sklearn
-from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, Task, load_task
+from cse_train.evaluate.tasks import (
+    GRADED,
+    MORE_TASKS,
+    RECIPES,
+    TASKS,
+    Examples,
+    Relatedness,
+    Task,
+    load_task,
+    require_sklearn,
+    scorer,
+)
+from cse_train.evaluate.vectors import TextModel
+from cse_train.results import DEV_SUFFIX, Protocol, Score
 from cse_train.text.files import texts_hash
 
 Mode = Literal["test", "dev"]
@@ -20,6 +29,7 @@ Classifier = Literal["senteval", "fast"]
 NAME = "transfer"
 MEMBERS = (*TASKS, *MORE_TASKS)
 COLUMNS = (*TASKS, NAME)
+DEV_COLUMNS = tuple(f"{column}{DEV_SUFFIX}" for column in COLUMNS)
 NEEDS = TASKS
 
 
@@ -42,6 +52,11 @@ def evaluate(
     loaded = [load_task(name, paths) for name in members]
     scores = [_score(model, task, protocol, mode) for task in loaded]
     return [*scores, _average(scores)] if set(members) == set(TASKS) else scores
+
+
+def evaluate_dev(model: TextModel, paths: DataPaths, *, protocol: Classifier = "senteval") -> list[Score]:
+    """Returns the dev accuracy of each task and their average, for decisions during development: mode `dev`."""
+    return evaluate(model, paths, protocol=protocol, mode="dev")
 
 
 def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:

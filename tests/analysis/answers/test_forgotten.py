@@ -11,7 +11,7 @@ from analysis.ledger import Ledger
 from analysis.render.formats import render
 from cse.experiments import baselines
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate, options
 from cse_train.fields import ConfigError
 from search_spaces.cells import resolve

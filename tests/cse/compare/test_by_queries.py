@@ -16,15 +16,14 @@ from cse.cli import screen
 from cse.compare.by_queries import compare_by_queries
 from cse.compare.by_seeds import Sides
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.judgements import RANK_METRICS, save_queries
 from cse_train.evaluate.suites.registry import set_hash
-from cse_train.evaluate.user_sets.judgements import RANK_METRICS
-from cse_train.evaluate.user_sets.kept_queries import save_queries
 from cse_train.user_files import UserFile
 from tests.commands import printed
 from tests.cse.compare import test_compare as compared
 from tests.cse.compare.test_compare import A, B, book, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
-from tests.cse_train.evaluate.user_sets.test_three_files import DOCUMENTS, JUDGED, QUERIES, beir
+from tests.cse_train.evaluate.test_three_files import DOCUMENTS, JUDGED, QUERIES, beir
 from tests.documents import validated
 from tests.run_values import score_of
 

@@ -12,7 +12,7 @@ import cse
 from analysis.ledger import Ledger
 from cse.cli import screen
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import save_cosines

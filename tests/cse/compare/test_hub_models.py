@@ -8,7 +8,7 @@ import huggingface_hub.constants
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from tests.commands import printed, refused
 from tests.cse.compare import test_compare as compared

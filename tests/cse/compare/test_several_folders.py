@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from tests.commands import printed, refused
 from tests.cse.compare.test_compare import SET, facts

@@ -9,7 +9,7 @@ from cse.cli.app import main
 from cse.experiments import evaluated
 from cse.experiments.evaluated import score_models
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.text.generated import sentences
 from search_spaces.cells import resolve

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import find_weights
 from cse_train.backbone.weight_files import read_tensors, require_safe
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.fields import ConfigError
 from cse_train.generator.generator import Generator
 

@@ -10,8 +10,11 @@ import pytest
 
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.vectors import TextModel
+from tests.cse_train.evaluate.small_tasks import counter, seeded_apart, small
+
+__all__ = ["counter", "seeded_apart", "small"]
 
 
 @pytest.fixture

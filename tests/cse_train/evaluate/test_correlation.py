@@ -8,9 +8,8 @@ from scipy.stats import spearmanr
 
 from cse_train.backbone.backbone import load_backbone
 from cse_train.evaluate.correlation import constant, find_unranked, round_cosines, spearman
-from cse_train.evaluate.embedding import evaluating
+from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.sts import StsEvaluator
 from cse_train.evaluate.vectors import EmbeddedPairs
 from cse_train.modules.pooling import make_pooled
 

@@ -14,9 +14,8 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import embedding
-from cse_train.evaluate.embedding import evaluating
+from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.sts import StsEvaluator
 from cse_train.evaluate.vectors import EmbeddedPairs
 from cse_train.methods.loading import load_method
 from cse_train.training.loop import train

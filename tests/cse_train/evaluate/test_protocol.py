@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
-from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.protocol import CODE_VERSION, sts_protocol
+from cse_train.evaluate.vectors import TextModel, sts_protocol
+from cse_train.results import CODE_VERSION
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.evaluate import embedding
 from cse_train.evaluate.correlation import spearman
+from cse_train.evaluate.embedding import StsEvaluator
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.sts import StsEvaluator
 from tests.cse_train.evaluate.two_ranks import require_ranks_as_one
 
 

@@ -11,7 +11,7 @@ from cse_train import checkpoint as checkpoints
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.losses import bits_per_dimension

@@ -17,7 +17,7 @@ from cse_train.plugins.apart import call_apart
 SUITE = """
 import torch
 import torch.nn.functional as F
-from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.results import Protocol, Score
 
 NAME = "spoils"
 COLUMNS = ("spoils",)

@@ -326,7 +326,7 @@ def test_a_ledger_alone_runs_no_plug_in(write: Write, tmp_path: Path) -> None:
 
 
 SCORED = """
-from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.results import Protocol, Score
 
 NAME = "norms"
 COLUMNS = ("norms",)

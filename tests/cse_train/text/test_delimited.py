@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.judgements import load_judgements
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.transfer.loaders import load_task
-from cse_train.evaluate.user_sets.judgements import load_judgements
+from cse_train.evaluate.tasks import load_task
 from cse_train.fields import ConfigError
 from cse_train.text.file_corpora import file_source, user_source
 from cse_train.text.files import read_delimited

@@ -13,7 +13,7 @@ from transformers import AutoModel, BertConfig, CLIPConfig, PreTrainedTokenizerF
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity, load_tokenizer
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.fields import ConfigError
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.loading import load_method

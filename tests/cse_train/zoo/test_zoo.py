@@ -16,7 +16,7 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.kinds import PACKED_KINDS
 from cse_train.encoder.packing import pack_lists
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.export.agreement import ExportChanged
 from cse_train.export.export import export
 from cse_train.fields import ConfigError

@@ -11,10 +11,10 @@ import pytest
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import run_suites
-from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.suites import registry, transfer
 from cse_train.evaluate.suites.registry import columns, is_known, names, suites
 from cse_train.fields import ConfigError
+from cse_train.results import Protocol, Score
 
 
 class Hashed:

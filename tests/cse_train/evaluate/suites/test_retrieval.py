@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.suites import retrieval
 from cse_train.evaluate.suites.retrieval import (

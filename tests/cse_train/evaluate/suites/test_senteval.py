@@ -5,19 +5,19 @@ from statistics import fmean
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.suites import senteval, senteval_dev, sts, transfer
-from cse_train.evaluate.suites.senteval import YEARS
-from cse_train.evaluate.transfer.loaders import MORE_TASKS
+from cse_train.evaluate.pairs import STS_YEARS
+from cse_train.evaluate.suites import senteval, sts, transfer
+from cse_train.evaluate.tasks import MORE_TASKS
 from cse_train.fields import ConfigError
+from cse_train.results import Protocol, Score
 from search_spaces.catalog import load_space
 
-TASKS = (*transfer.TASKS, *MORE_TASKS, *YEARS)
+TASKS = (*transfer.TASKS, *MORE_TASKS, *STS_YEARS)
 
 
 def made(task: str, value: float, **details: float) -> Score:
     metric, kind = "spearman", {"aggregation": "mean"}
-    if task not in YEARS:
+    if task not in STS_YEARS:
         metric = "spearman" if task.endswith("relatedness") else "accuracy"
         kind = {"rule": "senteval, 10 folds, adam"}
     protocol = Protocol(suite=task, pooler="mean", split="test", max_length=512, data_hash=task, **kind)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def test_test_mean_by_hand(asked: dict[str, dict[str, str]]) -> None:
 
 def test_dev_mean_by_hand(asked: dict[str, dict[str, str]]) -> None:
     """Eleven tasks are 1 higher than on test and MRPC's F1 does not count; STS12-16 have no dev set."""
-    [mean] = senteval_dev.evaluate(None, DataPaths())  # type: ignore[arg-type]
+    [mean] = senteval.evaluate_dev(None, DataPaths())  # type: ignore[arg-type]
     assert (mean.column, mean.protocol.split) == ("senteval_dev", "dev")
     assert mean.value == pytest.approx((240 + 11) / 16)
     assert mean.details["tasks"]["mrpc"] == 13.0 and mean.details["tasks"]["sts12"] == 22.0
@@ -70,7 +70,7 @@ def test_dev_mean_by_hand(asked: dict[str, dict[str, str]]) -> None:
 
 def test_every_task_is_scored_by_the_paper_s_protocol(asked: dict[str, dict[str, str]]) -> None:
     senteval.evaluate(None, DataPaths())  # type: ignore[arg-type]
-    seven, more, years = "/".join(transfer.TASKS), "/".join(MORE_TASKS), "/".join(YEARS)
+    seven, more, years = "/".join(transfer.TASKS), "/".join(MORE_TASKS), "/".join(STS_YEARS)
     assert asked == {seven: {}, more: {}, years: {"aggregation": "mean"}}
 
 
@@ -82,7 +82,7 @@ def test_the_mean_of_the_paper_s_own_tasks(row: str, mean: float) -> None:
     cells = next(printed.cells for printed in paper.rows if printed.key == {"method": "declutr", "train.encoder": row})
     stored = {paper.scores[column]: value for column, value in cells.items() if column in paper.scores}
     scores = [made(task, stored[task]) for task in TASKS if task in stored]
-    scores += [made(year, stored[f"{year}:spearman_mean"]) for year in YEARS]
+    scores += [made(year, stored[f"{year}:spearman_mean"]) for year in STS_YEARS]
     f1 = Score(suite="mrpc", metric="f1", value=stored["mrpc:f1"], protocol=scores[0].protocol)
     values = senteval.test_values([*scores, f1])
     assert set(values) == set(TASKS) and fmean(values.values()) == pytest.approx(mean, abs=5e-4)
@@ -91,6 +91,6 @@ def test_the_mean_of_the_paper_s_own_tasks(row: str, mean: float) -> None:
 
 
 def test_missing_data_is_one_line_before_anything_is_encoded() -> None:
-    for suite in (senteval, senteval_dev):
+    for evaluate in (senteval.evaluate, senteval.evaluate_dev):
         with pytest.raises(ConfigError, match=r"^missing data: mr needs senteval/downstream"):
-            suite.evaluate(None, DataPaths())  # type: ignore[arg-type]
+            evaluate(None, DataPaths())  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import spearman
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import SEVEN, STS_YEARS, load_pairs
 from cse_train.evaluate.suites.sts import aggregate_subsets, average_of_rounded, evaluate
 from cse_train.fields import ConfigError

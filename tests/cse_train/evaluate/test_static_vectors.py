@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity
-from cse_train.evaluate.models.open import open_model
-from cse_train.evaluate.models.text_model import MAX_LENGTH
+from cse_train.evaluate.models import open_model
+from cse_train.evaluate.vectors import MAX_LENGTH
 from cse_train.fields import ConfigError
 from tests.cse_train.zoo.pieces import make_tokenizer
 

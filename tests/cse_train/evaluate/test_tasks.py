@@ -5,7 +5,7 @@ import pytest
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, load_task
+from cse_train.evaluate.tasks import GRADED, MORE_TASKS, TASKS, load_task
 from cse_train.fields import ConfigError
 
 COUNTS = {

@@ -5,14 +5,13 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate import classifiers
+from cse_train.evaluate.classifiers import Problem, add_constant, fit, hold_out, initial_weights
 from cse_train.evaluate.embedding import NotFinite
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.suites.transfer import embed_task
-from cse_train.evaluate.transfer import classifier, senteval
-from cse_train.evaluate.transfer.classifier import Problem, add_constant, fit, hold_out, initial_weights
-from cse_train.evaluate.transfer.contract import RECIPES, ClassifierRecipe, Examples
-from cse_train.evaluate.transfer.loaders import TASKS, load_task
-from tests.cse_train.evaluate.transfer.plain_senteval import Plain, plain
+from cse_train.evaluate.tasks import RECIPES, TASKS, ClassifierRecipe, Examples, TransferOutcome, load_task
+from tests.cse_train.evaluate.plain_senteval import Plain, plain
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
 
@@ -95,7 +94,7 @@ def test_problems_together_equal_problems_alone() -> None:
 
 def test_early_stop_counts_every_failure_and_never_resets(monkeypatch: pytest.MonkeyPatch) -> None:
     accuracies = iter([3, 2, 4, 4, 5, 1, 1, 9, 9, 9])
-    monkeypatch.setattr(classifier._Together, "_correct", lambda self, row, at: torch.tensor([next(accuracies)]))
+    monkeypatch.setattr(classifiers._Together, "_correct", lambda self, row, at: torch.tensor([next(accuracies)]))
     recipe = ClassifierRecipe(folds=2, optimiser="adam", batch_size=64, tenacity=2, epoch_size=1)
     made = examples(40, 2, seed=1)
     problem = Problem(np.arange(30), np.arange(30, 40), (1e-3,))
@@ -130,7 +129,7 @@ KINDS = {
 )
 def test_every_kind_of_task_equals_the_plain_loop_on_made_examples(kind: str, mode: str, seeded_apart: None) -> None:
     splits = {name: examples(count, 3, seed=at) for at, (name, count) in enumerate(KINDS[kind])}
-    assert_equal(senteval.score(splits, 3, RECIPES[mode]), plain(as_plain(splits), 3, mode))
+    assert_equal(classifiers.score_senteval(splits, 3, RECIPES[mode]), plain(as_plain(splits), 3, mode))
 
 
 @pytest.mark.slow
@@ -143,10 +142,10 @@ def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, s
     whole = embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task)
     splits = {name: some_of(split) for name, split in whole.items()}
     expected = plain(as_plain(splits), task.classes, mode)
-    assert_equal(senteval.score(splits, task.classes, RECIPES[mode]), expected)
+    assert_equal(classifiers.score_senteval(splits, task.classes, RECIPES[mode]), expected)
 
 
-def assert_equal(found: senteval.TransferOutcome, expected: Plain) -> None:
+def assert_equal(found: TransferOutcome, expected: Plain) -> None:
     """SentEval equality as the project states it: dev accuracy within 0.1, at most two test items apart."""
     apart = int((found.predicted != expected.predicted).sum())
     print(

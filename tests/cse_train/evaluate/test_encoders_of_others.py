@@ -12,7 +12,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import baselines
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.export.export import export
 from cse_train.fields import ConfigError

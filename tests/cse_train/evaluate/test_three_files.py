@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.judgements import RANK_METRICS, load_judgements, score_queries
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
-from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements, score_queries
 from cse_train.fields import ConfigError
 from cse_train.user_files import UserFile
 from search_spaces.identity.user_files import describe_files

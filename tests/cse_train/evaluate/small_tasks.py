@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.transfer import loaders
+from cse_train.evaluate import tasks
 
 WORDS = "good bad old new long short film plot".split()
 
@@ -46,13 +46,13 @@ def official_lines(name: str, count: int) -> list[str]:
     if name == "sst2":
         return [f"{sentence(at, at % 2)} \t{at % 2}" for at in range(count)]
     if name == "trec":
-        return [f"{list(loaders.TREC_CLASSES)[at % 6]}:sub {sentence(at, at % 6)} ?" for at in range(count)]
+        return [f"{list(tasks.TREC_CLASSES)[at % 6]}:sub {sentence(at, at % 6)} ?" for at in range(count)]
     if name == "sst5":
         return [f"{at % 5} {sentence(at, at % 5)}" for at in range(count)]
     if name == "stsb_relatedness":
         return [f"g\tf\ty\t{at}\t{at % 26 / 5}\t{sentence(at, at % 3)}\t{sentence(at + 1, 0)}" for at in range(count)]
     if name.startswith("sick"):
-        ends = [f"{1 + at % 5}\t{list(loaders.SICK_CLASSES)[at % 3]}" for at in range(count)]
+        ends = [f"{1 + at % 5}\t{list(tasks.SICK_CLASSES)[at % 3]}" for at in range(count)]
         rows = [f"{at}\t{sentence(at, at % 3)}\t{sentence(at + 1, 0)}\t{end}" for at, end in enumerate(ends)]
         return ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", *rows]
     pairs = [f"{at % 2}\t1\t2\t{sentence(at, 0)}\t{sentence(at + at % 2, 0)}" for at in range(count)]
@@ -67,10 +67,10 @@ def counter() -> Counter:
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataPaths:
     """Every task with 30 or 60 lines a file."""
-    binary = {name: tuple((file, 30) for file, _ in files) for name, files in loaders.BINARY.items()}
-    splits = {n: {s: (file, 60) for s, (file, _) in files.items()} for n, files in loaders.TASK_SPLITS.items()}
-    monkeypatch.setattr(loaders, "BINARY", binary)
-    monkeypatch.setattr(loaders, "TASK_SPLITS", splits)
+    binary = {name: tuple((file, 30) for file, _ in files) for name, files in tasks.BINARY.items()}
+    splits = {n: {s: (file, 60) for s, (file, _) in files.items()} for n, files in tasks.TASK_SPLITS.items()}
+    monkeypatch.setattr(tasks, "BINARY", binary)
+    monkeypatch.setattr(tasks, "TASK_SPLITS", splits)
     for files in binary.values():
         for label, (file, count) in zip((1, 0), files, strict=True):
             write(tmp_path / file, [sentence(at, 1 - label) for at in range(count)])

@@ -13,21 +13,23 @@ is not among the documents counts in the best order and in as many as answer, wh
 Shape suffixes: Q queries, C documents, D embedding size, M metrics.
 """
 
+import re
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import round_cosines
-from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.user_sets.kinds import open_user_file
-from cse_train.evaluate.user_sets.ratings import number_of
-from cse_train.evaluate.vectors import unit
+from cse_train.evaluate.user_sets import number_of, open_user_file
+from cse_train.evaluate.vectors import TextModel, unit
 from cse_train.fields import ConfigError
+from cse_train.files import replace_file
+from cse_train.results import Protocol, Score
 from cse_train.text.files import texts_hash
 from cse_train.text.tables import FileState, file_state, text_of
 from cse_train.user_files import Metric, UserFile
@@ -249,3 +251,26 @@ def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
         )
         for metric in first
     ]
+
+
+def save_queries(folder: Path, column: str, values_Q: np.ndarray, data_hash: str) -> None:
+    """Writes the queries' values of one column; `values_Q` times 100, in the order of the set with hash `data_hash`."""
+
+    def write(aside: Path) -> None:
+        with aside.open("wb") as file:
+            np.savez(file, values=values_Q, data_hash=np.array(data_hash))
+
+    replace_file(_queries_file(folder, column), write)
+
+
+def read_queries(folder: Path, column: str, data_hash: str) -> np.ndarray | None:
+    """Reads the queries' values, float64 [queries]; None where the file is absent, damaged or of other data."""
+    try:
+        with np.load(_queries_file(folder, column), allow_pickle=False) as file:
+            return np.asarray(file["values"], dtype=float) if str(file["data_hash"]) == data_hash else None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _queries_file(folder: Path, column: str) -> Path:
+    return folder / f"queries-{re.sub('[^A-Za-z0-9_]+', '-', column)}.npz"

@@ -9,9 +9,7 @@ import torch
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.transfer import embed_task, evaluate
-from cse_train.evaluate.transfer import scorer
-from cse_train.evaluate.transfer.contract import RECIPES
-from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, load_task
+from cse_train.evaluate.tasks import GRADED, MORE_TASKS, RECIPES, TASKS, load_task, scorer
 from cse_train.fields import ConfigError
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")

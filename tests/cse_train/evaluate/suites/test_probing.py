@@ -7,15 +7,14 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.suites import probing, probing_dev, transfer
+from cse_train.evaluate import tasks
+from cse_train.evaluate.suites import probing, transfer
 from cse_train.evaluate.suites.registry import problems
-from cse_train.evaluate.transfer import loaders, scorer
-from cse_train.evaluate.transfer.contract import RECIPES
-from cse_train.evaluate.transfer.loaders import PROBING, load_task
+from cse_train.evaluate.tasks import PROBING, RECIPES, load_task, scorer
 from cse_train.fields import ConfigError
-from tests.cse_train.evaluate.transfer.conftest import WORDS, sentence, write
-from tests.cse_train.evaluate.transfer.plain_senteval import plain
+from cse_train.results import Protocol, Score
+from tests.cse_train.evaluate.plain_senteval import plain
+from tests.cse_train.evaluate.small_tasks import WORDS, sentence, write
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
 COUNTS = {"train": 90, "dev": 30, "test": 40}
@@ -25,8 +24,8 @@ LABELS = ("PRES", "PAST", "FUTURE")
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataPaths:
     """Three classes in every file, whose splits stand mixed."""
-    monkeypatch.setattr(loaders, "PROBING_COUNTS", COUNTS)
-    short = {split: name for name, split in loaders.PROBING_SPLITS.items()}
+    monkeypatch.setattr(tasks, "PROBING_COUNTS", COUNTS)
+    short = {split: name for name, split in tasks.PROBING_SPLITS.items()}
     rows = [(short[split], at) for split, count in COUNTS.items() for at in range(count)]
     for place, file in enumerate(PROBING.values()):
         lines = [f"{split}\t{LABELS[at % 3]}\t{sentence(at + place, at % 3)}" for split, at in rows[::2] + rows[1::2]]
@@ -36,7 +35,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataPaths:
 
 def test_every_file_is_of_senteval() -> None:
     assert len(PROBING) == 10 and all(name.endswith(".txt") for name in PROBING.values())
-    assert sum(loaders.PROBING_COUNTS.values()) == 120_000
+    assert sum(tasks.PROBING_COUNTS.values()) == 120_000
 
 
 def test_classes_are_numbered_by_name_and_examples_sorted_by_tokens_then_class(paths: DataPaths) -> None:
@@ -78,7 +77,7 @@ def test_the_dev_mean_is_over_the_dev_accuracies(monkeypatch: pytest.MonkeyPatch
         ]
 
     monkeypatch.setattr(transfer, "evaluate", scored)
-    [mean] = probing_dev.evaluate(None, DataPaths())  # type: ignore[arg-type]
+    [mean] = probing.evaluate_dev(None, DataPaths())  # type: ignore[arg-type]
     assert (mean.column, mean.value, mean.protocol.split) == ("probing_dev", 5.5, "dev")
     assert mean.details["tasks"]["coordinv"] == 10.0
 

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate import classifiers
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.suites.transfer import embed_task, evaluate
-from cse_train.evaluate.transfer import relatedness
-from cse_train.evaluate.transfer.contract import Examples
-from cse_train.evaluate.transfer.loaders import GRADED, load_task
-from tests.cse_train.evaluate.transfer.plain_senteval import encoded, plain_relatedness
+from cse_train.evaluate.tasks import GRADED, Examples, load_task
+from tests.cse_train.evaluate.plain_senteval import encoded, plain_relatedness
 
 
 def made(count: int, seed: int) -> Examples:
@@ -30,7 +29,7 @@ def splits() -> dict[str, Examples]:
 
 
 def test_a_grade_is_shared_between_its_neighbours_by_hand() -> None:
-    rows = relatedness.probabilities(np.array([3.6, 5.0, 1.0, 0.6, 0.0])).tolist()
+    rows = classifiers.probabilities(np.array([3.6, 5.0, 1.0, 0.6, 0.0])).tolist()
     assert rows == [
         pytest.approx([0, 0, 0.4, 0.6, 0]),
         [0, 0, 0, 0, 1],
@@ -42,16 +41,16 @@ def test_a_grade_is_shared_between_its_neighbours_by_hand() -> None:
 
 def test_grades_are_encoded_as_senteval_encodes_them() -> None:
     gold = np.concatenate([np.arange(0, 5.001, 0.05), np.random.default_rng(0).uniform(0, 5, 50)])
-    np.testing.assert_allclose(relatedness.probabilities(gold).numpy(), encoded(gold), atol=1e-6)
+    np.testing.assert_allclose(classifiers.probabilities(gold).numpy(), encoded(gold), atol=1e-6)
 
 
 def test_the_gradient_is_torch_s() -> None:
     generator = torch.Generator().manual_seed(0)
     inputs, weights = torch.randn(7, 4, generator=generator), torch.randn(5, 4, generator=generator)
-    targets = relatedness.probabilities(np.linspace(0, 5, 7))
+    targets = classifiers.probabilities(np.linspace(0, 5, 7))
     leaf = weights.clone().requires_grad_()
     torch.nn.functional.mse_loss((inputs @ leaf.T).softmax(1), targets).backward()
-    torch.testing.assert_close(relatedness._gradient(inputs, targets, weights), leaf.grad, atol=1e-7, rtol=1e-5)
+    torch.testing.assert_close(classifiers._gradient(inputs, targets, weights), leaf.grad, atol=1e-7, rtol=1e-5)
 
 
 def test_made_grades_equal_the_plain_loop(splits: dict[str, Examples], seeded_apart: None) -> None:
@@ -68,7 +67,7 @@ def test_real_tasks_equal_the_plain_loop(name: str, data_dir: Path, seeded_apart
 
 def assert_equal(splits: dict[str, Examples]) -> None:
     """No test pair's grade is 1e-4 away, which equal numbers of epochs and equal weights alone can give."""
-    result = relatedness.score(splits)
+    result = classifiers.score_relatedness(splits)
     expected = plain_relatedness({name: (split.features, split.labels) for name, split in splits.items()})
     apart = np.abs(result.predicted - expected.predicted)
     print(f"{expected.epochs} epochs, Spearman {result.spearman} {expected.spearman}, largest difference {apart.max()}")
@@ -82,27 +81,27 @@ def test_the_fourth_failure_ends_the_training_and_the_best_weights_are_kept(
 ) -> None:
     """A better round between does not reset the count, and training never exceeds 21 rounds of 50 epochs."""
     correlations = iter([10.0, 9.0, 20.0, 20.0, 19.0, 18.0, 99.0])
-    monkeypatch.setattr(relatedness, "pearson", lambda a, b: next(correlations))
-    monkeypatch.setattr(relatedness, "ROUND_EPOCHS", 1)
+    monkeypatch.setattr(classifiers, "pearson", lambda a, b: next(correlations))
+    monkeypatch.setattr(classifiers, "ROUND_EPOCHS", 1)
     rounds: list[torch.Tensor] = []
-    expected = relatedness._expect
-    monkeypatch.setattr(relatedness, "_expect", lambda x, w: rounds.append(w.clone()) or expected(x, w))
-    features = {name: relatedness.add_constant(split.features) for name, split in splits.items()}
-    targets = relatedness.probabilities(splits["train"].labels)
-    best, weights = relatedness._fit(features["train"], targets, features["dev"], splits["dev"].labels)
+    expected = classifiers._expect
+    monkeypatch.setattr(classifiers, "_expect", lambda x, w: rounds.append(w.clone()) or expected(x, w))
+    features = {name: classifiers.add_constant(split.features) for name, split in splits.items()}
+    targets = classifiers.probabilities(splits["train"].labels)
+    best, weights = classifiers._fit_grades(features["train"], targets, features["dev"], splits["dev"].labels)
     assert best == 20.0 and len(rounds) == 6 and torch.equal(weights, rounds[2])
-    monkeypatch.setattr(relatedness, "ROUND_EPOCHS", 50)
-    monkeypatch.setattr(relatedness, "pearson", lambda a, b: float(len(rounds)))
+    monkeypatch.setattr(classifiers, "ROUND_EPOCHS", 50)
+    monkeypatch.setattr(classifiers, "pearson", lambda a, b: float(len(rounds)))
     rounds.clear()
     one = slice(0, 64)
-    relatedness._fit(features["train"][one], targets[one], features["dev"], splits["dev"].labels)
+    classifiers._fit_grades(features["train"][one], targets[one], features["dev"], splits["dev"].labels)
     assert len(rounds) == 21
 
 
 def test_T8_scores_state_their_rule_and_touch_no_random_state(
     counter, small: DataPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relatedness, "RELATEDNESS_EPOCHS", 100)
+    monkeypatch.setattr(classifiers, "RELATEDNESS_EPOCHS", 100)
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     sick, stsb = evaluate(counter, small, members=GRADED)
     assert torch.equal(before[0], torch.get_rng_state())

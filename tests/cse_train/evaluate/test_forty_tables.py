@@ -14,8 +14,7 @@ import pytest
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.dev import dev_evaluator
 from cse_train.evaluate.suites.registry import set_hash
-from cse_train.evaluate.user_sets.kinds import open_user_file
-from cse_train.evaluate.user_sets.ratings import read_ratings
+from cse_train.evaluate.user_sets import open_user_file, read_ratings
 from cse_train.fields import ConfigError
 from cse_train.user_files import UserFile
 

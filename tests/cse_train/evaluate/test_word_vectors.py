@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cse.cli.app import main
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.protocol import sts_protocol
+from cse_train.evaluate.vectors import sts_protocol
 from cse_train.fields import ConfigError
 from cse_train.text.generated import sentences
 

@@ -16,7 +16,7 @@ from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.evaluate.embedding import NotFinite
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 

@@ -12,7 +12,7 @@ import pytest
 from cse_train import checkpoint
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.mteb import MtebEncoder, prompt_of
 from cse_train.export.export import export

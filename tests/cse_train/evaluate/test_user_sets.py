@@ -13,14 +13,14 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.dev import dev_evaluator
 from cse_train.evaluate.embedding import evaluating
-from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.judgements import RANK_METRICS, load_judgements, scores_of
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate, options
 from cse_train.evaluate.score import keep_cosines
 from cse_train.evaluate.suites import registry
-from cse_train.evaluate.transfer.loaders import load_task
-from cse_train.evaluate.user_sets.judgements import RANK_METRICS, load_judgements, scores_of
-from cse_train.evaluate.user_sets.kinds import open_user_file
+from cse_train.evaluate.tasks import load_task
+from cse_train.evaluate.user_sets import open_user_file
+from cse_train.evaluate.vectors import TextModel
 from cse_train.fields import ConfigError
 from cse_train.modules.pooling import make_pooled
 from cse_train.results import Protocol

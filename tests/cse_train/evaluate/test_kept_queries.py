@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.judgements import RANK_METRICS, Judgements, read_queries, score_queries
 from cse_train.evaluate.score import keep_cosines
-from cse_train.evaluate.user_sets.judgements import RANK_METRICS, Judgements, score_queries
-from cse_train.evaluate.user_sets.kept_queries import read_queries
+from cse_train.results import Protocol, Score
 
 
 def drawn(queries: int, documents: int) -> tuple[Judgements, np.ndarray, np.ndarray]:
