@@ -403,7 +403,7 @@ PLANTS = [
         "import cluster.plan.planner\n",
         "circle of files: cluster.plan.cost -> cluster.plan.plan",
     ),
-    ("analysis/ledger/claims.py", "from analysis.tables.spec import plain\n", "circle of rooms: analysis.ledger -> "),
+    ("analysis/ledger/places.py", "from analysis.tables.spec import plain\n", "circle of rooms: analysis.ledger -> "),
     ("analysis/render/grid.py", "import torch\n", "analysis.render.grid: imports torch, which is for cse_train"),
     ("analysis/tables/spec.py", "import cse_train.fields\n", "room analysis.tables must not import cse_train.fields"),
     ("cse_train/training/loop.py", "from ray import train\n", "cse_train.training.loop: imports ray"),
@@ -420,8 +420,8 @@ PLANTS = [
     ),
     (
         "analysis/answers/build.py",
-        "import analysis.ledger.claims\n",
-        "analysis.ledger.claims, which is past the face",
+        "import analysis.ledger.places\n",
+        "analysis.ledger.places, which is past the face",
     ),
     ("cse/cli/app.py", "import cluster.sweep.dispatcher\n", "dispatcher, which is past the face of cluster.sweep"),
     (

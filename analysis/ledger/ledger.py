@@ -12,26 +12,41 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
-from analysis.ledger import claims, cluster_log, places, queries, schema, selection_log
+from analysis.ledger import cluster_log, places, queries, schema, selection_log
 from analysis.ledger.database import connect, file_identity, transaction
 from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, mask_password
-from analysis.ledger.exchange import imports as import_rows
 from analysis.ledger.exchange import merge as merging
 from analysis.ledger.exchange import records
 from analysis.ledger.exchange import unsound as unsound_rows
 from analysis.ledger.exchange.columns import Record
 from analysis.ledger.integrity import require_sound
 from analysis.ledger.rows import Claim, CurvePoint, RunRow
-from analysis.run_state import NOT_HELD, RunState
+from analysis.run_state import CLAIMABLE, HELD, NOT_HELD, RunState
 from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json, Point, Score, Settings
 
 LEASE_SECONDS = 60.0
 PROGRESS_FIELDS = ("examples", "best", "best_examples", "seconds")
+POINT_FIELDS = ("step", "seconds", "best", "best_examples")
+"""Columns of a point of a curve, beside its examples, its attempt and its metrics."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,17 +65,36 @@ def _transaction(
     return method
 
 
+# Statements that every run needs are built once: SQLAlchemy takes as long to build one as the database to run it.
+_NOTE = insert(schema.history).values(at=schema.now())
+_ORIGIN = insert(schema.provenance).values(at=schema.now())
+_CLAIM_COLUMNS = {"of_signature": "signature", "of_attempt": "attempt", "of_owner": "owner"}
+_IS_HELD = and_(
+    *(schema.runs.c[column] == bindparam(name) for name, column in _CLAIM_COLUMNS.items()),
+    schema.runs.c.state.in_(HELD),
+)
+_COST = update(schema.provenance).where(
+    *(schema.provenance.c[_CLAIM_COLUMNS[name]] == bindparam(name) for name in ("of_signature", "of_attempt"))
+)
+
+
 class Ledger:
     """Database of runs, curves and scores; open it with `Ledger.open`. Threads may share it, forks may not."""
 
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
         self._engine, self.lease = engine, lease
         self._insert = schema.insert_for(engine.dialect.name)
-        self._claim_statement, self._curve_statement = (
-            claims.fresh(self._insert, self._lease_end()),
-            claims.curve(self._insert),
+        times = {"lease_until": self._lease_end(), "created": schema.now(), "updated": schema.now()}
+        new_claim = self._insert(schema.runs).values(state=RunState.CLAIMED, attempt=1, **times)
+        self._claim_statement = new_claim.on_conflict_do_nothing().returning(schema.runs.c.signature)
+        """Claims a run that the ledger does not know yet; yields no row for a known run."""
+        new_points = self._insert(schema.curves)
+        replaced = {key: new_points.excluded[key] for key in ("attempt", "metrics", *POINT_FIELDS)}
+        self._curve_statement = new_points.on_conflict_do_update(
+            index_elements=["signature", "examples"], set_=replaced
         )
-        self._change_statement = claims.change_of(self._lease_end())
+        change = update(schema.runs).where(_IS_HELD)
+        self._change_statement = change.values(lease_until=self._lease_end(), updated=schema.now())
         self._file = file_identity(engine)
         self._noted_storage: Path | None = None
         """The storage that was noted last: nearly every run's."""
@@ -103,7 +137,6 @@ class Ledger:
     scores = _transaction(queries.scores)
     history = _transaction(queries.history)
     stands = _transaction(queries.stands)
-    release = _transaction(claims.release, writes=True)
     provenance = _transaction(queries.provenance)
     codes = _transaction(queries.codes)
     versions = _transaction(queries.versions)
@@ -121,8 +154,8 @@ class Ledger:
     sweep_records = _transaction(records.sweep_records)
     baseline_records = _transaction(records.baseline_records)
     untrained_records = _transaction(records.list_untrained_records)
-    imports = _transaction(import_rows.read_imports)
-    pairs = _transaction(import_rows.read_pairs)
+    imports = _transaction(queries.imports)
+    pairs = _transaction(queries.pairs)
     unsound = _transaction(unsound_rows.unsound)
     find_edited = _transaction(queries.find_edited)
     take_out = _transaction(unsound_rows.take_out, writes=True)
@@ -161,19 +194,44 @@ class Ledger:
             if connection.scalar(self._claim_statement, row) is not None:
                 claim = Claim(signature, 1, owner)
             else:
-                next_claim = claims.take_over(connection, signature, owner, self._lease_end(), finished)
+                next_claim = _take_over(connection, signature, owner, self._lease_end(), finished)
                 if next_claim is None:
                     return None
                 claim = next_claim
-            claims.begin(connection, claim, provenance)
+            _note(connection, claim, RunState.CLAIMED)
+            origin = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
+            connection.execute(_ORIGIN, origin)
             return claim
 
     def heartbeat(self, owner: str) -> int:
         """Renews all leases of an owner; returns the number of runs that it still holds."""
         with self._writes() as connection:
             return connection.execute(
-                update(schema.runs).where(claims.is_held_by(owner)).values(lease_until=self._lease_end())
+                update(schema.runs).where(_is_held_by(owner)).values(lease_until=self._lease_end())
             ).rowcount
+
+    def release(self, claimant: Claim | str, reason: str = "released") -> int:
+        """Releases one claim, or all runs that an owner still holds, so that the next driver need not wait for a lease.
+
+        A run that started becomes lost; one that did not returns to the state in which its last attempt ended. Returns
+        the number of released runs.
+        """
+        runs = schema.runs
+        target = _is_held_by(claimant if isinstance(claimant, str) else claimant.owner)
+        if isinstance(claimant, Claim):
+            target = and_(target, runs.c.signature == claimant.signature, runs.c.attempt == claimant.attempt)
+        untouched = and_(runs.c.state == RunState.CLAIMED, runs.c.previous_state.is_not(None))
+        state = case((untouched, runs.c.previous_state), else_=literal(RunState.LOST.value))
+        with self._writes() as connection:
+            released = connection.execute(
+                select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state"))
+                .where(target)
+                .with_for_update()
+            ).all()
+            connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
+            for row in released:
+                _note(connection, Claim(row.signature, row.attempt, row.owner), row.state, reason=reason)
+        return len(released)
 
     def running(self, claim: Claim, folder: str | Path | None = None) -> None:
         """Records that an attempt has started in `folder`, where the next attempt looks for a checkpoint. Raises
@@ -181,8 +239,8 @@ class Ledger:
         storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
             self._note_storage(connection, storage)
-            self._change(connection, claim, {"state": RunState.RUNNING, **claims.folder_value(folder, claim.signature)})
-            claims.note(connection, claim, RunState.RUNNING, folder=folder)
+            self._change(connection, claim, {"state": RunState.RUNNING, **_folder_value(folder, claim.signature)})
+            _note(connection, claim, RunState.RUNNING, folder=folder)
         self._noted_storage = storage
 
     def add_points(self, claim: Claim, points: Sequence[Point]) -> None:
@@ -216,7 +274,7 @@ class Ledger:
         """
         assert state in NOT_HELD, state
         reached = dict(zip(PROGRESS_FIELDS, (examples, best, best_examples, seconds), strict=True))
-        values = {**reached, "state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
+        values = {**reached, "state": state, "reason": reason, **_folder_value(folder, claim.signature)}
         storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
             try:
@@ -227,10 +285,16 @@ class Ledger:
                 raise
             self._note_storage(connection, storage)
             self._store_curve(connection, claim, points)
-            claims.note(connection, claim, state, folder=folder, reason=reason)
-            claims.note_cost(connection, claim, examples, seconds)
+            _note(connection, claim, state, folder=folder, reason=reason)
+            bound = _bind_claim(claim)
+            del bound["of_owner"]
+            connection.execute(_COST, {**bound, "examples": examples, "seconds": seconds})
             if details:
-                claims.note_details(connection, claim, details)
+                table = schema.provenance
+                condition = and_(table.c.signature == claim.signature, table.c.attempt == claim.attempt)
+                stored = connection.execute(select(table.c.details).where(condition)).scalar_one_or_none()
+                changed = update(table).where(condition).values(details={**(stored or {}), **details})
+                connection.execute(changed)
         self._noted_storage = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
@@ -242,7 +306,7 @@ class Ledger:
                 count += connection.execute(
                     lost.values(state=RunState.LOST, reason=reason, updated=schema.now())
                 ).rowcount
-                claims.note(connection, Claim(row.signature, row.attempt, row.owner), RunState.LOST, reason=reason)
+                _note(connection, Claim(row.signature, row.attempt, row.owner), RunState.LOST, reason=reason)
         return count
 
     def restore_best(self, signature: str) -> None:
@@ -308,12 +372,32 @@ class Ledger:
             places.note_storage(connection, storage)
 
     def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Point]) -> None:
-        if not points:
-            return
-        connection.execute(self._curve_statement, [claims.curve_row(claim, point) for point in points])
+        key = {"signature": claim.signature, "attempt": claim.attempt}
+        rows = [
+            {
+                **key,
+                "examples": point.examples,
+                "metrics": dict(point.metrics),
+                **{name: getattr(point, name) for name in POINT_FIELDS},
+            }
+            for point in points
+        ]
+        if rows:
+            connection.execute(self._curve_statement, rows)
 
     def _change(self, connection: Connection, claim: Claim, values: Mapping[str, object]) -> None:
-        claims.change(connection, self._change_statement, claim, values)
+        """Updates the row of a held claim and renews its lease; raises LostClaim where the claim is no longer valid."""
+        if connection.execute(self._change_statement, {**_bind_claim(claim), **values}).rowcount == 1:
+            return
+        table = schema.runs
+        row = connection.execute(
+            select(table.c.state, table.c.attempt, table.c.owner).where(table.c.signature == claim.signature)
+        ).one_or_none()
+        holder = f"gave way to attempt {row.attempt} of {row.owner} ({row.state})" if row else "is not in the ledger"
+        raise LostClaim(
+            f"claim lost: signature={claim.signature} attempt={claim.attempt} of {claim.owner} {holder}; "
+            "this attempt reports nothing"
+        )
 
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
@@ -340,3 +424,67 @@ def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Json]) -> 
 def _paths(cell: Settings) -> set[str]:
     """Returns the axes of a cell whose value is an absolute path."""
     return {axis for axis, value in cell.items() if isinstance(value, str) and value.startswith("/")}
+
+
+def _bind_claim(claim: Claim) -> dict[str, object]:
+    return {name: getattr(claim, column) for name, column in _CLAIM_COLUMNS.items()}
+
+
+def _take_over(
+    connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float], finished: Sequence[RunState]
+) -> Claim | None:
+    """Returns a claim on the next attempt of a known run, or None if the run is held or finished.
+
+    The row stays locked until the caller's transaction ends.
+    """
+    runs = schema.runs
+    stale = and_(runs.c.state.in_(HELD), not_(schema.leased))
+    row = connection.execute(
+        select(runs.c.state, runs.c.attempt, runs.c.owner).where(runs.c.signature == signature).with_for_update()
+    ).one()
+    previous = RunState.LOST if row.state in HELD else row.state
+    changed = connection.execute(
+        update(runs)
+        .where(runs.c.signature == signature, runs.c.attempt == row.attempt, runs.c.state == row.state)
+        .where(or_(runs.c.state.in_(set(CLAIMABLE) - set(finished)), stale))
+        .values(
+            state=RunState.CLAIMED,
+            attempt=row.attempt + 1,
+            owner=owner,
+            lease_until=lease_end,
+            previous_state=previous,
+            reason=None,
+            updated=schema.now(),
+        )
+    )
+    if changed.rowcount != 1:
+        return None
+    if row.state in HELD:
+        orphan = Claim(signature, row.attempt, row.owner)
+        _note(connection, orphan, RunState.LOST, reason=f"lease ended; taken over by {owner}")
+    folders = queries.folders(connection, signature)
+    return Claim(signature, row.attempt + 1, owner, RunState(previous), folders)
+
+
+def _is_held_by(owner: str) -> ColumnElement[bool]:
+    """Returns the condition that a run is held by an owner."""
+    return and_(schema.runs.c.owner == owner, schema.runs.c.state.in_(HELD))
+
+
+def _folder_value(folder: str | Path | None, signature: str) -> dict[str, str | None]:
+    """Returns the column value for a run's folder, shortened to the part below the storage; empty without a folder."""
+    return {} if folder is None else {"folder": places.shorten_path(folder, signature)}
+
+
+def _note(
+    connection: Connection,
+    claim: Claim,
+    state: RunState,
+    *,
+    folder: str | Path | None = None,
+    reason: str | None = None,
+) -> None:
+    """Appends a transition of an attempt to the history of its run."""
+    key = {"signature": claim.signature, "attempt": claim.attempt, "owner": claim.owner}
+    stored_folder = places.shorten_path(folder, claim.signature)
+    connection.execute(_NOTE, {**key, "state": state, "reason": reason, "folder": stored_folder})

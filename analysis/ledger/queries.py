@@ -7,7 +7,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, inspect, or_, select
 
 from analysis.ledger import places, schema
 from analysis.ledger.errors import LedgerError
@@ -16,6 +16,7 @@ from analysis.ledger.rows import (
     Claim,
     CurvePoint,
     HistoryRow,
+    Import,
     Objects,
     ProvenanceRow,
     RunRow,
@@ -326,3 +327,30 @@ def cells(connection: Connection, sweep: str) -> list[SweepCell]:
     for row in rows:
         intact(table, row._asdict())
     return [SweepCell(*row) for row in rows]
+
+
+def imports(connection: Connection, signatures: Iterable[str] | None = None) -> dict[str, Import]:
+    """Returns signature -> origin of imported runs; a run that was trained here since its import is left out."""
+    table, runs = schema.imports, schema.runs
+    if not inspect(connection).has_table(table.name):
+        return {}
+    newest_attempt = and_(runs.c.signature == table.c.signature, runs.c.attempt == table.c.attempt)
+    query = select(*(table.c[name] for name in Import.__dataclass_fields__)).join(runs, newest_attempt)
+    return {
+        row.signature: Import(*row)
+        for statement in select_by_signature(query, table.c.signature, signatures)
+        for row in connection.execute(statement)
+    }
+
+
+def pairs(connection: Connection, hashes: Iterable[str]) -> dict[str, tuple[list[int], list[float]]]:
+    """Returns hash of a file of cosines -> (dense ranks of its cosines, grades), for files of imported runs."""
+    table, grades, unique_hashes = schema.pairs, schema.pairs.alias(), list(hashes)
+    if not unique_hashes or not inspect(connection).has_table(table.name):
+        return {}
+    query = select(table.c.hash, table.c.numbers, grades.c.numbers).join(grades, grades.c.hash == table.c.grades)
+    return {
+        row[0]: (row[1], row[2])
+        for statement in select_by_signature(query, table.c.hash, unique_hashes)
+        for row in connection.execute(statement)
+    }

@@ -195,3 +195,26 @@ class SweepCell:
     signature: str
     cell: Settings
     seed: int
+
+
+@dataclass(frozen=True)
+class Import:
+    """Origin of an imported run, whose files lie on another machine."""
+
+    signature: str
+    file: str
+    """File name of the bundle."""
+    hash: str
+    """Sha256 of the bundle, as its header states it."""
+    host: str | None
+    """Machine that trained the run; None if unknown."""
+    folder: str | None
+    """Folder of the run on the machine that trained it."""
+    at: float
+    """Time of the import, in seconds since 1970 by the database's clock."""
+
+    def line(self) -> str:
+        """Returns a sentence on where the run comes from and where its checkpoint lies."""
+        checkpoint = RunFolder(Path(self.folder)).best if self.folder else None
+        place_text = f"; its checkpoint lies at {self.host or 'unknown host'}:{checkpoint}" if checkpoint else ""
+        return f"imported from {self.file} ({self.hash[:12]}){place_text}"

@@ -243,3 +243,24 @@ untrained_scores = Table(
     Column("protocol", JSON, nullable=False),
     Column("at", Float, nullable=False),
 )
+
+imports = Table(
+    "cse_imports",
+    metadata,
+    Column("signature", ForeignKey("cse_runs.signature"), primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("host", Text),
+    Column("folder", Text),
+    Column("at", Float, nullable=False),
+)
+pairs = Table(
+    "cse_pairs",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("grades", String(64)),
+    Column("numbers", JSON, nullable=False),
+)
+"""Table of rank lists and grades, by hash. A row for a file of cosines holds their dense ranks and the hash of the row
+with the grades; a row for a list of grades holds the grades themselves, with no `grades` hash."""

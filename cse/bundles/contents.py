@@ -1,15 +1,26 @@
-"""Collects the contents of a bundle: ledger records of some sweeps, and ranks of sentence pairs by their cosines."""
+"""Collects the contents of a bundle, ledger records of some sweeps with ranks of their sentence pairs, and writes them.
 
+Equal rows give equal bytes.
+"""
+
+import gzip
+import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from analysis.bundles import BUNDLE_FORMAT, BUNDLE_VERSION, BundleError
 from analysis.ledger import Ledger, schema
-from analysis.ledger.exchange.columns import Record
+from analysis.ledger.exchange.columns import Record, problem
 from analysis.ledger.rows import ScoreRow
 from analysis.tables.pair_cosines import read_cosines
 from analysis.tables.spec import TableError
+from cse_train.files import replace_file
+
+SUFFIX = ".jsonl.gz"
 
 
 @dataclass(frozen=True)
@@ -79,3 +90,22 @@ def _ranks(score: ScoreRow) -> tuple[list[int], list[float]] | None:
     if not (np.isfinite(cosines).all() and np.isfinite(grades).all()):
         return None
     return np.unique(cosines, return_inverse=True)[1].tolist(), grades.tolist()
+
+
+def write(path: Path, contents: Contents) -> None:
+    """Writes the bundle atomically. Raises BundleError for an edited row, which no ledger would accept."""
+    body = []
+    for record in contents.records:
+        if defect := problem(record):
+            raise BundleError(f"ledger row: {defect} (kind={record['kind']}); cse doctor --repair --yes takes it out")
+        body.append(f"{schema.dumps(record)}\n".encode())
+    digest = hashlib.sha256(b"".join(body)).hexdigest()
+    counts = Counter(str(record["kind"]) for record in contents.records)
+    header = {"format": BUNDLE_FORMAT, "version": BUNDLE_VERSION, "counts": counts, "sha256": digest}
+
+    def pack(temporary: Path) -> None:
+        # No name and no time in gzip's header: equal contents give equal bytes.
+        with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            packed.writelines([f"{schema.dumps(header)}\n".encode(), *body])
+
+    replace_file(path, pack)

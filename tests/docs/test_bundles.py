@@ -16,12 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.bundles.reader import Bundle
+from analysis.bundles import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import RECORD_KINDS
 from analysis.ledger.exchange.merge import RecordSource
-from cse.bundles.contents import gather
-from cse.bundles.writer import write
+from cse.bundles.contents import gather, write
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
 from docs.results_pages import IMPORT, blocks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.bundles.reader import Bundle
+from analysis.bundles import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import RecordSource
 from analysis.ledger.rows import RunRow

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from analysis.answers.imported import IMPORTED
-from analysis.bundles.errors import BundleError
-from analysis.bundles.reader import REFETCH_ADVICE, Bundle
+from analysis.bundles import REFETCH_ADVICE, Bundle, BundleError
 from analysis.ledger.exchange.columns import Record
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError

@@ -1,7 +1,6 @@
 """Merges records into a ledger in one transaction. Runs merge by signature; two results of one run are never mixed."""
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from sqlalchemy import Connection, Table, delete, insert, select
 from analysis.ledger import baselines, queries, schema, selection_log
 from analysis.ledger.errors import LedgerError
 from analysis.ledger.exchange.columns import RECORD_KINDS, RUN_SHAPE, SWEEP, Record
-from analysis.ledger.exchange.imports import imports, pairs
+from analysis.ledger.exchange.records import finite
 from analysis.ledger.rows import RunRow
 from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
@@ -125,7 +124,9 @@ def _merge_runs(
         elif source.sweep is not None and (row.config, row.seed, metrics.get(row.signature)) != _foreign_facts(record):
             merged.renewed += 1
             _clear(connection, record["signature"])
-            _unlink(connection, source.sweep, record["signature"])
+            links = schema.sweep_runs  # the caller adds the new cell
+            of_run = links.c.sweep == source.sweep, links.c.signature == record["signature"]
+            connection.execute(delete(links).where(*of_run))
             new_records.append(record)
         else:
             merged.there += 1
@@ -151,11 +152,11 @@ def _difference(
     columns = IDENTITY_COLUMNS if source.sweep is None else ()
     names = (*columns, *RESULT_COLUMNS) if row.state == record["state"] == RunState.DONE else columns
     for name in names:
-        if (value := _finite(getattr(row, name))) != record[name]:
+        if (value := finite(getattr(row, name))) != record[name]:
             return name, value, record[name]
     for score in record["scores"] if row.state == RunState.DONE else ():
         key = RUN_SHAPE.parts["scores"].key_of(score)
-        if key in stored_scores and (value := _finite(stored_scores[key])) != score["value"]:
+        if key in stored_scores and (value := finite(stored_scores[key])) != score["value"]:
             return score["suite"], value, score["value"]
     return None
 
@@ -165,22 +166,11 @@ def _foreign_facts(record: Record) -> tuple[Any, ...]:
     return record["config"], record["seed"], record["attempts"][-1]["details"].get(FOREIGN_METRICS)
 
 
-def _finite(value: Any) -> Any:
-    """Returns a value as records hold it: None for NaN and infinities."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _clear(connection: Connection, signature: str) -> None:
     """Deletes all rows of a run."""
     # The row of the run goes last, since the others refer to it.
-    for table in (imports, *(shape.table for shape in RUN_SHAPE.parts.values()), schema.runs):
+    for table in (schema.imports, *(shape.table for shape in RUN_SHAPE.parts.values()), schema.runs):
         connection.execute(delete(table).where(table.c.signature == signature))
-
-
-def _unlink(connection: Connection, sweep: str, signature: str) -> None:
-    """Deletes a run's cell from a sweep; the caller adds the new one."""
-    links = schema.sweep_runs
-    connection.execute(delete(links).where(links.c.sweep == sweep, links.c.signature == signature))
 
 
 def _add(connection: Connection, records: Sequence[Record], source: RecordSource) -> None:
@@ -198,7 +188,7 @@ def _add(connection: Connection, records: Sequence[Record], source: RecordSource
         host = record["attempts"][-1]["details"].get("host") if record["attempts"] else None
         columns = {name: record[name] for name in ("signature", "attempt", "folder")}
         notes.append({**columns, "host": None if host is None else str(host), **origin})
-    _insert(connection, imports, notes)
+    _insert(connection, schema.imports, notes)
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Json], *, add_only: bool = False) -> None:
@@ -243,7 +233,7 @@ def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Me
         rows = dict(record["rows"])
         if key not in stored:
             new_rows.append({name: value for name, value in record.items() if name != "kind"})
-        elif {name: _finite(value) for name, value in stored[key].rows.items()} != rows:
+        elif {name: finite(value) for name, value in stored[key].rows.items()} != rows:
             merged.other_baselines.append(record["suite"])
     at = connection.scalar(select(schema.now()))
     _insert(connection, schema.baselines, [row | {"at": at} for row in new_rows])
@@ -256,7 +246,7 @@ def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Me
     stored = {shape.key_of(entry.row()): entry.value for entry in entries}
     new_records = [record for record in chunk if shape.key_of(record) not in stored]
     known_records = [record for record in chunk if shape.key_of(record) in stored]
-    merged.other_baselines += [r["suite"] for r in known_records if _finite(stored[shape.key_of(r)]) != r["value"]]
+    merged.other_baselines += [r["suite"] for r in known_records if finite(stored[shape.key_of(r)]) != r["value"]]
     at = connection.scalar(select(schema.now()))
     _insert(
         connection, shape.table, [{name: record[name] for name in shape.names} | {"at": at} for record in new_records]
@@ -265,12 +255,8 @@ def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Me
 
 def _merge_pairs(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
     """Inserts lists of ranks and grades. A list is named by its content's hash, so an existing one is equal."""
-    _insert(
-        connection,
-        pairs,
-        [{name: record[name] for name in RECORD_KINDS["pairs"].names} for record in chunk],
-        add_only=True,
-    )
+    rows = [{name: record[name] for name in RECORD_KINDS["pairs"].names} for record in chunk]
+    _insert(connection, schema.pairs, rows, add_only=True)
 
 
 MERGES = {"sweep": _merge_sweeps, "baselines": _merge_baselines, "untrained": _merge_untrained, "pairs": _merge_pairs}

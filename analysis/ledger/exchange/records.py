@@ -1,13 +1,13 @@
 """Reads rows of a ledger as records, each list in the order of its key, so that equal rows give equal records."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from typing import Any
 
 from sqlalchemy import Connection, Float, inspect, select
 
 from analysis.ledger import baselines, queries, schema
 from analysis.ledger.exchange.columns import BASELINES, RUN_SHAPE, SWEEP, UNTRAINED_SHAPE, Record, Shape
-from analysis.ledger.exchange.imports import read_imports
 from analysis.ledger.integrity import intact
 from analysis.run_state import NOT_HELD
 from cse_train.results import Json
@@ -33,21 +33,17 @@ def run_records(connection: Connection, signatures: Collection[str] | None = Non
                 **{name: [] for name in RUN_SHAPE.parts},
             }
     for name, shape in RUN_SHAPE.parts.items():
-        _add_parts(connection, runs, name, shape)
-    for signature, source in read_imports(connection, runs).items():
-        runs[signature]["folder"] = source.folder
+        signature = shape.table.c.signature
+        query = select(signature.label("run"), *shape.columns).order_by(*shape.table.primary_key)
+        for statement in queries.select_by_signature(query, signature, runs):
+            for row in connection.execute(statement):
+                runs[row.run][name].append(_plain(shape, row._asdict()))
+        if shape.key:
+            for run in runs.values():
+                run[name].sort(key=shape.key_of)
+    for name_of_run, source in queries.imports(connection, runs).items():
+        runs[name_of_run]["folder"] = source.folder
     return [runs[signature] for signature in sorted(runs)]
-
-
-def _add_parts(connection: Connection, runs: Mapping[str, Record], name: str, shape: Shape) -> None:
-    signature = shape.table.c.signature
-    query = select(signature.label("run"), *shape.columns).order_by(*shape.table.primary_key)
-    for statement in queries.select_by_signature(query, signature, runs):
-        for row in connection.execute(statement):
-            runs[row.run][name].append(_plain(shape, row._asdict()))
-    if shape.key:
-        for run in runs.values():
-            run[name].sort(key=shape.key_of)
 
 
 def sweep_records(connection: Connection, names: Collection[str] | None = None) -> list[Record]:
@@ -80,7 +76,7 @@ def baseline_records(connection: Connection, runs: Collection[Record]) -> list[R
             "kind": "baselines",
             **dict(zip(BASELINES.key, entry.key, strict=True)),
             "inputs": dict(entry.inputs),
-            "rows": [[name, _finite(value)] for name, value in entry.rows.items()],
+            "rows": [[name, finite(value)] for name, value in entry.rows.items()],
         }
         for entry in entries
     ]
@@ -96,9 +92,9 @@ def list_untrained_records(connection: Connection) -> list[Record]:
 def _plain(shape: Shape, row: Json) -> Record:
     """Returns a row's columns, with None for numbers that are not finite, which JSON cannot hold."""
     floats = {column.name for column in shape.columns if isinstance(column.type, Float)}
-    return {name: _finite(row[name]) if name in floats else row[name] for name in shape.names}
+    return {name: finite(row[name]) if name in floats else row[name] for name in shape.names}
 
 
-def _finite(value: object) -> object:
+def finite(value: Any) -> Any:
     """Returns None for NaN and infinities. A text in a column of numbers passes; the check of records reports it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,16 +6,15 @@ from functools import partial
 
 from sqlalchemy import Connection, Table, delete, inspect, select
 
-from analysis.ledger import baselines, schema
+from analysis.ledger import baselines, queries, schema
 from analysis.ledger.errors import LedgerError
 from analysis.ledger.exchange.columns import problem
-from analysis.ledger.exchange.imports import imports, read_imports
 from analysis.ledger.exchange.records import run_records
 from analysis.ledger.integrity import intact, intact_point, intact_spec, read_row
 from cse_train.results import Json
 
 TABLE_PARTS: Mapping[Table, str] = {
-    **dict.fromkeys((imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
+    **dict.fromkeys((schema.imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
     schema.selections: "signature",
 }
 """Table with parts of a run -> the column that holds the run's signature."""
@@ -46,7 +45,7 @@ def unsound(connection: Connection) -> list[DamagedRow]:
     table_names = set(inspect(connection).get_table_names())
     rows = [row for table in ROW_CHECKS if table.name in table_names for row in _find_spoilt(connection, table)]
     damaged = {row.key.get("signature") for row in rows}
-    imported = sorted(read_imports(connection).keys() - damaged)
+    imported = sorted(queries.imports(connection).keys() - damaged)
     return rows + [row for signature in imported for row in _find_contradiction(connection, signature)]
 
 

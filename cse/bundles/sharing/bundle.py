@@ -7,8 +7,7 @@ import typer
 
 from analysis.ledger import Ledger
 from analysis.tables.labels import number_of
-from cse.bundles.contents import Contents, gather
-from cse.bundles.writer import SUFFIX, write
+from cse.bundles.contents import SUFFIX, Contents, gather, write
 from cse.cli import exit, ledgers, options
 from cse_train.fields import ConfigError
 
@@ -39,7 +38,10 @@ def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs 
     if not contents.runs:
         raise ConfigError([f"nothing to bundle: no run of {', '.join(names)} has ended; let cse run go on"])
     write(to, contents)
-    print(f"wrote {to}: {count_contents(contents)}; {to.stat().st_size:,} bytes")
+    points, scores = (sum(len(run[part]) for run in contents.runs) for part in ("curve", "scores"))
+    counts = f"{number_of(len(contents.runs), 'run')} of {number_of(len(contents.sweeps), 'sweep')}"
+    counts += f", {number_of(points, 'point')} of curves, {number_of(scores, 'score')}"
+    print(f"wrote {to}: {counts}; {to.stat().st_size:,} bytes")
     exit.say(list_left_out(contents))
 
 
@@ -55,14 +57,6 @@ def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
     if problems:
         raise ConfigError(problems)
     return chosen
-
-
-def count_contents(contents: Contents) -> str:
-    """Returns counts of the runs, sweeps, curve points and scores in a bundle."""
-    runs = contents.runs
-    points, scores = (sum(len(run[part]) for run in runs) for part in ("curve", "scores"))
-    runs_text = f"{number_of(len(runs), 'run')} of {number_of(len(contents.sweeps), 'sweep')}"
-    return f"{runs_text}, {number_of(points, 'point')} of curves, {number_of(scores, 'score')}"
 
 
 def list_left_out(contents: Contents) -> list[str]:

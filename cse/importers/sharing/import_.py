@@ -14,7 +14,7 @@ import typer
 from analysis.answers import study
 from analysis.answers.imported.metric import Metric
 from analysis.answers.imported.strangers import check_records
-from analysis.bundles.reader import Bundle
+from analysis.bundles import Bundle
 from analysis.ledger import Ledger, mask_password
 from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.statistics.looks import TIE_MARGIN

@@ -244,7 +244,7 @@ def test_a_failure_inside_a_transaction_leaves_no_trace(ledger: Ledger, monkeypa
     def broken(*args: Any, **options: Any) -> None:
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr("analysis.ledger.claims.note", broken)
+    monkeypatch.setattr("analysis.ledger.ledger._note", broken)
     with pytest.raises(RuntimeError, match="power cut"):
         finish(ledger, taken)
     row = ledger.run("aa")

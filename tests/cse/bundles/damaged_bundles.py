@@ -11,11 +11,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from analysis.bundles.reader import Bundle
+from analysis.bundles import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import RecordSource
-from cse.bundles.contents import gather
-from cse.bundles.writer import write
+from cse.bundles.contents import gather, write
 from tests.damage.damages import as_json, damaged, exchanged
 
 BOMB = 900 * 10**6

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from analysis.bundles.reader import Bundle
+from analysis.bundles import Bundle
 from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.pair_cosines import column_cosines, read_cosines
 from analysis.tables.spec import TableError
-from cse.bundles.contents import gather
-from cse.bundles.writer import write
+from cse.bundles.contents import gather, write
 from tests.cse.bundles.conftest import train
 from tests.run_values import score_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis.answers.imported.strangers import check_records
 from analysis.answers.lookup import space_of_sweep
-from analysis.bundles.reader import Bundle
+from analysis.bundles import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import RecordSource
 from cse.site import gallery

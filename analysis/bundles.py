@@ -1,19 +1,26 @@
-"""Reads a bundle as a stream: the whole file is checked before its first record, and its size is limited."""
+"""Format and reader of bundles, the files of `cse bundle`, which are checked as those of a stranger.
+
+A bundle is compressed JSON Lines. The first line is the header: `format`, `version`, how many records of each kind
+follow, and the SHA-256 of all bytes after this line. Every other line is a record in canonical JSON. A bundle is read
+as a stream: the whole file is checked before its first record, and its size is limited.
+"""
 
 import gzip
 import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.bundles.errors import BundleError
-from analysis.bundles.header import Header, read_header
 from analysis.ledger import schema
-from analysis.ledger.exchange.columns import Record, place, problem
+from analysis.ledger.exchange.columns import RECORD_KINDS, Record, place, problem
 
+BUNDLE_FORMAT = "cse-search bundle"
+BUNDLE_VERSION = 1
+HEADER_NAMES = {"format", "version", "counts", "sha256"}
 LARGEST_UNPACKED = 10**9
 """Largest size in bytes of an unpacked bundle: some ten thousand runs with their pairs."""
 LONGEST_RECORD = 64 * 10**6
@@ -25,6 +32,20 @@ SMALL_BUNDLE, RATIO = 16 * 10**6, 200
 DEEPEST = 40
 """Largest nesting of lists and objects: this project's records have 6, and Python's recursion is limited."""
 REFETCH_ADVICE = "fetch it again, or have it made again"
+
+
+class BundleError(ValueError):
+    """Bundle that cannot be imported or written; the message is one line with the rule, `name=value` and what to do."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """Number of records and checksum that a bundle states in its first line."""
+
+    counts: Mapping[str, int]
+    """Kind of record -> number of records."""
+    sha256: str
+    """Checksum of all bytes after the header's line."""
 
 
 class Bundle:
@@ -55,11 +76,10 @@ class Bundle:
         parts = self._read(BYTES_AT_ONCE)
         first = next(parts, b"")
         try:
-            header = read_header(self.path, json.loads(first))
+            content = json.loads(first)
         except (ValueError, RecursionError) as error:
-            if isinstance(error, BundleError):  # which is a ValueError too
-                raise
             raise BundleError(f"no bundle: file={self.path} has no header; cse bundle writes one") from error
+        header = self._read_header(content)
         digest, count, end = hashlib.sha256(), 0, b"\n"
         for part in parts:
             digest.update(part)
@@ -77,6 +97,28 @@ class Bundle:
                 f"damaged bundle: file={self.path} records={count}, its header says {expected_count}; {REFETCH_ADVICE}"
             )
         return header
+
+    def _read_header(self, content: Any) -> Header:
+        """Returns the header from a parsed first line. Raises BundleError for other files and other versions."""
+        if not isinstance(content, dict) or content.get("format") != BUNDLE_FORMAT:
+            raise BundleError(
+                f"no bundle: file={self.path} does not begin with a bundle's header; cse bundle writes one"
+            )
+        if content.get("version") != BUNDLE_VERSION:
+            raise BundleError(
+                f"bundle version: version={content.get('version')!r} of file={self.path}, this cse-search reads "
+                f"{BUNDLE_VERSION}; use the cse-search that wrote it, or a newer one"
+            )
+        counts, digest = content.get("counts"), content.get("sha256")
+        if content.keys() != HEADER_NAMES or not (
+            isinstance(counts, dict)
+            and isinstance(digest, str)
+            and all(kind in RECORD_KINDS and isinstance(count, int) for kind, count in counts.items())
+        ):
+            raise BundleError(
+                f"broken header: file={self.path} needs {', '.join(sorted(HEADER_NAMES))}; have it made again"
+            )
+        return Header(counts, digest)
 
     def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
         """Yields the first line, then lines or blocks of a size. Raises BundleError for too many unpacked bytes."""
