@@ -1,83 +1,94 @@
 """Installs a data set: downloads its files, checks them against the lock file, and lays them out in the data folder.
 
-Files of other content are never overwritten, and an interrupted download resumes with the same command.
+The lock file of a data folder holds the SHA-256 of downloaded files, and of the files that were made from them. Files
+of other content are never overwritten, and an interrupted download resumes with the same command.
 """
 
 import datetime
+import hashlib
+import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cse.downloads import fetch, lock
+from cse.downloads import fetch
 from cse.downloads.catalog import PublicSet
 from cse_train.fields import ConfigError
+from cse_train.files import replace_file
+from cse_train.reading import reading
 
+LOCK_FILE = "data.lock.json"
 WORK = ".downloads"
 """Folder, below the data folder, of files that are being downloaded and laid out."""
 
 
 @dataclass(frozen=True)
-class InstalledSet:
-    """Result of installing a data set: number of files and bytes in its place."""
+class LockEntry:
+    """Lock-file entry of one data set."""
 
-    files: int
-    bytes: int
-    new: bool
-    """True if the data set was downloaded now; False if it was there already."""
+    on: str
+    """Day of the download, as an ISO date."""
+    downloads: Mapping[str, str]
+    """Name of a downloaded file -> its SHA-256."""
+    files: Mapping[str, str]
+    """Path of an installed file, below the data folder -> its SHA-256."""
 
 
-def state_of(data_set: PublicSet, to: Path, entries: Mapping[str, lock.LockEntry]) -> str:
-    """Returns `there`, `incomplete` or `not fetched`, by the lock file and the files that exist."""
-    entry = entries.get(data_set.name)
-    if entry is None:
-        return "not fetched"
-    return "there" if all((to / path).is_file() for path in entry.files) else "incomplete"
+def read_lock(folder: Path) -> dict[str, LockEntry]:
+    """Returns data set -> its entry. Raises ConfigError for a damaged lock file."""
+    file = folder / LOCK_FILE
+    if not file.is_file():
+        return {}
+    with reading("damaged lock file", f"file={file}", "repair it, or move it away to accept what is published now"):
+        described = json.loads(file.read_text(encoding="utf8"))
+        return {name: LockEntry(e["on"], dict(e["downloads"]), dict(e["files"])) for name, e in described.items()}
 
 
 def get(
     data_set: PublicSet, to: Path, *, mirror: str | None, update: bool, tell: Callable[[str], None]
-) -> InstalledSet:
+) -> tuple[LockEntry, bool]:
     """Installs a data set in `to`; `update` accepts another version than the lock file records.
 
-    Raises ConfigError if a file there has other content, or if the publisher has another version, and
-    `fetch.NotFetched` if no address returned a file.
+    Returns its entry, and False if it was there already. Raises ConfigError if a file there has other content, or if
+    the publisher has another version, and `fetch.NotFetched` if no address returned a file.
     """
-    entries = lock.read(to)
+    entries = read_lock(to)
     entry_before = entries.get(data_set.name)
-    if entry_before and not update and not _missing(entry_before, to):
-        return InstalledSet(len(entry_before.files), _bytes(entry_before, to), new=False)
+    if entry_before and not update and _is_complete(entry_before, to):
+        return entry_before, False
     work = to / WORK
     work.mkdir(parents=True, exist_ok=True)
     files = []
     for download in data_set.downloads:
         tell(f"fetching {(mirror or download.addresses[0])} ({data_set.megabytes} MB in all)")
         files.append(fetch.fetch(download, work, mirror))
-    digests = {file.name: lock.sha256(file) for file in files}
+    digests = {file.name: _sha256(file) for file in files}
     if entry_before and not update:
         _require_same(data_set, entry_before, digests, files)
     layout_folder = work / f"{data_set.name}.made"
     shutil.rmtree(layout_folder, ignore_errors=True)
     data_set.make(files, layout_folder)
-    entry = lock.LockEntry(
-        datetime.date.today().isoformat(), digests, _put(layout_folder, to, entry_before if update else None)
-    )
-    lock.write(to, {**entries, data_set.name: entry})
+    installed = _put(layout_folder, to, entry_before if update else None)
+    entry = LockEntry(datetime.date.today().isoformat(), digests, installed)
+    entries[data_set.name] = entry
+    text = json.dumps({name: asdict(entries[name]) for name in sorted(entries)}, indent=1)
+    replace_file(to / LOCK_FILE, lambda path: path.write_text(f"{text}\n", encoding="utf8"))
     shutil.rmtree(work)
-    return InstalledSet(len(entry.files), _bytes(entry, to), new=True)
+    return entry, True
 
 
-def _missing(entry: lock.LockEntry, to: Path) -> bool:
-    """Returns True if a file is missing. Raises ConfigError for a file whose content differs from the lock file."""
+def _is_complete(entry: LockEntry, to: Path) -> bool:
+    """Returns False if a file is missing. Raises ConfigError for a file whose content differs from the lock file."""
     present = {path: to / path for path in entry.files if (to / path).is_file()}
-    if changed := [path for path, file in present.items() if lock.sha256(file) != entry.files[path]]:
+    if changed := [path for path, file in present.items() if _sha256(file) != entry.files[path]]:
         raise ConfigError(
             [f"changed file: {to / path} is not what was fetched on {entry.on}; move it away" for path in changed]
         )
-    return len(present) < len(entry.files)
+    return len(present) == len(entry.files)
 
 
-def _require_same(data_set: PublicSet, before: lock.LockEntry, digests: Mapping[str, str], files: list[Path]) -> None:
+def _require_same(data_set: PublicSet, before: LockEntry, digests: Mapping[str, str], files: list[Path]) -> None:
     changed = [name for name, digest in digests.items() if before.downloads.get(name) != digest]
     if changed:
         for file in files:
@@ -85,17 +96,17 @@ def _require_same(data_set: PublicSet, before: lock.LockEntry, digests: Mapping[
         changes = ", ".join(f"{name} has SHA-256 {digests[name][:12]}" for name in changed)
         raise ConfigError(
             [
-                f"another version: {data_set.name}, {changes}, {lock.LOCK_FILE} has that of {before.on}; "
+                f"another version: {data_set.name}, {changes}, {LOCK_FILE} has that of {before.on}; "
                 "runs on the other text would not be comparable; --update takes the new one"
             ]
         )
 
 
-def _put(layout_folder: Path, to: Path, replaced: lock.LockEntry | None) -> dict[str, str]:
+def _put(layout_folder: Path, to: Path, replaced: LockEntry | None) -> dict[str, str]:
     """Moves every file of `layout_folder` to its place, and returns path -> SHA-256; files that `replaced` lists may be
     overwritten."""
     digests = {
-        str(file.relative_to(layout_folder)): lock.sha256(file)
+        str(file.relative_to(layout_folder)): _sha256(file)
         for file in sorted(layout_folder.rglob("*"))
         if file.is_file()
     }
@@ -103,7 +114,7 @@ def _put(layout_folder: Path, to: Path, replaced: lock.LockEntry | None) -> dict
     problems = [
         f"file exists: {to / path} has another content; move it away, or give another --to"
         for path, digest in digests.items()
-        if (to / path).exists() and lock.sha256(to / path) not in (digest, recorded.get(path))
+        if (to / path).exists() and _sha256(to / path) not in (digest, recorded.get(path))
     ]
     if problems:
         raise ConfigError(problems)
@@ -113,5 +124,6 @@ def _put(layout_folder: Path, to: Path, replaced: lock.LockEntry | None) -> dict
     return digests
 
 
-def _bytes(entry: lock.LockEntry, to: Path) -> int:
-    return sum((to / path).stat().st_size for path in entry.files)
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -40,8 +40,9 @@ def unpack(files: Sequence[Path], to: Path, folder: str, only: Sequence[str] = (
     for archive in files:
         with reading("damaged archive", f"file={archive.name}", "give the same command again"):
             _extract(archive, to / folder, only)
-        if only:
-            _keep(to / folder, only)
+        for path in list((to / folder).iterdir()) if only else ():
+            if path.name not in only:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         if not any((to / folder).rglob("*")):
             raise ConfigError([f"empty archive: file={archive.name} has nothing of {', '.join(only) or 'all'}"])
 
@@ -81,12 +82,6 @@ def _extract(archive: Path, to: Path, only: Sequence[str]) -> None:
         for path in wrapper.iterdir():
             path.rename(to / path.name)
         wrapper.rmdir()
-
-
-def _keep(folder: Path, only: Sequence[str]) -> None:
-    for path in list(folder.iterdir()):
-        if path.name not in only:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _nli_rows(archive: Path, ending: str) -> Iterator[NliPair]:

@@ -13,7 +13,7 @@ from cse.cli.loader import deferred
 from cse_train.fields import ConfigError
 
 with deferred(__name__):
-    from cse.downloads import catalog, lock
+    from cse.downloads import catalog
     from cse.downloads import get as getting
 
 Action = Annotated[
@@ -50,9 +50,10 @@ def data(
     chosen = catalog.find_sets(names)
     for data_set in chosen:
         tell = partial(_tell, data_set.name)
-        installed = getting.get(data_set, to, mirror=mirror, update=update, tell=tell)
-        files = f"{installed.files} file{'s' * (installed.files != 1)}, {size(installed.bytes)}"
-        tell(f"{files}, {'written' if installed.new else 'there already'}; licence {data_set.licence}")
+        entry, is_new = getting.get(data_set, to, mirror=mirror, update=update, tell=tell)
+        size_text = size(sum((to / path).stat().st_size for path in entry.files))
+        files = f"{len(entry.files)} file{'s' * (len(entry.files) != 1)}, {size_text}"
+        tell(f"{files}, {'written' if is_new else 'there already'}; licence {data_set.licence}")
     quoted, absolute = shlex.quote(str(to)), shlex.quote(str(to.absolute()))
     print(f"use it: --data {quoted}" + ("" if os.environ.get("CSE_DATA") else f", or export CSE_DATA={absolute}"))
 
@@ -62,15 +63,19 @@ def _tell(name: str, line: str) -> None:
 
 
 def _rows(to: Path) -> list[dict[str, object]]:
-    entries = lock.read(to)
-    return [
-        {
-            "name": data_set.name,
-            "state": getting.state_of(data_set, to, entries),
-            "MB": data_set.megabytes,
-            "what": data_set.what,
-            "licence": data_set.licence,
-            "from": data_set.downloads[0].addresses[0].rpartition("/")[0],
-        }
-        for data_set in catalog.PUBLIC_SETS
-    ]
+    entries = getting.read_lock(to)
+    rows = list[dict[str, object]]()
+    for data_set in catalog.PUBLIC_SETS:
+        entry = entries.get(data_set.name)
+        is_there = entry is not None and all((to / path).is_file() for path in entry.files)
+        rows.append(
+            {
+                "name": data_set.name,
+                "state": "not fetched" if entry is None else "there" if is_there else "incomplete",
+                "MB": data_set.megabytes,
+                "what": data_set.what,
+                "licence": data_set.licence,
+                "from": data_set.downloads[0].addresses[0].rpartition("/")[0],
+            }
+        )
+    return rows

@@ -102,18 +102,9 @@ def test_one_configuration_is_a_row_everywhere(
         return capsys.readouterr().out
 
     source = write(tmp_path, VALUES[:seeds])
-    show("import", tool, str(source), "--as", "one", "--score", score, "--scale", "100")
-    show(
-        "import",
-        "csv",
-        str(as_csv(tmp_path, VALUES[:seeds], score)),
-        "--as",
-        "other",
-        "--score",
-        score,
-        "--scale",
-        "100",
-    )
+    about = ("--score", score, "--scale", "100")
+    show("import", tool, str(source), "--as", "one", *about)
+    show("import", "csv", str(as_csv(tmp_path, VALUES[:seeds], score)), "--as", "other", *about)
     mean = sum(VALUES[:seeds]) / seeds
     printed = f"{mean:.2f}" + (" ± 1.00" if seeds > 1 else "")
     (row,) = json.loads(show("table", "one", "--format", "json"))["rows"]

@@ -74,12 +74,6 @@ def test_the_table_of_a_space_with_these_axes_shows_them(
     assert "4 of 4 runs imported from optuna: generated_dev:20 is its `value`" in out
 
 
-def test_importing_twice_adds_nothing(study: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert imported(study, ledger) == imported(f"sqlite:///{study}", ledger) == 0
-    assert "0 runs imported, 4 already there" in capsys.readouterr().out
-    assert len(Ledger.open(ledger).runs()) == 4
-
-
 def test_they_are_no_runs_of_ours(
     study: Path, space: Path, ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,14 +81,6 @@ def test_they_are_no_runs_of_ours(
     assert main(["plan", str(space), "--ledger", ledger, "--format", "json"]) == 0
     out = capsys.readouterr().out
     assert json.loads(out[out.index("{") :])["done"] == 0
-
-
-def test_a_journal_is_read_too(tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
-    journal = tmp_path / "journal.log"
-    backend = optuna.storages.journal.JournalFileBackend(str(journal))
-    filled(optuna.storages.JournalStorage(backend))
-    assert imported(journal, ledger) == 0
-    assert "4 runs imported" in capsys.readouterr().out
 
 
 def test_a_complete_trial_that_lost_its_value_is_left_out(

@@ -1,5 +1,6 @@
 """A ledger whose runs a test moves on, as a sweep does, with the events that trackers hear."""
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,46 @@ import pytest
 
 from analysis.ledger import Claim, Ledger
 from cluster.sweep.events import EventKind, SweepEvent
-from cse.trackers.tools import Tracker
+from cse.trackers.tools import TrackedRun, Tracker
 from cse.trackers.tracking import Tracking
 from tests.run_values import point_of, score_of
 
 CONFIG = {"train.seed": 0, "train.dev": "sts_dev", "train.learning_rate": 3e-5, "train.corpus": "generated"}
 LABEL = "learning_rate=3e-05 seed 0"
+
+
+class Kept:
+    """A tracker that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.runs: list[TrackedRun] = []
+        self.closed = False
+
+    def send(self, run: TrackedRun) -> None:
+        self.runs.append(run)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def of(self, signature: str) -> list[TrackedRun]:
+        return [run for run in self.runs if run.signature == signature]
+
+
+class Raising(Kept):
+    def send(self, run: TrackedRun) -> None:
+        super().send(run)
+        raise OSError("no route to host\nsecond line")
+
+
+class Hanging(Kept):
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.free = threading.Event(), threading.Event()
+
+    def send(self, run: TrackedRun) -> None:
+        super().send(run)
+        self.begun.set()
+        self.free.wait(120)
 
 
 class TrackedSweep:

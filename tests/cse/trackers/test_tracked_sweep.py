@@ -1,7 +1,6 @@
 """A sweep of stubs on Ray beside trackers that raise and hang; and that a sweep's listeners have the trackers."""
 
 import dataclasses
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,33 +15,10 @@ from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
 from cse.trackers import tracking
-from cse.trackers.tools import TrackedRun
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.cse.trackers.conftest import Hanging, Kept, Raising
 from tests.run_values import book_run
-
-FREE = threading.Event()
-
-
-class Kept:
-    def __init__(self) -> None:
-        self.runs: list[TrackedRun] = []
-
-    def send(self, run: TrackedRun) -> None:
-        self.runs.append(run)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-class Raising(Kept):
-    def send(self, run: TrackedRun) -> None:
-        raise OSError("no route to host")
-
-
-class Hanging(Kept):
-    def send(self, run: TrackedRun) -> None:
-        FREE.wait(120)
 
 
 @pytest.mark.slow
@@ -54,15 +30,15 @@ def test_a_sweep_goes_on_beside_trackers_that_raise_and_hang(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(tracking, "TRACKER_CLOSE_SECONDS", 2.0)
-    kept = Kept()
+    kept, hanging = Kept(), Hanging()
     seeds = [0, 1]
     names = {f"signature{seed}": "s" for seed in seeds}
-    every = {"raising": Raising(), "hanging": Hanging(), "kept": kept}
+    every = {"raising": Raising(), "hanging": hanging, "kept": kept}
     with tracking.Tracking(str(tmp_path / "ledger.db"), names, names, every) as listener:
         swept = sweeper(tmp_path, {}, seeds, on_event=listener)
         begun = time.monotonic()
     assert time.monotonic() - begun < 30  # of the 120 s that one tracker hangs
-    FREE.set()
+    hanging.free.set()
     assert (swept.outcome.done, swept.outcome.failed) == (2, 0)
     ended = {run.signature: run for run in kept.runs if run.ended}
     assert {name: run.state for name, run in ended.items()} == dict.fromkeys(names, "done")

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,43 +14,10 @@ from cse.trackers import tools as trackers
 from cse.trackers import tracking
 from cse.trackers.tools import TrackedRun
 from cse_train.fields import ConfigError
+from tests.cse.trackers.conftest import Hanging, Kept, Raising
 from tests.waiting import wait_for
 
 A, B, C = (letter * 24 for letter in "abc")
-
-
-class Kept:
-    """A tracker that keeps what it is sent."""
-
-    def __init__(self) -> None:
-        self.runs: list[TrackedRun] = []
-        self.closed = False
-
-    def send(self, run: TrackedRun) -> None:
-        self.runs.append(run)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def of(self, signature: str) -> list[TrackedRun]:
-        return [run for run in self.runs if run.signature == signature]
-
-
-class Raising(Kept):
-    def send(self, run: TrackedRun) -> None:
-        super().send(run)
-        raise OSError("no route to host\nsecond line")
-
-
-class Hanging(Kept):
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.free = threading.Event(), threading.Event()
-
-    def send(self, run: TrackedRun) -> None:
-        super().send(run)
-        self.begun.set()
-        self.free.wait(60)
 
 
 @pytest.fixture(autouse=True)
