@@ -16,10 +16,8 @@ def wait(address: str, nodes: int, limit_s: float = NODES_TIMEOUT_SECONDS) -> st
         if time.monotonic() > end:
             return f"no Ray cluster: address={address} after {limit_s:.0f} s; read the head's log"
         time.sleep(0.5)
-    return None if nodes == 1 else _wait_for_others(address, nodes, end)
-
-
-def _wait_for_others(address: str, nodes: int, end: float) -> str | None:
+    if nodes == 1:
+        return None
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level="ERROR")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
-"""Signals that ask a driver to end: Ctrl-C; `timeout` and schedulers; a closed terminal; Ctrl-\\; Slurm."""
+"""Signals that ask a driver to end: Ctrl-C; `timeout` and schedulers; a closed terminal; SIGQUIT; Slurm's warning."""
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def background(work: Callable[[threading.Event], None]) -> Iterator[None]:
 
 
 def ending_signals() -> list[signal.Signals]:
-    """Returns the signals of `TERMINATION_SIGNALS` that this thread gets: the main one, SIGHUP not under `nohup`."""
+    """Returns the signals of `TERMINATION_SIGNALS` for this thread: of the main one, and no SIGHUP under `nohup`."""
     if threading.current_thread() is not threading.main_thread():
         return []
     return [

@@ -225,14 +225,18 @@ class Dispatcher:
             self._wait_for(planned, row)
         return claimed
 
-    def _claim(self, planned: PlannedRun, finished: Sequence[RunState]) -> ClaimedRun | None:
-        """Claims a run for training unless it ended in a state of `finished`; CLAIMABLE: only what never ended."""
-        return self._begin(planned, provenance() | facts(planned.run), finished)
-
-    def _begin(
-        self, planned: PlannedRun, provenance: Mapping[str, object], finished: Sequence[RunState] = ()
+    def _claim(
+        self,
+        planned: PlannedRun,
+        finished: Sequence[RunState] = (),
+        origin: dict[str, object] | None = None,
     ) -> ClaimedRun | None:
-        """Claims a run and makes it a folder that no other ledger has; None where it is taken."""
+        """Claims a run and makes it a folder that no other ledger has; None where it is taken.
+
+        `finished`: states that stand as results; CLAIMABLE claims only what never ended. `origin`: with what the run
+        was trained, None for here and now.
+        """
+        about = (provenance() if origin is None else origin) | facts(planned.run)
         storage, home = self._storage, self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
@@ -241,13 +245,13 @@ class Dispatcher:
             seed=planned.seed,
             owner=self.owner,
             identity=planned.identity,
-            provenance=provenance,
+            provenance=about,
             finished=finished,
         )
         if claim is None:
             return None
         with blames_storage(storage):
-            folder = run_folders.begin(home, claim, provenance).path
+            folder = run_folders.begin(home, claim, about).path
         return ClaimedRun(planned, folder, claim, self._suites(planned))
 
     def _adopt(self, planned: PlannedRun) -> bool:
@@ -264,7 +268,7 @@ class Dispatcher:
         """Claims and ends the run with checkpoints and points of the finished attempt `source`, if they last."""
         # With what another ledger's attempt was trained, as far as is known, and where it lies.
         origin = run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
-        claimed = self._begin(planned, origin | facts(planned.run))
+        claimed = self._claim(planned, origin=origin)
         if claimed is None or claimed.claim is None:
             return False
         try:

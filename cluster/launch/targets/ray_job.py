@@ -32,19 +32,9 @@ def entrypoint(job: LaunchJob) -> str:
 
 def render(job: LaunchJob, settings: Settings) -> str:
     """Renders an equivalent `ray job submit` line for reading; `submit` sends the packages alone."""
-    return shlex.join(
-        [
-            "ray",
-            "job",
-            "submit",
-            "--address",
-            settings.address,
-            "--entrypoint-resources",
-            ON_HEAD,
-            "--working-dir",
-            "CODE",
-        ]
-    ) + (f" -- {entrypoint(job)}\n# CODE holds {', '.join(OUR_PACKAGES)} and nothing else\n")
+    words = ["ray", "job", "submit", "--address", settings.address, "--entrypoint-resources", ON_HEAD]
+    line = shlex.join([*words, "--working-dir", "CODE"])
+    return f"{line} -- {entrypoint(job)}\n# CODE holds {', '.join(OUR_PACKAGES)} and nothing else\n"
 
 
 @contextlib.contextmanager
@@ -85,13 +75,11 @@ def connect(address: str) -> Any:
     try:
         client = JobSubmissionClient(address)
     except AuthenticationError as error:
-        raise ConfigError(
-            [f"token refused: address={address}; set RAY_AUTH_MODE=token and the cluster's RAY_AUTH_TOKEN"]
-        ) from error
+        line = f"token refused: address={address}; set RAY_AUTH_MODE=token and the cluster's RAY_AUTH_TOKEN"
+        raise ConfigError([line]) from error
     except (ConnectionError, requests.RequestException, ValueError, RuntimeError) as error:
-        raise ConfigError(
-            [f"no Ray dashboard: address={address}; give http://HEAD:8265 and see that it runs"]
-        ) from error
+        line = f"no Ray dashboard: address={address}; give http://HEAD:8265 and see that it runs"
+        raise ConfigError([line]) from error
     check_version(client)
     return client
 

@@ -148,55 +148,49 @@ def test_a_cluster_that_stays_is_changed_by_its_owner_alone(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("key", "old", "new", "kind", "there"),
     [
-        (
-            "queue: null ",
-            "queue: nlq ",
-            "no such queue: kuberay.queue=nlq in namespace default; there are: nlp, vision",
-        ),
-        (
-            "queue_priority: null",
-            "queue_priority: hi",
-            "no such queue priority: kuberay.queue_priority=hi; there are: low",
-        ),
-        (
-            "priority_class: null",
-            "priority_class: hi",
-            "no such priority class: kuberay.priority_class=hi; there are: batch",
-        ),
-        (
-            "service_account: null",
-            "service_account: me",
-            "no such service account: kuberay.service_account=me in namespace default; there are: default, trainer",
-        ),
-        (
-            "secrets: {}",
-            "secrets: {KEY: wandv/key}",
-            "no such secret: kuberay.secrets.KEY=wandv in namespace default; there are: ledger-password, wandb",
-        ),
-        (
-            "claim: cse-shared",
-            "claim: shared",
-            "no such claim: kuberay.claim=shared in namespace default; there are: cse-shared, old",
-        ),
-        (
-            "claim: cse-shared",
-            "claim: old",
-            'a claim of one node: kuberay.claim=old is ["ReadWriteOnce"]; pods on several nodes share it: make one '
-            "with ReadWriteMany",
-        ),
+        ("queue", "null ", "nlq ", "queue", " in namespace default; there are: nlp, vision"),
+        ("queue_priority", "null", "hi", "queue priority", "; there are: low"),
+        ("priority_class", "null", "hi", "priority class", "; there are: batch"),
+        ("service_account", "null", "me", "service account", " in namespace default; there are: default, trainer"),
+        ("claim", "cse-shared", "shared", "claim", " in namespace default; there are: cse-shared, old"),
     ],
 )
 def test_what_the_namespace_lacks_is_named_with_what_it_has(
+    server: Path, capsys: pytest.CaptureFixture[str], key: str, old: str, new: str, kind: str, there: str
+) -> None:
+    line = refused_with(f"{key}: {old}", f"{key}: {new}", capsys)
+    assert line == f"cse: no such {kind}: kuberay.{key}={new.strip()}{there}"
+    assert calls(server) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "secrets: {}",
+            "secrets: {KEY: wandv/key}",
+            "no such secret: kuberay.secrets.KEY=wandv in namespace default; ",
+        ),
+        ("claim: cse-shared", "claim: old", 'a claim of one node: kuberay.claim=old is ["ReadWriteOnce"]; pods on '),
+    ],
+)
+def test_an_absent_secret_and_a_claim_of_one_node_are_named(
     server: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, told: str
 ) -> None:
+    line = refused_with(old, new, capsys)
+    assert line.startswith(f"cse: {told}")
+    assert line.endswith(("there are: ledger-password, wandb", "several nodes share it: make one with ReadWriteMany"))
+    assert calls(server) == []
+
+
+def refused_with(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> str:
     text = EXAMPLE.read_text(encoding="utf8")
     assert text.count(f" {old}") == 1
     Path("cluster.yaml").write_text(text.replace(f" {old}", f" {new}"), encoding="utf8")
     (line,) = refused(capsys, *LAUNCH[1:])
-    assert line == f"cse: {told}"
-    assert calls(server) == []
+    return line
 
 
 def test_every_object_that_the_file_names_is_looked_up() -> None:
@@ -217,11 +211,6 @@ def test_who_may_not_look_launches_and_who_has_no_kueue_is_told(
     else:
         (line,) = refused(capsys, *LAUNCH[1:])
         assert line == "cse: no Kueue: kuberay.queue=nlp; the cluster has none: leave it out"
-
-
-def test_a_name_that_cannot_be_one_is_refused(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = refused(capsys, *LAUNCH[1:], "--name", "Mine_1")
-    assert line.startswith("cse: wrong name: name=Mine_1; lower-case letters")
 
 
 def test_a_dry_run_says_what_is_asked_of_the_cluster(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,66 +287,42 @@ def test_the_fields_are_those_of_the_custom_resource(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("patch", "told"),
     [
+        ("spec: {containers: null}", "a pod without what it needs: kuberay.workers.pod takes the container ray-worker"),
+        ("spec: null", "wrong type: kuberay.workers.pod.spec=None is a NoneType; give a mapping"),
+        ("spec: {volumes: null}", "a pod without what it needs: kuberay.workers.pod takes the volume shared away"),
+        ("spec: {containers: [{name: ray-worker, image: null}]}", "a pod without what it needs: kuberay.workers.pod"),
         (
-            "pod: {}",
-            "pod: {spec: {containers: null}}",
-            "a pod without what it needs: kuberay.workers.pod takes the con",
+            "spec: {containers: [{name: ray-worker, $patch: delete}]}",
+            "a directive: kuberay.workers.pod.spec.containers",
         ),
-        ("pod: {}", "pod: {spec: null}", "wrong type: kuberay.workers.pod.spec=None is a NoneType; give a mapping"),
-        (
-            "pod: {}",
-            "pod: {spec: {volumes: null}}",
-            "a pod without what it needs: kuberay.workers.pod takes the volume",
-        ),
-        (
-            "pod: {}",
-            "pod: {spec: {containers: [{name: ray-worker, image: null}]}}",
-            "a pod without what it needs: kuberay.workers.pod takes the container ray-worker away",
-        ),
-        (
-            "pod: {}",
-            "pod: {spec: {containers: [{name: ray-worker, $patch: delete}]}}",
-            "a directive: kuberay.workers.pod.spec.containers: $patch",
-        ),
-        ("pod: {}", "pod: {spec: {containers: [{image: x}]}}", "no name: kuberay.workers.pod.spec.containers; each"),
-        ("pod: {}", "pod: {spec: {containers: {name: x}}}", "wrong type: kuberay.workers.pod.spec.containers={'name'"),
-        (
-            "pod: {}",
-            "pod: {spec: {nodeSelectr: {a: b}}}",
-            "unknown key: kuberay.workers.pod.spec.nodeSelectr={'a': 'b'}",
-        ),
-        (
-            "pod: {}",
-            "pod: {spec: {containers: [{name: ray-worker, imagePullPolice: x}]}}",
-            "unknown key: kuberay.workers.pod.spec.containers.ray-worker.imagePullPolice=x; did you mean im",
-        ),
-        ("pod: {}", "pod: {sepc: {}}", "unknown key: kuberay.workers.pod.sepc={}; did you mean spec?"),
-        ("shm_gb: null", "smh_gb: 1", "cluster.yaml: unknown key: kuberay.workers.smh_gb=1; did you mean kuberay.work"),
-        (
-            "tolerations: []",
-            "tolerations: [{kee: a}]",
-            "cluster.yaml: unknown key: kuberay.workers.tolerations.0.kee=a;",
-        ),
-        ("queue: null", "queue: My_Queue", "cluster.yaml: no name of a queue: kuberay.queue=My_Queue; give lower-case"),
-        ("secrets: {}", "secrets: {A: b}", "cluster.yaml: no secret: kuberay.secrets.A=b; write VARIABLE: SECRET/KEY"),
+        ("spec: {containers: [{image: x}]}", "no name: kuberay.workers.pod.spec.containers; each"),
+        ("spec: {containers: {name: x}}", "wrong type: kuberay.workers.pod.spec.containers={'name'"),
+        ("spec: {nodeSelectr: {a: b}}", "unknown key: kuberay.workers.pod.spec.nodeSelectr={'a': 'b'}"),
+        ("spec: {containers: [{name: ray-worker, imagePullPolice: x}]}", "unknown key: kuberay.workers.pod.spec.cont"),
+        ("sepc: {}", "unknown key: kuberay.workers.pod.sepc={}; did you mean spec?"),
     ],
 )
 def test_a_pod_that_could_not_run_is_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    old: str,
-    new: str,
-    told: str,
+    server: Path, capsys: pytest.CaptureFixture[str], patch: str, told: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = EXAMPLE.read_text(encoding="utf8")
-    assert text.count(f" {old} ") == 1
-    Path("cluster.yaml").write_text(text.replace(f" {old} ", f" {new} "), encoding="utf8")
-    (line,) = refused(capsys, "kuberay", "E7", "--dry-run")
-    assert line.startswith(f"cse: {told}")
+    assert refused_with("pod: {} ", f"pod: {{{patch}}} ", capsys).startswith(f"cse: {told}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("shm_gb: null", "smh_gb: 1", "unknown key: kuberay.workers.smh_gb=1; did you mean kuberay.workers.shm_gb?"),
+        ("tolerations: []", "tolerations: [{kee: a}]", "unknown key: kuberay.workers.tolerations.0.kee=a;"),
+        ("queue: null", "queue: My_Queue", "no name of a queue: kuberay.queue=My_Queue; give lower-case"),
+        ("secrets: {}", "secrets: {A: b}", "no secret: kuberay.secrets.A=b; write VARIABLE: SECRET/KEY"),
+    ],
+)
+def test_a_wrong_key_of_kuberay_is_one_line(
+    server: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, told: str
+) -> None:
+    assert refused_with(f"{old} ", f"{new} ", capsys).startswith(f"cse: cluster.yaml: {told}")
 
 
 def test_the_head_grows_with_its_slots() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.launch.targets.slurm import TIME, count_seconds
 from cse.cli.app import main
+from tests.commands import refused
 
 CLUSTER: dict[str, Any] = {
     "version": 1,
@@ -147,10 +149,7 @@ def test_python_runs_in_the_container(
         ({"container": {"runtime": "docker", "image": "i"}}, "cluster.yaml: wrong type: slurm.container.runtime='dock"),
         ({"container": {"runtime": "pyxis"}}, "cluster.yaml: missing value: slurm.container.image=; give it"),
         ({"container": PYXIS | {"mounts": ["here"]}}, "relative path: slurm.container.mounts=here; give the absolute"),
-        (
-            {"options": {"qos": "long"}},
-            "not here: slurm.options.qos=long; it has a key of its own, or the script needs",
-        ),
+        ({"options": {"qos": "long"}}, "not here: slurm.options.qos=long; it has a key of its own, or the script"),
         ({"options": {"signal": "TERM@9"}}, "not here: slurm.options.signal=TERM@9; it has a key of its own, or the"),
         ({"options": {"--mem": 0}}, "no option of sbatch: slurm.options.--mem=0; write its long name without --"),
         ({"options": {"comment": "a\nb"}}, "no option of sbatch: slurm.options.comment=a b; write its long name"),
@@ -159,9 +158,7 @@ def test_python_runs_in_the_container(
 )
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], slurm: dict[str, Any], told: str) -> None:
     Path("cluster.yaml").write_text(yaml.safe_dump(CLUSTER | {"slurm": SLURM | slurm}), encoding="utf8")
-    assert main(["launch", "slurm", "E7", "--dry-run"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"cse: {told}")
+    assert refused(capsys, "launch", "slurm", "E7", "--dry-run").startswith(f"cse: {told}")
 
 
 @pytest.mark.parametrize("place", ["file", "command"])
@@ -169,8 +166,7 @@ def test_several_drivers_need_postgresql(capsys: pytest.CaptureFixture[str], pla
     cluster = CLUSTER | ({"ledger": "/shared/l.db"} if place == "file" else {})
     Path("cluster.yaml").write_text(yaml.safe_dump(cluster | {"slurm": SLURM}), encoding="utf8")
     more = [] if place == "file" else ["--ledger", "/shared/l.db"]
-    assert main(["launch", "slurm", "E7", *more, "--dry-run"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(capsys, "launch", "slurm", "E7", *more, "--dry-run")
     assert line.startswith("cse: a file for several hosts: slurm.drivers=4, ledger=/shared/l.db; drivers share")
 
 
@@ -178,8 +174,6 @@ def test_several_drivers_need_postgresql(capsys: pytest.CaptureFixture[str], pla
     ("limit", "seconds"), [("5", 300), ("5:30", 330), ("1:00:00", 3600), ("1-0", 86400), ("1-2:03", 93780)]
 )
 def test_times_are_read_as_slurm_reads_them(limit: str, seconds: int) -> None:
-    from cluster.launch.targets.slurm import TIME, count_seconds
-
     parts = TIME.fullmatch(limit)
     assert parts is not None and count_seconds(parts) == seconds
 
@@ -218,10 +212,7 @@ def test_a_job_that_waits_or_runs_is_reported(
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (
-            "sbatch: unrecognized option '--foo=1'\nTry \"sbatch --help\"\n",
-            "sbatch: unrecognized option '--foo=1'; --dry",
-        ),
+        ("sbatch: unrecognized option '--f=1'\nTry \"sbatch --help\"\n", "sbatch: unrecognized option '--f=1'; --dry"),
         (
             "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission failed\n",
             "sbatch: error: invalid partition specified: x; sbatch: error: Batch job submission failed; --dry-run",
@@ -238,6 +229,4 @@ def test_what_sbatch_refuses_is_one_line(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     script(capsys)
-    assert main(["launch", "slurm", "E7"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"cse: sbatch refused: {told}")
+    assert refused(capsys, "launch", "slurm", "E7").startswith(f"cse: sbatch refused: {told}")

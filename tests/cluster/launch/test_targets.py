@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,8 @@ def test_the_published_dashboard_is_the_generated_one() -> None:
 
 def test_all_of_the_code_travels_to_a_ray_cluster(tmp_path: Path) -> None:
     """A folder of the packages that is called `results` stayed at home, and no job could start."""
+    from ray._private.runtime_env.packaging import create_package
+
     with ray_job.code_folder() as code:
         sent = {path.relative_to(code) for path in code.rglob("*.*") if "__pycache__" not in path.parts}
         ours = {
@@ -231,6 +234,10 @@ def test_all_of_the_code_travels_to_a_ray_cluster(tmp_path: Path) -> None:
             if "__pycache__" not in path.parts and not path.name.startswith(".")
         }
         assert sent == ours and Path("cse_train/results/scores.py") in sent
+        # The archive is made by the function that Ray's job client calls.
+        create_package(str(code), tmp_path / "code.zip", include_gitignore=True)
+        with zipfile.ZipFile(tmp_path / "code.zip") as archive:
+            assert {Path(name) for name in archive.namelist() if not name.endswith("/")} >= ours
         command = [sys.executable, "-m", "cse", "plan", "E7", "--profile", "tiny"]
         told = subprocess.run(
             command, cwd=code, env=os.environ | {"PYTHONPATH": str(code)}, capture_output=True, text=True

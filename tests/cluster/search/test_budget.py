@@ -57,33 +57,10 @@ def test_every_unit(text, amount, unit, shown):
 
 
 MALFORMED = (
-    "40",
-    "runs",
-    "0runs",
-    "-3runs",
-    "2.5runs",
-    "4runsx",
-    "",
-    "1e3runs",
-    "nan runs",
-    "inf h",
-    "3 weeks",
-    "3 months",
-)
-MALFORMED += (
-    "20 minutesss",
-    "100euro",
-    "40 eur",
-    "EUR 40",
-    "$40",
-    "40 E",
-    "1h30",
-    "1,5 h",
-    "run-hours 3",
-    "8 GPU",
-    "8 GPU - hours",
-)
-MALFORMED += ("1.5 examples", "9e99 h", "10000000000000000 runs", "twenty min", "20 min 30 s", "20:00", "٣ runs")
+    "40|runs|0runs|-3runs|2.5runs|4runsx||1e3runs|nan runs|inf h|3 weeks|3 months|20 minutesss|100euro|"
+    "40 eur|EUR 40|$40|40 E|1h30|1,5 h|run-hours 3|8 GPU|8 GPU - hours|1.5 examples|9e99 h|"
+    "10000000000000000 runs|twenty min|20 min 30 s|20:00|٣ runs"
+).split("|")
 
 
 @pytest.mark.parametrize("text", MALFORMED)
@@ -97,14 +74,8 @@ def test_nonsense_is_refused_before_anything_starts(text, capsys):
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (
-            ["2hours"],
-            "two readings: budget=2hours; give 2 h for hours by the clock, or 2 run-hours for hours summed over",
-        ),
-        (
-            ["8 GPU-hours"],
-            "no GPU: budget=8 GPU-hours of runs that ask for none; give --gpus-per-worker, or limit time",
-        ),
+        (["2hours"], "two readings: budget=2hours; give 2 h for hours by the clock, or 2 run-hours for hours summed"),
+        (["8 GPU-hours"], "no GPU: budget=8 GPU-hours of runs that ask for none; give --gpus-per-worker, or limit"),
         (["40 EUR"], "no price: budget=40 EUR; give that of an hour of one GPU, --price '2 EUR'"),
         (["3 runs", "4 runs"], "two limits of runs: budget=3 runs, 4 runs; give one"),
         (["2h, 3 runs", "5 min"], "two limits of time by the clock: budget=2h, 3 runs, 5 min; give one"),
