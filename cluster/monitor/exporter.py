@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 from analysis.ledger import Ledger, LedgerError
 from cluster.monitor.metrics import METRICS, Board, Sample
 from cluster.runtime import ray_internals
+from cluster.runtime.join import start_here
 from cluster.runtime.start import ClusterLost, logs_place
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
@@ -68,7 +68,7 @@ log = logging.getLogger(__name__)
 
 
 class SweepMonitor:
-    """Ray actor that exports a sweep's metrics; started by `start_exporter`."""
+    """Ray actor that exports a sweep's metrics."""
 
     def __init__(self, title: str) -> None:
         from ray.util.metrics import Counter, Gauge
@@ -93,14 +93,6 @@ class SweepMonitor:
             if increase > 0:
                 self._counted[key] = value
                 self._metrics[name].inc(increase, labels)
-
-
-def start_exporter(title: str) -> Any:
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=this_node)(SweepMonitor).remote(title)
 
 
 class Monitor(AbstractContextManager["Monitor"]):
@@ -148,7 +140,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         ray_internals.start_no_other()  # the sweep's Ray may end before this thread does
         targets = TargetFile(self._storage)
         try:
-            exporter = start_exporter(", ".join(self._totals))
+            exporter = start_here(SweepMonitor, ", ".join(self._totals))
             while ray.is_initialized() and not self._over.is_set():
                 targets.refresh()
                 exporter.take.remote([*self.board.samples(time.monotonic()), *self._measure_limits()])

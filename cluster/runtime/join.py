@@ -1,4 +1,4 @@
-"""Joins a running Ray cluster, with each failure as one line for the user, and runs functions on its other nodes."""
+"""Joins a running Ray cluster, with each failure as one line for the user, and runs functions and actors on nodes."""
 
 import contextlib
 import re
@@ -89,6 +89,15 @@ def other_nodes() -> dict[str, str]:
     own_id = ray.get_runtime_context().get_node_id()
     others = [node for node in ray.nodes() if node["Alive"] and node["NodeID"] != own_id]
     return {node["NodeID"]: f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})" for node in others}
+
+
+def start_here(kind: type, *args: Any, **options: Any) -> Any:
+    """Starts an actor on this node, which takes no CPU and ends with the process that started it."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=this_node, **options)(kind).remote(*args)
 
 
 def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: Any) -> dict[str, T | str]:

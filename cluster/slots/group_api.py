@@ -154,13 +154,6 @@ class PointEvent:
     point: Point
 
 
-@dataclass(frozen=True)
-class ScoreEvent:
-    """Event with one score of the run's best checkpoint."""
-
-    score: Score
-
-
 @dataclass(frozen=True, kw_only=True)
 class ErrorEvent:
     """Error of a rank in one line; its traceback is in the rank's log."""
@@ -183,7 +176,8 @@ class DoneEvent:
     """Outcome of the training, without its points; None for a job that only scored."""
 
 
-Event = PointEvent | ScoreEvent | ErrorEvent | DoneEvent
+Event = PointEvent | Score | ErrorEvent | DoneEvent
+"""What ranks report of a job; the scores are those of the run's best checkpoint."""
 
 
 class Group:

@@ -203,12 +203,3 @@ class Mailbox:
                 return await asyncio.wait_for(waiting, timeout_s)
             except TimeoutError:
                 return False
-
-
-def start_mailbox(name: str) -> Any:
-    """Starts a mailbox actor on this node, shown as `name`, which ends with the process that started it."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    this_node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=this_node, max_concurrency=1000)(Mailbox).remote(name)

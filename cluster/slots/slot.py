@@ -22,7 +22,6 @@ from cluster.slots.group_api import (
     Job,
     PointEvent,
     ReturnReason,
-    ScoreEvent,
     SlotResult,
     SlotSettings,
     TrialConfig,
@@ -160,8 +159,8 @@ class Slot(tune.Trainable):  # type: ignore[misc]
     def _handle_event(self, event: Event) -> SlotResult | None:
         if isinstance(event, PointEvent):
             return self._handle_point(event.index, event.point)
-        if isinstance(event, ScoreEvent):
-            self.scores.append(event.score)
+        if isinstance(event, Score):
+            self.scores.append(event)
             return None
         if isinstance(event, ErrorEvent):
             return self._handle_error(event)

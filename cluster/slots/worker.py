@@ -25,7 +25,7 @@ from analysis.run_folder import RunFolder
 from cluster.runtime.code_version import digest_problem
 from cluster.runtime.resources import describe_mig
 from cluster.slots.fault import OtherCode, WrongInputs, error_event
-from cluster.slots.group_api import Job, ScoreEvent
+from cluster.slots.group_api import Job
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, limit_card_memory, process_settings
 from cse_train.fields import ConfigError
@@ -55,7 +55,10 @@ class Channel:
 
 
 def serve(config: dict[str, Any]) -> None:
-    """Serves jobs until the group ends; the function that Ray Train runs in each rank."""
+    """Serves jobs until the group ends; the function that Ray Train runs in each rank.
+
+    `config` is plain as far as it can be: a node with other code must get as far as saying so.
+    """
     import ray
     import ray.train
 
@@ -157,7 +160,7 @@ def _score(channel: Channel, number: int, job: Job) -> None:
     scores = score(folder.best, job.suites, job.paths, folder.scores, **context)
     if channel.rank == 0:
         for each in scores:
-            channel.call("post", number, ScoreEvent(dataclasses.replace(each, details={})))
+            channel.call("post", number, dataclasses.replace(each, details={}))
 
 
 def _leave_when_aborted(channel: Channel) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 import ray
 
+from cluster.runtime.join import start_here
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
 from cluster.runtime.resources import KIND_PREFIX, PART_OF_KIND, WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
 from cluster.slots.group_api import Event, Group, GroupSettings, Job
-from cluster.slots.mailbox import RankFacts, start_mailbox
+from cluster.slots.mailbox import Mailbox, RankFacts
 from cluster.slots.worker import serve
 from cse_train.fields import ConfigError
 
@@ -109,7 +110,7 @@ class WorkerGroup(Group):
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
         """Prepares a group without starting it; `name` titles its mailbox and names the folder of each Train run."""
-        self.mailbox = start_mailbox(f"mailbox of {name}")
+        self.mailbox = start_here(Mailbox, f"mailbox of {name}", max_concurrency=1000)
         self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after
         self.life: _Life | None = None

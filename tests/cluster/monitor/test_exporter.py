@@ -120,7 +120,7 @@ def test_the_logs_of_ray_are_named_with_their_host(session: Path, monkeypatch: p
 def test_only_a_lost_cluster_stays_open_in_the_ledger(
     session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None, is_open: bool
 ) -> None:
-    monkeypatch.setattr("cluster.monitor.exporter.start_exporter", _no_ray)
+    monkeypatch.setattr("cluster.monitor.exporter.start_here", _no_ray)
     monkeypatch.setattr("platform.node", lambda: "n1")
     Ledger.open(url := str(tmp_path / "ledger.db")).close()
     with contextlib.suppress(ValueError, ClusterLost), Monitor(url, tmp_path, {}, totals={"E7": 1}, labels={}) as made:
@@ -137,7 +137,7 @@ def test_only_a_lost_cluster_stays_open_in_the_ledger(
 def test_without_ray_and_ledger_the_sweep_goes_on(tmp_path: Path, monkeypatch: object) -> None:
     seen: list[SweepEvent] = []
     monitor = Monitor(str(tmp_path / "absent.db"), tmp_path, {}, totals={"E7": 1}, labels={})
-    monkeypatch.setattr("cluster.monitor.exporter.start_exporter", _no_ray)  # type: ignore[attr-defined]
+    monkeypatch.setattr("cluster.monitor.exporter.start_here", _no_ray)  # type: ignore[attr-defined]
     with monitor:
         each(monitor, seen.append)(SweepEvent(kind="cluster", reason="1 x 1 workers; dashboard 127.0.0.1:8265"))
     assert len(seen) == 1 and not (tmp_path / "absent.db").exists()
@@ -149,5 +149,5 @@ def test_nothing_is_exported_before_ray_runs() -> None:
         assert monitor._thread.ident is None
 
 
-def _no_ray(title: str) -> None:
+def _no_ray(*actor: object) -> None:
     raise RuntimeError("no cluster")

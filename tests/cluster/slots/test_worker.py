@@ -12,14 +12,14 @@ import pytest
 from ray.exceptions import ActorUnavailableError, NodeDiedError, RayTaskError
 
 from cluster.slots.fault import error_event, fault_of
-from cluster.slots.group_api import DoneEvent, PointEvent, ScoreEvent
+from cluster.slots.group_api import DoneEvent, PointEvent
 from cluster.slots.mailbox import Mailbox
 from cluster.slots.worker import Channel, serve_job
 from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.results import Outcome
+from cse_train.results import Outcome, Score
 from search_spaces.identity.signature import identity
 from tests.cluster.jobs import job, run_of
 
@@ -71,9 +71,9 @@ def one_job(loop, tmp_path, monkeypatch):
 
 def test_a_job_posts_its_points_its_scores_and_its_end(one_job, tmp_path):
     events = one_job()
-    assert [type(event) for event in events] == [PointEvent, PointEvent, ScoreEvent, DoneEvent]
+    assert [type(event) for event in events] == [PointEvent, PointEvent, Score, DoneEvent]
     assert [event.point.examples for event in events[:2]] == [50, 100]
-    assert events[2].score.column == "a"
+    assert events[2].column == "a"
     assert events[3].outcome == Outcome(False, 100, 17.0, 100, 0.1, ())
     assert (tmp_path / "run" / "logs" / "rank0.log").exists()
 
@@ -86,7 +86,7 @@ def test_a_job_goes_on_from_a_checkpoint_and_says_what_is_old(one_job, tmp_path)
 
 def test_a_score_job_trains_nothing(one_job, tmp_path):
     (tmp_path / "run").mkdir()
-    assert [type(event) for event in one_job(kind="score")] == [ScoreEvent, DoneEvent]
+    assert [type(event) for event in one_job(kind="score")] == [Score, DoneEvent]
 
 
 def test_an_error_is_posted_with_one_line_and_leaves_its_traceback_in_the_log(one_job, tmp_path):
