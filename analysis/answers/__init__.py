@@ -3,6 +3,7 @@
 __all__ = [
     "baselines",
     "build",
+    "bundle_records",
     "coverage",
     "explain",
     "imported",

@@ -9,9 +9,9 @@ from analysis.answers.imported import IMPORTED
 from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
 from analysis.run_state import RunState
+from analysis.tables.aggregate import UntrainedModel, collect_scores
 from analysis.tables.results import DEV
 from analysis.tables.spec import RunValue, TableSpec
-from analysis.tables.untrained import UntrainedModel, collect_scores
 from cse_train.fields import Json, Scalar
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.signature import encoder_hash

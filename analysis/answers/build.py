@@ -8,11 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from analysis.answers import baselines
-from analysis.answers.imported import IMPORTED
-from analysis.answers.imported import table as imported
-from analysis.answers.imported.metric import metric_of_runs
+from analysis.answers.imported import IMPORTED, metric_of_runs, plan_imported
 from analysis.ledger import Ledger, RunRow
-from analysis.matching.match import match_on
+from analysis.matching import match_on
 from analysis.run_state import RunState
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import differing, number_of, some
@@ -56,7 +54,7 @@ def build(
     if metric:
         runs, scales = [metric.measured(run) for run in runs], {metric.name: metric.scale}
     if not matches:
-        planned, runs, notes, scales = imported.plan_imported(resolved, ledger)
+        planned, runs, notes, scales = plan_imported(resolved, ledger)
     table = build_planned(resolved, ledger, planned, runs, unevaluated, scales)
     return replace(table, notes=[*table.notes, *notes])
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.answers.build import scale_of, spec_of
-from analysis.answers.imported.caveats import list_caveats
-from analysis.answers.imported.cells import ImportedCell
-from analysis.answers.imported.metric import metric_of_runs, metric_of_spec, scale_of_protocols
+from analysis.answers.imported import ImportedCell, list_caveats, metric_of_runs, metric_of_spec, scale_of_protocols
 from analysis.answers.lookup import space_of_sweep
 from analysis.documents import HIDDEN, OPTIONAL
 from analysis.ledger import Ledger, RunRow, SweepRow
-from analysis.matching.match import match, match_on
+from analysis.matching import match, match_on
 from analysis.render.best_of import SeedPicks, pick_seeds
 from analysis.run_state import RunState
 from analysis.tables.columns import Entry, entry_of

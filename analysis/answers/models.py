@@ -9,14 +9,13 @@ import numpy as np
 
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.explain import candidates
-from analysis.answers.imported.cells import NUMBERED_FROM, choose_cell, is_numbered
+from analysis.answers.imported import NUMBERED_FROM, choose_cell, is_numbered
 from analysis.answers.lookup import find_foreign_sweep, find_run, row_of, space_or_sweep, sweep_of
 from analysis.ledger import Ledger, RunRow, SweepRow
-from analysis.matching.match import match_on
+from analysis.matching import match_on
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
-from analysis.tables.data_sets import LENGTH
-from analysis.tables.labels import differing, some
+from analysis.tables.labels import LENGTH, differing, some
 from analysis.tables.results import DEV
 from analysis.tables.spec import SettingDifference, plain
 from cse_train.config import complete, effective

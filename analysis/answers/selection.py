@@ -11,11 +11,10 @@ from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.imported import IMPORTED
 from analysis.documents import HIDDEN
 from analysis.ledger import Ledger, RunRow
-from analysis.matching.data_sets import add_versions
+from analysis.matching import add_versions
 from analysis.run_state import RunState
 from analysis.statistics import surface
-from analysis.tables.data_sets import distinguish_runs
-from analysis.tables.labels import differing, varying
+from analysis.tables.labels import differing, distinguish_runs, varying
 from analysis.tables.results import find_computed, require_one_way
 from analysis.tables.spec import SettingDifference
 from cse_train.config import complete

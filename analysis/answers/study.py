@@ -6,14 +6,12 @@ from pathlib import Path
 
 from analysis.answers import build
 from analysis.answers.explain import run_command
-from analysis.answers.imported.caveats import list_caveats
-from analysis.answers.imported.metric import RULE, metric_of_spec, scale_of_protocols
+from analysis.answers.imported import RULE, list_caveats, metric_of_spec, scale_of_protocols
 from analysis.answers.lookup import space_of_sweep
 from analysis.answers.paper_scale import unlike_paper
 from analysis.answers.reproduction import read_stored_cosines
 from analysis.ledger import Ledger, SweepRow, mask_password
-from analysis.matching.data_sets import add_versions, one_data_set
-from analysis.matching.match import match_on
+from analysis.matching import add_versions, match_on, one_data_set
 from analysis.render.verdicts import headline
 from analysis.study.cost import sum_cost
 from analysis.study.study import Study, read_study

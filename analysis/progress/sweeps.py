@@ -17,8 +17,7 @@ from analysis.progress import rows as progress_rows
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.run_state import FINAL, UNCLAIMED, RunState, Standing
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.data_sets import distinguish_runs
-from analysis.tables.labels import choose_axes, label
+from analysis.tables.labels import choose_axes, distinguish_runs, label
 from analysis.tables.spec import POINTS, MetricScale
 from cse_train.evaluate.metric_names import read_span
 

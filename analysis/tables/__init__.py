@@ -3,13 +3,11 @@
 __all__ = [
     "aggregate",
     "columns",
-    "data_sets",
     "directions",
     "labels",
     "ordering",
     "pair_cosines",
     "results",
     "spec",
-    "untrained",
     "verdict",
 ]

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
-from analysis.matching.data_sets import DATA_DIGITS
-from analysis.matching.match import RunMatcher, match
+from analysis.matching import DATA_DIGITS, RunMatcher, match
 from analysis.run_state import RunState
 from cluster.plan.cost import rates
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from analysis.ledger import LedgerError, RunRow
-from analysis.matching.match import RunMatcher
+from analysis.matching import RunMatcher
 from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import Points, RunSource

@@ -21,7 +21,7 @@ from sqlalchemy import Engine, event, text
 
 from analysis.ledger import mask_password
 from analysis.ledger.database import parse_url
-from analysis.matching.match import Observation
+from analysis.matching import Observation
 from analysis.run_state import RunState
 from cluster.search.samplers import Sampler
 from cse_train.fields import Scalar

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
-from analysis.matching.match import Observation, RunMatcher, make_observation
+from analysis.matching import Observation, RunMatcher, make_observation
 from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import Points, RunSource

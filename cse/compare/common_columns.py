@@ -9,16 +9,16 @@ import numpy as np
 
 from analysis.answers import baselines
 from analysis.answers.build import scale_of
-from analysis.answers.imported.metric import metric_of_runs, scale_of_protocols
+from analysis.answers.imported import metric_of_runs, scale_of_protocols
 from analysis.answers.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
+from analysis.tables.aggregate import field_text
 from analysis.tables.columns import entry_of
 from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
-from analysis.tables.untrained import field_text
 from cse.compare.by_queries import QueryValues
 from cse.compare.by_seeds import Sides
 from cse_train.data_paths import DataPaths

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.answers.build import SEED_SETTINGS
-from analysis.answers.imported import IMPORTED
-from analysis.answers.imported.metric import list_imported_sweeps
+from analysis.answers.imported import IMPORTED, list_imported_sweeps
 from analysis.answers.models import NAME_DIGITS, Model, differing_settings
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.schema import digest

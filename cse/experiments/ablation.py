@@ -13,7 +13,7 @@ from analysis.answers.lookup import find_run, row_of, space_of_sweep, sweep_of
 from analysis.answers.selection import require_finished
 from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
-from analysis.matching.match import match
+from analysis.matching import match
 from analysis.run_folder import RunFolder
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without, leave_one_out

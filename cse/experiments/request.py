@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
-from analysis.matching.match import hash_paths
+from analysis.matching import hash_paths
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of

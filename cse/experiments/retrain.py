@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from analysis.ledger import Ledger, RunRow
-from analysis.matching.match import RunMatcher
+from analysis.matching import RunMatcher
 from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import runs_of

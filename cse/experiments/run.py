@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from analysis.ledger import Ledger
-from analysis.matching.match import RunMatcher
+from analysis.matching import RunMatcher
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
 from cluster.plan.plan import PlannedRun

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from analysis.answers import build
 from analysis.answers.paper_scale import unlike_paper
 from analysis.ledger import Ledger
-from analysis.matching.match import match
+from analysis.matching import match
 from analysis.study.looks import seeds_until_decided
 from analysis.tables.directions import Terms
 from analysis.tables.results import Planned, drop_part

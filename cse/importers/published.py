@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.answers.build import scale_of
-from analysis.answers.imported.cells import plain_name
+from analysis.answers.imported import plain_name
 from analysis.tables.labels import some
 from cse.importers import DeclaredMetric, ForeignRun
 from cse.importers.seeds import cell_of

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from analysis.answers.imported import IMPORTED
-from analysis.answers.imported.metric import (
+from analysis.answers.imported import (
+    IMPORTED,
     Metric,
     declare_metric,
     metric_of_spec,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from analysis.matching.match import Observation
+from analysis.matching import Observation
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
 

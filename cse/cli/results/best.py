@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.answers import baselines
-from analysis.answers.imported.metric import metric_of_runs
+from analysis.answers.imported import metric_of_runs
 from analysis.answers.lookup import space_of_sweep, sweep_of
 from analysis.answers.selection import CellRuns, HeldOutScores, find_cell_differences, rank_cells, require_finished
 from analysis.documents import HIDDEN, OPTIONAL, convert_row, dump_json, spell_key

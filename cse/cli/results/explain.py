@@ -14,7 +14,7 @@ from analysis.answers.explain import (
     explain_cell,
     explain_imported,
 )
-from analysis.answers.imported.cells import choose_cell
+from analysis.answers.imported import choose_cell
 from analysis.answers.lookup import find_foreign_sweep, space_or_sweep
 from analysis.documents import dump_json
 from analysis.ledger import Ledger

@@ -11,8 +11,7 @@ from analysis.documents import HIDDEN, dump_json
 from analysis.ledger import Ledger, RunRow
 from analysis.progress.sweeps import count_digits
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.data_sets import DATA_DIGITS
-from analysis.tables.labels import label, varying
+from analysis.tables.labels import DATA_DIGITS, label, varying
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, Rounded, listing
 from cse.cli.options import sweep_named

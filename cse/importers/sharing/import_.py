@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from analysis.answers import study
-from analysis.answers.imported.metric import Metric
-from analysis.answers.imported.strangers import check_records
+from analysis.answers.bundle_records import check_records
+from analysis.answers.imported import Metric
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger, mask_password
 from analysis.ledger.exchange.merge import Merged, RecordSource

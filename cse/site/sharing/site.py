@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.answers.imported.strangers import check_records
+from analysis.answers.bundle_records import check_records
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger, LedgerError, mask_password
 from analysis.ledger.exchange.merge import RecordSource

@@ -8,7 +8,7 @@ import pytest
 from analysis.answers.baselines import read_stored
 from analysis.answers.lookup import space_of_sweep, space_or_sweep
 from analysis.ledger import Baselines, Ledger
-from analysis.matching.match import match
+from analysis.matching import match
 from analysis.sweep_spec import SweepSpec
 from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths

@@ -1,6 +1,6 @@
 """Runs of one cell on several data sets are told apart, and those of a cell on one data set are not."""
 
-from analysis.tables.data_sets import distinguish_runs
+from analysis.tables.labels import distinguish_runs
 
 A, B = {"corpus": "aaaaaaaaaaaa", "dev": "d", "examples": 3}, {"corpus": "bbbbbbbbbbbb", "dev": "d", "examples": 4}
 

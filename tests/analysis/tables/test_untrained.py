@@ -8,9 +8,8 @@ from typing import Any
 
 from analysis.ledger import UntrainedScore
 from analysis.render.formats import render
-from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.aggregate import Table, aggregate, collect_scores, comparable
 from analysis.tables.spec import TableSpec
-from analysis.tables.untrained import collect_scores, comparable
 from cse_train.results import Protocol
 from tests.run_values import value_of
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.matching.match import RunMatcher
+from analysis.matching import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.search.budget import Account, BudgetSource, parse_budgets, whole_length

@@ -6,7 +6,7 @@ import time
 import optuna
 import pytest
 
-from analysis.matching.match import make_observation
+from analysis.matching import make_observation
 from analysis.run_state import RunState
 from cluster.search.optuna_studies import StudyMirror, mirror_url
 from search_spaces.catalog import load_space

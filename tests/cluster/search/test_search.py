@@ -9,7 +9,7 @@ import pytest
 from optuna.trial import TrialState
 
 from analysis.ledger import Ledger
-from analysis.matching.match import RunMatcher, make_observation
+from analysis.matching import RunMatcher, make_observation
 from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.search.optuna_studies import OptunaSampler

@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from analysis.answers.imported.strangers import check_records
+from analysis.answers.bundle_records import check_records
 from analysis.answers.lookup import space_of_sweep
 from analysis.bundles import Bundle
 from analysis.ledger import Ledger

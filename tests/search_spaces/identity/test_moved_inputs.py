@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from analysis.ledger import Ledger
-from analysis.matching.match import RunMatcher, match, match_on
+from analysis.matching import RunMatcher, match, match_on
 from cluster.plan.planner import plan
 from cse_train import methods
 from cse_train.backbone.folders import find_weights

@@ -8,11 +8,9 @@ from types import ModuleType
 
 import pytest
 
+from analysis import matching
 from analysis.ledger import Ledger, RunRow
-from analysis.matching import data_sets
-from analysis.matching import match as matching
-from analysis.matching.data_sets import add_versions
-from analysis.matching.match import RunMatcher, match, match_on
+from analysis.matching import RunMatcher, add_versions, match, match_on
 from analysis.run_state import RunState
 from benchmarks.growth import synthetic_ledger
 from cse_train import methods
@@ -80,7 +78,7 @@ def test_all_seeds_of_a_cell_in_a_ledger_are_matched_by_one_payload(
     assert counts["loads"] == 20 + 1, "cells, and the one set of inputs"
     counted(matching, "_settings")
     counted(matching, "seed_signature")
-    counted(data_sets, "contents")
+    counted(matching, "contents")
     matches, _ = match_on(resolve(load_space(tmp_path / "rows.yaml")), rows)
     assert [m.run for m in matches] == rows
     assert counts["_settings"] == 2_000 + 20
