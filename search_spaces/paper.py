@@ -34,11 +34,6 @@ class PrintedRow:
     def name(self) -> str:
         raise NotImplementedError
 
-    def as_dict(self) -> dict[str, object]:
-        """Returns the row in the shape of the file, without its key or label."""
-        misprint = {"as_printed": True, "recomputed": dict(self.recomputed)} if self.recomputed else {}
-        return {"cells": dict(self.cells), **misprint}
-
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRow(PrintedRow):
@@ -49,9 +44,6 @@ class PublishedRow(PrintedRow):
     @property
     def name(self) -> str:
         return str(dict(self.key))
-
-    def as_dict(self) -> dict[str, object]:
-        return {"key": dict(self.key), **super().as_dict()}
 
 
 EVALUATED_ADVICE = "give {encoder: bert-base-uncased, pooler: mean}, or {vectors: glove.840B.300d}"
@@ -93,9 +85,6 @@ class Reference(PrintedRow):
     @property
     def name(self) -> str:
         return self.label
-
-    def as_dict(self) -> dict[str, object]:
-        return {"label": self.label, **super().as_dict()}
 
 
 @dataclass(frozen=True, kw_only=True)

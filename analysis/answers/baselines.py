@@ -9,10 +9,10 @@ from analysis.answers.imported import IMPORTED
 from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
 from analysis.run_state import RunState
-from analysis.tables.aggregate import UntrainedModel, collect_scores
+from analysis.tables.aggregate import Baseline, UntrainedModel, collect_scores
 from analysis.tables.results import DEV
 from analysis.tables.spec import RunValue, TableSpec
-from cse_train.fields import Json, Scalar
+from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.signature import encoder_hash
 
@@ -48,8 +48,8 @@ NOTHING: Mapping[str, Set[str]] = MappingProxyType({})
 
 def read_stored(
     setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, data: Mapping[str, Set[str]] = NOTHING
-) -> list[Json]:
-    """Returns stored baseline rows `{"name", "cells": {column: value}}` for these encoders and columns.
+) -> list[Baseline]:
+    """Returns the stored baseline rows for these encoders and columns.
 
     `data` is column -> content hashes of the set on which the table's numbers were made; rows on another set are left
     out, except those of early ledgers, which do not record it.
@@ -80,12 +80,12 @@ def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float
     return entry.rows
 
 
-def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]) -> list[Json]:
+def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]) -> list[Baseline]:
     """Returns one row where all setups agree, else one for each setup, named by the settings that differ."""
     if all(_agree(cells, parts[0][1]) for _, cells in parts):
-        return [{"name": name, "cells": parts[0][1]}]
+        return [Baseline(name, parts[0][1])]
     varied = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
-    return [{"name": ", ".join([name, *(str(setup[k]) for k in varied)]), "cells": cells} for setup, cells in parts]
+    return [Baseline(", ".join([name, *(str(setup[k]) for k in varied)]), cells) for setup, cells in parts]
 
 
 def _agree(cells: Mapping[str, float], first: Mapping[str, float]) -> bool:

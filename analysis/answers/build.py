@@ -12,10 +12,10 @@ from analysis.answers.imported import IMPORTED, metric_of_runs, plan_imported
 from analysis.ledger import Ledger, RunRow
 from analysis.matching import match_on
 from analysis.run_state import RunState
-from analysis.tables.aggregate import Baseline, Table, aggregate
+from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.labels import differing, number_of, some
 from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
-from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
+from analysis.tables.spec import Key, MetricScale, PaperRow, RunValue, SettingDifference, TableSpec, identify
 from cse_train.config import complete
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span
@@ -85,8 +85,7 @@ def build_planned(
     changes, remarks = (
         baselines.find_changes(lines, runs or [], resolved.space.forgotten, ledger) if ledger else ([], [])
     )
-    untrained = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
-    rows = [Baseline(row["name"], row["cells"]) for row in untrained]
+    rows = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     models = baselines.models_of(resolved, spec, ledger)
     no_signal = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
@@ -135,7 +134,10 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
     rows: list[Key] = (
         [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.rows()]
     )
-    printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
+    printed = [
+        PaperRow(key=cells.full_key(resolved, row.key), cells=row.cells, recomputed=row.recomputed)
+        for row in (paper.rows if paper else ())
+    ]
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
     paper_notes = [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""] if paper else []
     scale_note = resolved.own_loop.NOTE if resolved.own_loop else describe_substitutions(resolved)
@@ -145,8 +147,11 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         axes=space.axis_names,
         columns=columns_of(resolved),
         rows=rows,
-        published=[row for row in printed if row["key"] in rows],
-        references=[row.as_dict() for row in paper.references] if paper else [],
+        published=[row for row in printed if row.key in rows],
+        references=[
+            PaperRow(label=row.label, cells=row.cells, recomputed=row.recomputed)
+            for row in (paper.references if paper else ())
+        ],
         scores=dict(paper.scores) if paper else {},
         default=default if default in rows else None,
         searched=space.sampled,

@@ -17,8 +17,8 @@ from analysis.render.best_of import SeedPicks, pick_seeds
 from analysis.run_state import RunState
 from analysis.tables.columns import Entry, entry_of
 from analysis.tables.results import BEST_COLUMN, drop_part, results_of
-from analysis.tables.spec import Key, MetricScale, TableSpec
-from cse_train.fields import Json, Settings
+from analysis.tables.spec import Key, MetricScale, PaperRow, TableSpec
+from cse_train.fields import Settings
 from cse_train.results import Protocol
 from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_argument, setting
@@ -255,12 +255,13 @@ def _explain(
     **about: Any,
 ) -> Explained:
     """Returns an explained cell; `about` are the fields of `Explained` that do not follow from its runs and its row."""
-    published = next((row for row in spec.published if row["key"] == key), {})
+    published = next((row for row in spec.published if row.key == key), PaperRow(cells={}))
     attempts = [attempt for run in runs for attempt in run.attempts]
     shared, differing = compare_origins(runs)
-    printed = published.get("cells", {})
     return Explained(
-        columns={column: _summarise(column, runs, scale, printed.get(column)) for column, scale in scales.items()},
+        columns={
+            column: _summarise(column, runs, scale, published.cells.get(column)) for column, scale in scales.items()
+        },
         paper=_quote(resolved.space.paper if resolved else None, published),
         runs=runs,
         protocols={column: [protocol.facts for protocol in each] for column, each in protocols.items()},
@@ -291,10 +292,9 @@ def _summarise(column: str, runs: Sequence[SeedRun], scale: MetricScale, publish
     )
 
 
-def _quote(paper: Paper | None, published: Json) -> PaperCell | NoPaper:
+def _quote(paper: Paper | None, published: PaperRow) -> PaperCell | NoPaper:
     if paper is None:
         return NoPaper()
-    row = {name: value for name, value in published.items() if name != "key"}
     return PaperCell(
         citation=paper.citation,
         table=paper.table,
@@ -302,7 +302,9 @@ def _quote(paper: Paper | None, published: Json) -> PaperCell | NoPaper:
         metric=paper.metric,
         notes=paper.notes,
         finding=paper.finding,
-        **{"cells": {}, **row},
+        cells=published.cells,
+        as_printed=bool(published.recomputed),
+        recomputed=published.recomputed,
     )
 
 

@@ -39,7 +39,7 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     rows = [[*key, count] for key, count in zip(keys, counts, strict=True)]
     blank = [""] * (text_columns(table) - 1)
     rows += [
-        [markup.escape(reference_name(table, row["label"])), *blank, NO_SEEDS_TEXT * (row["label"] in table.untrained)]
+        [markup.escape(reference_name(table, row.label)), *blank, NO_SEEDS_TEXT * (row.label in table.untrained)]
         for row in spec.references
     ]
     blocks = [rows]
@@ -70,7 +70,7 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     decimals = max((min(4, len(text.partition(".")[2])) for text in texts), default=None)
     places = max(table.digits(column), decimals or 0)
     ranks = _ranks(table.best(column), entries, places)
-    models = (table.untrained.get(row["label"]) for row in table.spec.references)
+    models = (table.untrained.get(row.label) for row in table.spec.references)
     scored = [None if model is None else model.values.get(column) for model in models]
     measured = [[_number(entry, ranks, places, markup)] for entry in entries]
     measured += [[_format(value, places, markup)] for value in scored]
@@ -78,7 +78,7 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
         return [name], measured
     deltas = [entry.delta for entry in entries]
     deltas += [
-        difference(value, row["cells"].get(column)) for value, row in zip(scored, table.spec.references, strict=True)
+        difference(value, row.cells.get(column)) for value, row in zip(scored, table.spec.references, strict=True)
     ]
     published = [
         [_format(value, decimals, markup) + SIC * sic, _format(delta, places, markup, "+")]
@@ -98,12 +98,12 @@ def _list_printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     """Returns the paper's value in every row, its untrained rows last, each with whether it is a misprint."""
     fixes = misprints(table.spec)
     values = [(row.entries[column].published, column in fixes.get(identify(row.key), {})) for row in table.rows]
-    return values + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
+    return values + [(row.cells.get(column), column in row.recomputed) for row in table.spec.references]
 
 
 def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
     """Returns identity of a published row with a misprint -> {column: value by the row's other numbers}."""
-    return {identify(row["key"]): row["recomputed"] for row in spec.published if row.get("recomputed")}
+    return {identify(row.key): row.recomputed for row in spec.published if row.recomputed}
 
 
 def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
@@ -154,13 +154,13 @@ def _describe_protocol(facts: Mapping[str, object]) -> str:
 def _remark_on_paper(table: Table) -> list[str]:
     """Returns lines on the rows that are not trained, with the protocol of scored ones, and on each misprint."""
     spec = table.spec
-    rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
+    rows = [(row.label or label(row.key), row) for row in (*spec.published, *spec.references)]
     misprint_lines = [
-        f"As printed: {column} {row['cells'][column]:g} of {name}; the row's other numbers give {value:g}"
+        f"As printed: {column} {row.cells[column]:g} of {name}; the row's other numbers give {value:g}"
         for name, row in rows
-        for column, value in row.get("recomputed", {}).items()
+        for column, value in row.recomputed.items()
     ]
-    unscored = any(row["label"] not in table.untrained for row in spec.references)
+    unscored = any(row.label not in table.untrained for row in spec.references)
     lines = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * unscored
     if table.untrained:
         scored = f'Rows that begin with "{UNTRAINED_PREFIX.strip()}" are scored as they are, once and without seeds'

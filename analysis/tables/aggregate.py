@@ -160,7 +160,7 @@ def aggregate(
     """
     require_one_precision(results, spec.id)
     values = _values(spec, results)
-    printed = {identify(row["key"]): row["cells"] for row in spec.published}
+    printed = {identify(row.key): row.cells for row in spec.published}
     keys = spec.rows
     if not keys:  # in order of first appearance
         by_identity: dict[Identity, Key] = {

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from analysis.run_state import Standing
-from cse_train.results import Json as Json
 from cse_train.results import Protocol, Settings
 
 Key = Settings
@@ -99,6 +98,20 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PaperRow:
+    """Row of a table as the paper prints it, of a cell or of a model that no cell trains; a misprint is kept."""
+
+    key: Key = field(default_factory=dict)
+    """Key of the cell; empty for a model that no cell trains."""
+    label: str = ""
+    """Name of a model that no cell trains."""
+    cells: Mapping[str, float]
+    """Column -> number as printed."""
+    recomputed: Mapping[str, float] = field(default_factory=dict)
+    """Column of a misprint -> value that the row's other numbers give."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableSpec:
     """Table as data. Whether published values fit rows and columns was checked where their file was read."""
 
@@ -110,13 +123,10 @@ class TableSpec:
     """Names of the results: `best` for the run's own dev score, else suites."""
     rows: list[Key] = field(default_factory=list)
     """Row keys in order, each with a value for every axis; empty where rows follow from the results."""
-    published: list[Json] = field(default_factory=list)
-    """Values `{"key": {axis: value}, "cells": {column: number}}` as the paper prints them.
-
-    A misprint is kept: such a row says `as_printed: True` and in `recomputed` what its other numbers give.
-    """
-    references: list[Json] = field(default_factory=list)
-    """Values `{"label": name, "cells": {column: number}}` of models not trained here; misprints as in `published`."""
+    published: list[PaperRow] = field(default_factory=list)
+    """Rows of the paper for cells of the table."""
+    references: list[PaperRow] = field(default_factory=list)
+    """Rows of the paper for models that are not trained here."""
     scores: dict[str, str] = field(default_factory=dict)
     """Column -> the suite under which the ledger stores its scores; a column left out is its own suite."""
     default: Key | None = None

@@ -51,11 +51,11 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
         setting_values = [cell(values.get(identify(row.key), "")) for _, values in settings]
         writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names), *setting_values])
     for reference in spec.references:
-        model, printed = table.untrained.get(reference["label"]), reference["cells"]
+        model, printed = table.untrained.get(reference.label), reference.cells
         pairs = [(model.values.get(column) if model else None, printed.get(column)) for column in spec.columns]
         blocks = [{"mean": mean, "published": value, "delta": difference(mean, value)} for mean, value in pairs]
         blank = ["" for _ in spec.axes]
-        label = cell(reference_name(table, reference["label"]))
+        label = cell(reference_name(table, reference.label))
         writer.writerow([label, *blank, *(entry.get(n) for entry in blocks for n in names)])
     for baseline in table.baselines:
         entries = [{"mean": baseline.values.get(column)} for column in spec.columns]

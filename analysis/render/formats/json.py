@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analysis.documents import OPTIONAL, document
 from analysis.render.best_of import SeedPicks, pick_seeds
 from analysis.render.grid import difference, difference_line, list_differences, misprints
 from analysis.statistics.agreement import Concordance
-from analysis.tables.aggregate import Row, Table
+from analysis.tables.aggregate import Row, Table, UntrainedModel
 from analysis.tables.columns import Interval, Verdict
 from analysis.tables.ordering import Ordering
 from analysis.tables.ordering import Word as OrderWord
-from analysis.tables.spec import Json, Key, identify
+from analysis.tables.spec import Key, PaperRow, identify
 from analysis.tables.verdict import Verdicts
 
 
@@ -166,7 +166,7 @@ def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orderin
         columns=table.spec.columns,
         rows=[RowCells(row.key, _cells(table, row, fixes.get(identify(row.key), {}))) for row in table.rows],
         no_signal=table.no_signal,
-        references=[ReferenceRow(**row, **_score_model(table, row)) for row in table.spec.references],
+        references=[_reference(row, table.untrained.get(row.label)) for row in table.spec.references],
         protocol=table.protocol,
         settings=[
             SettingRows(setting.name, [ValueRows(value, keys) for value, keys in setting.values.items()])
@@ -196,13 +196,12 @@ def _cells(table: Table, row: Row, fixes: Mapping[str, float]) -> dict[str, Tabl
     }
 
 
-def _score_model(table: Table, row: Json) -> Json:
-    """Returns the measured scores of a row's model, their differences from the printed ones and their protocol."""
-    model = table.untrained.get(row["label"])
+def _reference(row: PaperRow, model: UntrainedModel | None) -> ReferenceRow:
+    printed = ReferenceRow(label=row.label, cells=row.cells, as_printed=bool(row.recomputed), recomputed=row.recomputed)
     if model is None:
-        return {}
-    deltas = {column: difference(value, row["cells"].get(column)) for column, value in model.values.items()}
-    return {"model": model.model, "ours": model.values, "delta": deltas, "protocol": model.protocol()}
+        return printed
+    deltas = {column: difference(value, row.cells.get(column)) for column, value in model.values.items()}
+    return replace(printed, model=model.model, ours=model.values, delta=deltas, protocol=model.protocol())
 
 
 def _order(table: Table, order: Ordering) -> ColumnOrder:

@@ -10,6 +10,7 @@ from analysis.answers.lookup import space_of_sweep, space_or_sweep
 from analysis.ledger import Baselines, Ledger
 from analysis.matching import match
 from analysis.sweep_spec import SweepSpec
+from analysis.tables.aggregate import Baseline
 from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
@@ -149,7 +150,7 @@ def test_rows_without_training_are_those_of_what_the_encoders_path_holds(tmp_pat
     new = setup | {"train.encoder": folder("new", "wiki-l1-h64")}
     other = setup | {"train.encoder": folder("other", "wiki-l2-h128")}
     rows = [read_stored([each], ["generated_dev:20"], ledger) for each in (setup, new, other)]
-    assert rows == [[{"name": "untrained mean", "cells": {"generated_dev:20": 1.5}}]] * 2 + [[]]
+    assert rows == [[Baseline("untrained mean", {"generated_dev:20": 1.5})]] * 2 + [[]]
     shutil.copy(find_weights() / "wiki-l2-h128" / "model.safetensors", old)
     assert read_stored([setup], ["generated_dev:20"], ledger) == []
     shutil.rmtree(old)

@@ -14,7 +14,7 @@ from analysis.figures.study import effects_plot
 from analysis.figures.table import axis_plot
 from analysis.tables.aggregate import Baseline, Row, Table, aggregate
 from analysis.tables.columns import entry_of
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import PaperRow, TableSpec
 from tests.run_values import value_of
 
 
@@ -22,7 +22,7 @@ from tests.run_values import value_of
 def table() -> Table:
     rows = [{"rate": rate} for rate in (0.1, 0.2, 0.3)]
     spec = TableSpec(
-        id="X", axes=["rate"], columns=["dev"], rows=rows, published=[{"key": rows[0], "cells": {"dev": 80.0}}]
+        id="X", axes=["rate"], columns=["dev"], rows=rows, published=[PaperRow(key=rows[0], cells={"dev": 80.0})]
     )
     lines = [value_of(row, 50.0 + seed, column="dev", seed=seed) for row in rows[:2] for seed in (1, 2, 3)]
     return aggregate(

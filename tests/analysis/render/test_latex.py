@@ -8,7 +8,7 @@ import pytest
 
 from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, aggregate
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import PaperRow, TableSpec
 from tests.run_values import value_of
 
 DOCUMENT = r"""\documentclass{article}
@@ -30,7 +30,7 @@ def test_a_table_with_every_special_letter_compiles(tmp_path: Path) -> None:
         title=r"50% $x$ #1 {a}_b^c~d\e ± Δ → × ≥ ≤ · λ < > | & τ",
         axes=["method.dup_rate"],
         columns=["sts_dev", "sts-test:recall@1 (a_b)"],
-        published=[{"key": {"method.dup_rate": 0.1}, "cells": {"sts_dev": 83.5}}],
+        published=[PaperRow(key={"method.dup_rate": 0.1}, cells={"sts_dev": 83.5})],
         rows=[{"method.dup_rate": rate} for rate in (0.1, 0.2, None)],
         notes=["a note_with 100% & more"],
     )

@@ -6,11 +6,11 @@ import json
 
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import PaperRow, TableSpec
 from tests.run_values import value_of
 
-ROW = {"key": {"m": "a"}, "cells": {"x": 80.0, "avg": 81.0}, "as_printed": True, "recomputed": {"avg": 80.5}}
-REFERENCE = {"label": "GloVe & co", "cells": {"x": 55.14}}
+ROW = PaperRow(key={"m": "a"}, cells={"x": 80.0, "avg": 81.0}, recomputed={"avg": 80.5})
+REFERENCE = PaperRow(label="GloVe & co", cells={"x": 55.14})
 SPEC = TableSpec(id="T", axes=["m"], columns=["x", "avg"], rows=[{"m": "a"}], published=[ROW], references=[REFERENCE])
 
 
@@ -40,7 +40,7 @@ def test_latex_and_html_hold_them() -> None:
 
 def test_json_and_csv_hold_them() -> None:
     found = json.loads(render(table(), "json"))
-    assert found["references"] == [REFERENCE]
+    assert found["references"] == [{"label": REFERENCE.label, "cells": REFERENCE.cells}]
     assert [cell.get("recomputed") for cell in found["rows"][0]["cells"].values()] == [None, 80.5]
     lines = list(csv.DictReader(io.StringIO(render(table(), "csv"))))
     assert [(line["row"], line["x published"]) for line in lines] == [
@@ -51,7 +51,7 @@ def test_json_and_csv_hold_them() -> None:
 
 def test_a_column_has_the_decimals_that_the_paper_prints() -> None:
     spec = TableSpec(
-        id="G", axes=["m"], columns=["x"], rows=[{"m": "a"}], published=[{"key": {"m": "a"}, "cells": {"x": 0.0842}}]
+        id="G", axes=["m"], columns=["x"], rows=[{"m": "a"}], published=[PaperRow(key={"m": "a"}, cells={"x": 0.0842})]
     )
     lines = [value_of({"m": "a"}, 0.12345, column="x")]
     assert "0.1235 |  0.0842 | +0.0393 |" in render(aggregate(spec, lines), "md")

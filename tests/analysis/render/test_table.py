@@ -11,7 +11,7 @@ from typing import Literal
 from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import axis_text, label
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import PaperRow, TableSpec
 from tests.run_values import value_of
 
 SPEC = TableSpec(
@@ -21,8 +21,8 @@ SPEC = TableSpec(
     columns=["sts_dev"],
     rows=[{"method.dup_rate": 0.08}, {"method.dup_rate": 0.32}, {"method.dup_rate": None}],
     published=[
-        {"key": {"method.dup_rate": 0.08}, "cells": {"sts_dev": 83.5}},
-        {"key": {"method.dup_rate": 0.32}, "cells": {"sts_dev": 84.85}},
+        PaperRow(key={"method.dup_rate": 0.08}, cells={"sts_dev": 83.5}),
+        PaperRow(key={"method.dup_rate": 0.32}, cells={"sts_dev": 84.85}),
     ],
     citation="Wu et al. 2022, Table 9",
     metric="Spearman x 100",
@@ -164,7 +164,7 @@ def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
 
 
 def test_published_numbers_keep_the_paper_s_decimals() -> None:
-    spec = dataclasses.replace(SPEC, published=[{"key": {"method.dup_rate": 0.08}, "cells": {"sts_dev": 72.6}}])
+    spec = dataclasses.replace(SPEC, published=[PaperRow(key={"method.dup_rate": 0.08}, cells={"sts_dev": 72.6})])
     row = next(line for line in render(table(spec), "md").splitlines() if line.startswith("| 0.08"))
     assert [entry.strip() for entry in row.split("|")[4:6]] == ["72.6", "-21.60"]
 

@@ -16,7 +16,7 @@ from analysis.report.report import Report, make_report, page, write_report
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import PaperRow, TableSpec
 from analysis.tables.verdict import Verdict
 from tests.run_values import book_run, point_of, score_of
 
@@ -72,7 +72,7 @@ def made(folder: Path, *, cosines: bool = True, geometry: bool = True, seeds: in
     ]
     fail(ledger, "broken", f"loss is nan; {NASTY}")
     planned += [(keys[0.3], "broken", 9), (keys[0.1], "", 8)]
-    printed = [{"key": keys[0.1], "cells": {"sts_dev": 83.5}}]
+    printed = [PaperRow(key=keys[0.1], cells={"sts_dev": 83.5})]
     rows = list(keys.values())
     spec = TableSpec(id="X1", title=NASTY, axes=AXES, columns=["sts_dev"], rows=rows, published=printed)
     table = aggregate(spec, results_of(ledger, planned, spec.columns))

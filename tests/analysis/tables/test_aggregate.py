@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Baseline, Table, aggregate
-from analysis.tables.spec import MetricScale, RunValue, TableError, TableSpec
+from analysis.tables.spec import MetricScale, PaperRow, RunValue, TableError, TableSpec
 from cse_train.results import Protocol
 from tests.run_values import value_of
 
@@ -16,8 +16,8 @@ E7 = TableSpec(
     columns=["sts_dev"],
     rows=[{"method.dup_rate": 0.08}, {"method.dup_rate": 0.32}, {"method.dup_rate": None}],
     published=[
-        {"key": {"method.dup_rate": 0.08}, "cells": {"sts_dev": 83.5}},
-        {"key": {"method.dup_rate": 0.32}, "cells": {"sts_dev": 84.85}},
+        PaperRow(key={"method.dup_rate": 0.08}, cells={"sts_dev": 83.5}),
+        PaperRow(key={"method.dup_rate": 0.32}, cells={"sts_dev": 84.85}),
     ],
 )
 

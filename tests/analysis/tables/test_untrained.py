@@ -9,7 +9,7 @@ from typing import Any
 from analysis.ledger import UntrainedScore
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate, collect_scores, comparable
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import PaperRow, TableSpec
 from cse_train.results import Protocol
 from tests.run_values import value_of
 
@@ -56,8 +56,8 @@ def test_a_score_under_another_protocol_than_the_trained_rows_is_not_compared() 
 def made() -> Table:
     """One trained cell; BERT is scored as it is in one of two columns, USE is the paper's alone."""
     references = [
-        {"label": "BERT", "cells": {"STS12": 39.7, "avg": 56.7}},
-        {"label": "USE", "cells": {"STS12": 60.0}},
+        PaperRow(label="BERT", cells={"STS12": 39.7, "avg": 56.7}),
+        PaperRow(label="USE", cells={"STS12": 60.0}),
     ]
     spec = TableSpec(
         id="T", axes=["m"], columns=["STS12", "avg"], rows=[{"m": "a"}], references=references, scores=COLUMNS
