@@ -164,10 +164,9 @@ Sample = tuple[str, dict[str, str], float]
 
 
 @dataclass
-class Figures:
-    """Values of one sweep's metrics."""
+class Figures(Tally):
+    """Counts of one sweep, with the further values of its metrics."""
 
-    tally: Tally
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("cse_examples", *COUNTERS.values()), 0.0))
     scores: dict[str, float] = field(default_factory=dict)
     """Signature of a running run -> its best dev score so far."""
@@ -176,12 +175,12 @@ class Figures:
 
     def add(self, event: SweepEvent, now: float) -> None:
         if event.kind in (EventKind.POINT, *RUN_ENDS):
-            news = event.examples - self.tally.trained.get(event.signature, 0)
+            news = event.examples - self.trained.get(event.signature, 0)
             self.totals["cse_examples"] += max(0, news)
         counter = COUNTERS.get(event.kind)
         if counter:
             self.totals[counter] += 1
-        self.tally.add(event, now)
+        super().add(event, now)
         if event.kind == EventKind.POINT and event.best is not None:
             self.scores[event.signature] = event.best
         if event.kind in RUN_ENDS:
@@ -197,14 +196,13 @@ class Figures:
 
     def states(self) -> dict[str, int]:
         """Returns state -> number of runs, for the metric `cse_runs`."""
-        count = self.tally.count
         counts: dict[str, int] = {
-            RunState.RUNNING: count(EventKind.STARTED),
-            RunState.DONE: count(EventKind.DONE, EventKind.REUSED),
-            RunState.STOPPED: count(EventKind.STOPPED),
-            RunState.FAILED: count(EventKind.FAILED),
+            RunState.RUNNING: self.count(EventKind.STARTED),
+            RunState.DONE: self.count(EventKind.DONE, EventKind.REUSED),
+            RunState.STOPPED: self.count(EventKind.STOPPED),
+            RunState.FAILED: self.count(EventKind.FAILED),
         }
-        return {WAITING_STATE: max(0, self.tally.total - sum(counts.values())), **counts}
+        return {WAITING_STATE: max(0, self.total - sum(counts.values())), **counts}
 
 
 class Board:
@@ -218,7 +216,7 @@ class Board:
         reused: Iterable[str] = (),
     ) -> None:
         self._sweeps, self._labels, self._lock = sweeps, labels, threading.Lock()
-        self.figures = {name: Figures(Tally(total)) for name, total in totals.items()}
+        self.figures = {name: Figures(total) for name, total in totals.items()}
         for signature in reused:
             self.add(SweepEvent(kind=EventKind.REUSED, signature=signature), 0.0)
 
@@ -226,7 +224,7 @@ class Board:
         """Takes one event into account; events of unknown runs are ignored."""
         with self._lock:
             figures = self.figures.get(self._sweeps.get(event.signature, ""))
-            state = figures is not None and figures.tally.state.get(event.signature)
+            state = figures is not None and figures.state.get(event.signature)
             if figures is not None and not (event.kind == state == EventKind.REUSED):
                 figures.add(event, now)
 
@@ -238,17 +236,15 @@ class Board:
         labels = {"sweep": sweep}
         for state, count in figures.states().items():
             yield "cse_runs", {**labels, "state": str(state)}, float(count)
-        if figures.tally.best is not None:
-            yield "cse_best", labels, figures.tally.best
+        if figures.best is not None:
+            yield "cse_best", labels, figures.best
         for signature, score in figures.scores.items():
-            yield "cse_dev_score", {**labels, "run": self._label(signature)}, score
-            yield "cse_run_share", {**labels, "run": self._label(signature)}, figures.tally.share(signature)
+            run = {**labels, "run": self._labels.get(signature, signature)[:MAX_LABEL_LENGTH]}
+            yield "cse_dev_score", run, score
+            yield "cse_run_share", run, figures.share(signature)
         yield "cse_examples_per_second", labels, figures.pace(now)
-        left = figures.tally.seconds_left(now)
+        left = figures.seconds_left(now)
         if left is not None:
             yield "cse_seconds_left", labels, left
         for name, total in figures.totals.items():
             yield name, labels, total
-
-    def _label(self, signature: str) -> str:
-        return self._labels.get(signature, signature)[:MAX_LABEL_LENGTH]

@@ -48,8 +48,9 @@ class RetryingLedger:
         tries = itertools.count()
 
         def attempt() -> Claim | None:
-            if next(tries):
-                self._give_back(signature, owner)
+            row = self._ledger.run(signature) if next(tries) else None
+            if row and row.owner == owner and row.state == RunState.CLAIMED:
+                self._ledger.release(Claim(signature, row.attempt, owner), "answer lost on the way")
             if time.monotonic() - self._last_away < self._ledger.lease:
                 row = self._ledger.run(signature)
                 if row is not None and row.state.is_held and row.owner != owner:
@@ -57,11 +58,6 @@ class RetryingLedger:
             return self._ledger.claim(signature, config, owner=owner, **rest)
 
         return self._retry(attempt)
-
-    def _give_back(self, signature: str, owner: str) -> None:
-        row = self._ledger.run(signature)
-        if row and row.owner == owner and row.state == RunState.CLAIMED:
-            self._ledger.release(Claim(signature, row.attempt, owner), "answer lost on the way")
 
     def _retry(self, action: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
         since: float | None = None

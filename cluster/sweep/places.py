@@ -35,13 +35,14 @@ def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:
     is lost. No CPU, however little: a full node must still hold its workers.
     """
     nodes = cluster_nodes()
+    is_head = any(node.head for node in nodes)
+    on_head = is_head and (fit_on_head(options, nodes, slots) or not any(node.slots for node in nodes))
     bundle: dict[str, float] = {"memory": memory_bytes(GROUP_GB)}
-    if any(node.head for node in nodes) and (
-        fit_on_head(options, nodes, slots) or not any(node.slots for node in nodes)
-    ):
+    if on_head:
         bundle[HEAD_RESOURCE] = 0.001
-        return bundle | ({SLOT: 1} if any(node.head and node.slots for node in nodes) else {})
-    return bundle | ({SLOT: 1} if any(node.slots for node in nodes) else {})
+    if any(node.slots for node in nodes if node.head or not on_head):
+        bundle[SLOT] = 1
+    return bundle
 
 
 def describe_places(options: SweepOptions, slots: int, nodes: Sequence[Node]) -> str:
