@@ -19,7 +19,6 @@ from cse_train.fields import ConfigError
 RESOURCES = '{"trial_slot": 1024}'
 """Ray resources of each node: places for slots, so many that only CPUs, GPUs and RAM limit their number."""
 CLIENT_TIMEOUT_SECONDS = 120
-"""Timeout in seconds for sbatch and kubectl."""
 NAME_LENGTH = 35
 """Maximum number of characters of a job's name before the digest; with it 40, which every target accepts."""
 ON_HEAD = json.dumps({HEAD_RESOURCE: 0.001})
@@ -36,7 +35,6 @@ class LaunchJob:
     files: Mapping[str, str] = field(default_factory=dict)
     """Relative path in the command -> text of the user's file."""
     given_name: str | None = None
-    """Value of `--name`; None where it was not given."""
     limits: tuple[str, ...] = ()
     """Limits of the budget, as text for a person."""
     user: str = ""
@@ -54,7 +52,6 @@ class LaunchJob:
         return f"{start}-{hashlib.sha256(content.encode()).hexdigest()[:4]}"
 
     def argv(self, python: str, address: str) -> list[str]:
-        """Returns the driver's command line on the cluster."""
         command = [*self.command, *(["--user", self.user] if self.user else []), "--address", address]
         if not self.files:
             return [python, "-m", "cse", *command]

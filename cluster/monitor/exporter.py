@@ -68,8 +68,6 @@ log = logging.getLogger(__name__)
 
 
 class SweepMonitor:
-    """Ray actor that exports a sweep's metrics."""
-
     def __init__(self, title: str) -> None:
         from ray.util.metrics import Counter, Gauge
 

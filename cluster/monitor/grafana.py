@@ -62,7 +62,6 @@ def _panel(title: str, queries: list[str], labels: tuple[str, ...], unit: str) -
 
 
 def text() -> str:
-    """Returns the content of grafana_dashboard.json."""
     return json.dumps(dashboard(), indent=1) + "\n"
 
 

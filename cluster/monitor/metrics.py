@@ -45,7 +45,6 @@ METRICS = (
     PrometheusMetric("cse_budget_share", "gauge", ("sweep", "budget"), "Spent part of each limit of --budget, 0 to 1"),
     PrometheusMetric("cse_storage_share", "gauge", ("sweep",), "Full part of the storage's disk, 0 to 1"),
 )
-"""Metrics that the monitor of a sweep exports."""
 
 RAY_GPU_MEMORY = ("ray_node_gram_used", "ray_node_gram_available")
 """Names of Ray's own metrics of GPU memory in MB, by node and GPU."""
@@ -56,7 +55,6 @@ class Tally:
     """Counts of a sweep's runs by state, kept up to date from the sweep's events alone."""
 
     total: int
-    """Number of all runs of the sweep."""
     begun: float | None = None
     """Clock reading in seconds at the first start of a run; None before it."""
     state: dict[str, EventKind] = field(default_factory=dict)
@@ -111,7 +109,6 @@ class Tally:
             self.running[signature] = None
 
     def share(self, signature: str) -> float:
-        """Returns the trained fraction of a run; 0 where its length is not known."""
         total_examples = self.total_examples.get(signature)
         return min(1.0, self.trained.get(signature, 0) / total_examples) if total_examples else 0.0
 
@@ -148,14 +145,12 @@ def clock(seconds: float) -> str:
 
 
 PACE_WINDOW_SECONDS = 60.0
-"""Seconds over which examples per second are averaged."""
 COUNTERS: Mapping[str, str] = {
     EventKind.REUSED: "cse_reused",
     EventKind.RETRIED: "cse_retries",
     EventKind.FAILED: "cse_failures",
     EventKind.RESTING: "cse_rests",
 }
-"""Kind of event -> name of the counter of such events."""
 MAX_LABEL_LENGTH = 80
 """Maximum number of characters of a run's label; Prometheus keeps each distinct label."""
 
@@ -187,7 +182,6 @@ class Figures(Tally):
             self.scores.pop(event.signature, None)
 
     def pace(self, now: float) -> float:
-        """Returns the training examples per second over the last PACE_WINDOW_SECONDS."""
         self.seen.append((now, self.totals["cse_examples"]))
         while len(self.seen) > 2 and self.seen[1][0] <= now - PACE_WINDOW_SECONDS:
             self.seen.popleft()
@@ -195,7 +189,6 @@ class Figures(Tally):
         return (after - before) / (until - since) if until > since else 0.0
 
     def states(self) -> dict[str, int]:
-        """Returns state -> number of runs, for the metric `cse_runs`."""
         counts: dict[str, int] = {
             RunState.RUNNING: self.count(EventKind.STARTED),
             RunState.DONE: self.count(EventKind.DONE, EventKind.REUSED),

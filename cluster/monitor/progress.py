@@ -14,7 +14,6 @@ from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cse_train.reading import plain_text
 
 UNLOGGED_KINDS = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
-"""Kinds of events that print no line in a log."""
 PROGRESS_BAR = 40
 """Characters of the progress bar; one as wide as the terminal would break when the window gets narrower."""
 MARKS_LISTED = 12

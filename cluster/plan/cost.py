@@ -103,9 +103,7 @@ class Rates:
     """Throughput by (method, encoder), from a ledger's own runs where it has some."""
 
     measured: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """(method, encoder) -> examples per second of one run in this ledger."""
     runs: int = 0
-    """Number of finished runs from which `measured` was computed."""
     workers: int = 1
 
     def seconds(self, run: RunConfig) -> float | None:

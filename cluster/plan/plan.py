@@ -26,10 +26,8 @@ class PlannedRun:
     run: RunConfig
     identity: Identity
     cell: dict[str, Scalar]
-    """Axis name -> value of the run's cell."""
     seed: int
     sweep: str
-    """ID of the space to which the run belongs."""
 
     @property
     def examples(self) -> int | None:
@@ -50,7 +48,6 @@ class SpacePlan:
     seeds: tuple[int, ...]
     runs: tuple[PlannedRun, ...]
     done: frozenset[str]
-    """Signatures of those runs of this space that are finished."""
     searched: int | None = None
     """Largest number of cells that a search will visit; None for a space whose cells are all run."""
     like: PlannedRun | None = None

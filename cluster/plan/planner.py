@@ -141,7 +141,6 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
 def _stale(
     resolved: ResolvedSpace, seeds: Sequence[int], recorded: _Recorded, done: frozenset[str], inputs: Inputs
 ) -> tuple[str, ...]:
-    """Returns one line for each reason why finished runs of the space's cells are trained again."""
     rows = [row for row in recorded.rows if row.seed in seeds]
     return tuple(not_reused(resolved, rows, done, inputs.assumed_of))
 

@@ -118,7 +118,6 @@ def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: An
 
 
 def report_silence(node: str, reason: str) -> str:
-    """Returns the one-line problem of a node that did not answer."""
     return f"node without our code: node={node} ({reason}); install the same cse-search and Python there"
 
 

@@ -17,7 +17,6 @@ import psutil
 SCRIPTS = {"dashboard.py": "dashboard", "monitor.py": "autoscaler", "log_monitor.py": "log monitor"}
 """File of one of Ray's own Python programs -> the program's name in messages."""
 TEMP = Path("/tmp/ray")
-"""Ray's default folder for sessions."""
 LISTENER_FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
 """Pattern of the socket of a server started by Python's multiprocessing; group 1 is the socket's own folder."""
 T = TypeVar("T")
@@ -84,7 +83,6 @@ def listener_folders(processes: Iterable[psutil.Process]) -> set[Path]:
 
 
 def remove(folders: Iterable[Path]) -> None:
-    """Removes folders and their contents, ignoring errors; their processes must have ended."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 

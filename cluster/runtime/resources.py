@@ -30,8 +30,6 @@ QUERY = ("nvidia-smi", "--query-gpu=index,uuid,name,compute_cap,mig.mode.current
 
 @dataclass(frozen=True)
 class GpuKind:
-    """A kind of GPU."""
-
     name: str
     """Name of the whole card with its words joined by dashes, or Ray's name of its kind."""
     has_bf16: bool = True
@@ -149,7 +147,6 @@ SLOT = "trial_slot"
 AMPLE_AMOUNT = 1e6
 """Amount of a resource that no cluster has, for asking which resource limits the number of slots."""
 NODES_NAMED = 4
-"""Number of nodes that a message names before it only counts the rest."""
 _GB = 1024**3
 
 
@@ -281,7 +278,6 @@ def memory_bytes(gb: float) -> int:
 
 
 def group_memory_gb(options: SweepOptions) -> float:
-    """Returns the GB of RAM that a warm worker group takes, with its ranks."""
     return GROUP_GB + WORKER_GB * options.workers
 
 
@@ -324,7 +320,6 @@ def _node(facts: Json) -> Node:
 
 
 def cards_of(nodes: Sequence[Node]) -> list[GpuKind]:
-    """Returns the known kinds of GPUs on `nodes`, by name."""
     return sorted({card for node in nodes if node.gpus for card in node.cards}, key=lambda card: card.name)
 
 

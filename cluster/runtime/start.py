@@ -48,7 +48,6 @@ LOG_LEVELS = {
     # Tune's own state, which nothing of ours reads: the run that meets a full disk reports it in one line.
     ray_internals.STATE_LOGGER: logging.CRITICAL,
 }
-"""Logger of Ray's -> lowest level of its messages that are shown."""
 PASSED_VARIABLES = re.compile(
     r"HF_HUB_OFFLINE|HF_HOME|CSE_CACHE|CUBLAS_WORKSPACE_CONFIG|(TORCH_)?NCCL_\w+|GLOO_SOCKET_IFNAME|"
     r"PYTORCH_(CUDA_|HIP_)?ALLOC_CONF"

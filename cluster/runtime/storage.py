@@ -24,9 +24,7 @@ class StorageAnswer:
     sees: bool
     """True if the driver's probe file is visible on this node."""
     error: str = ""
-    """Reason why the node cannot write to the folder; empty where it can."""
     absent: tuple[str, ...] = ()
-    """Paths of the sweep's inputs that this node lacks."""
 
 
 def storage_folder(location: str) -> Path:

@@ -32,8 +32,6 @@ CLOCK = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 
 
 
 class Unit(StrEnum):
-    """Unit in which a budget is counted."""
-
     RUNS = "runs"
     EXAMPLES = "examples"
     RUN_HOURS = "run-hours"
@@ -43,8 +41,6 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Price:
-    """Price of an hour of one GPU."""
-
     amount: float
     currency: str
 
@@ -70,7 +66,6 @@ class Budget:
         return self.amount // methods if self.is_whole else self.amount / methods
 
     def write(self, amount: float) -> str:
-        """Returns an amount with its unit, such as `3 run-hours` or `40 EUR`."""
         name = "min" if self.unit is Unit.CLOCK else self.price.currency if self.price else self.unit
         return f"{self.write_number(amount)} {name}"
 
@@ -175,7 +170,6 @@ class Account:
         return sum(end_costs.values()) + sum(reserved.values()) + expected <= self.share
 
     def open(self, planned: PlannedRun) -> None:
-        """Reserves budget for the expected cost of a run."""
         method = planned.run.method
         if planned.signature not in self._end_costs[method]:
             self._reserved[method][planned.signature] = self._estimate(method, planned.examples)
@@ -221,7 +215,6 @@ class Clock:
         self.take(rows)
 
     def take(self, rows: Iterable[RunRow]) -> None:
-        """Adds the seconds of finished runs to the mean duration of a run."""
         self._seconds |= {row.signature: row.seconds for row in rows if row.state is RunState.DONE and row.seconds}
 
     def has_time(self) -> bool:

@@ -28,6 +28,16 @@ from cse_train.fields import Scalar
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.domains import Domain
 
+log = logging.getLogger(__name__)
+TRIALS_A_CALL = 100
+"""Number of trials added under one lock, before other drivers may add theirs."""
+MIRROR_RETRY_SECONDS = 5.0
+"""Seconds until an unreachable Optuna database is tried again."""
+MIRROR_CLOSE_SECONDS = 10.0
+"""Maximum seconds that the end of a search waits for its Optuna copy."""
+LOCK = 0x637365
+"""Key of the PostgreSQL advisory lock under which one driver at a time compares and adds trials."""
+
 
 class OptunaSampler(Sampler):
     """Samples cells from an in-memory study; a cell under way is a running trial, and not proposed again."""
@@ -123,17 +133,6 @@ class _Code:
 
     def encode(self, value: Scalar) -> Any:
         return self._ranked.index(value) if self._ranked else value
-
-
-log = logging.getLogger(__name__)
-TRIALS_A_CALL = 100
-"""Number of trials added under one lock, before other drivers may add theirs."""
-MIRROR_RETRY_SECONDS = 5.0
-"""Seconds until an unreachable Optuna database is tried again."""
-MIRROR_CLOSE_SECONDS = 10.0
-"""Maximum seconds that the end of a search waits for its Optuna copy."""
-LOCK = 0x637365
-"""Key of the PostgreSQL advisory lock under which one driver at a time compares and adds trials."""
 
 
 def mirror_url(ledger: str) -> str:

@@ -21,6 +21,8 @@ from cluster.search.samplers import Sampler, Unvisited, make_sampler
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
 
+FEED_POLL_SECONDS = 2.0
+"""Seconds between two reads of the ledger that nothing waits for."""
 MAX_SUGGESTIONS = 20
 """Number of times that a sampler may suggest visited cells before a random unvisited cell is taken."""
 
@@ -186,15 +188,10 @@ class SearchSource(RunSource):
             self._search.observe(cell, planned.seed, value, state, examples)
 
 
-FEED_POLL_SECONDS = 2.0
-"""Seconds between two reads of the ledger that nothing waits for."""
-
-
 class Feed:
     """Changed rows of one search's runs, from all drivers: the cost of a read grows with the changes alone."""
 
     def __init__(self, ledger: Ledger, matcher: RunMatcher, since: float) -> None:
-        """Starts reading at `since`, the database's time of the previous read (`Ledger.changed`)."""
         self._ledger, self._matcher, self._since = ledger, matcher, since
 
     def rows(self) -> list[RunRow]:

@@ -38,9 +38,7 @@ class Job:
     """Folder of the attempt whose checkpoint the ranks resume, set by the slot; None to start anew."""
     suites: tuple[str, ...] = ()
     function: str
-    """`module:name` of the function that trains the run."""
     scorer: str
-    """`module:name` of the function that scores the best checkpoint."""
     gated: bool
     """True if the ranks wait for the scheduler's decision after each report."""
     threads: int
@@ -85,7 +83,6 @@ class GroupSettings:
     digest: str
     """Digest of the driver's code, which every rank must run."""
     plugins: tuple[Plugin, ...] = ()
-    """The user's plug-ins, in files that every node sees."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +96,9 @@ class SlotSettings:
     proven: bool = False
     """True if runs have ended in order in this sweep, so that ranks which cannot start are their machine's fault."""
     slowest_s: float = 0.0
-    """Seconds of the slowest finished run of the sweep; 0 where none has finished."""
 
 
 class TrialConfig(TypedDict):
-    """Configuration of a Tune trial."""
-
     job: Job
     slot: SlotSettings
 
@@ -148,8 +142,6 @@ class SlotResult(TypedDict):
 
 @dataclass(frozen=True)
 class PointEvent:
-    """Event in which rank 0 reports dev point number `index` of a job."""
-
     index: int
     point: Point
 
@@ -162,16 +154,12 @@ class ErrorEvent:
     """Cause of the error; `setup` means that the rank cannot serve any job."""
     reason: str
     card_full: bool = False
-    """True if a GPU's memory was used up."""
     rank: int = 0
     inputs: Mapping[str, Scalar] = field(default_factory=dict)
-    """Settings that name an absent or changed input; each run with these settings would fail likewise."""
 
 
 @dataclass(frozen=True)
 class DoneEvent:
-    """Event that every rank has finished the job."""
-
     outcome: Outcome | None
     """Outcome of the training, without its points; None for a job that only scored."""
 

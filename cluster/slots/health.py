@@ -58,7 +58,6 @@ class Pace:
         return self._start is not None
 
     def point(self) -> None:
-        """Notes a new dev point of the job."""
         if self._last is not None:
             self._gaps.append(self._now() - self._last)
         self._last = self._now()
@@ -108,7 +107,6 @@ class Quarantine:
             self._rests += 1
 
     def went_well(self) -> None:
-        """Notes that a run ended in order on this slot, which clears its losses."""
         self._lost_runs, self._rests = [], 0
 
     def describe(self) -> str:

@@ -24,16 +24,12 @@ class RankFacts:
     pid: int
     host: str
     node: str
-    """ID of the rank's node in Ray."""
     actor: Any
     problem: str | None = None
-    """Reason why the rank cannot serve jobs; None where it can."""
 
 
 @dataclass
 class JobState:
-    """A job and the progress of its ranks."""
-
     number: int
     job: Job
     stopping: bool = False
@@ -83,7 +79,6 @@ class Mailbox:
             await self._wake()
 
     async def submit(self, job: Job) -> int:
-        """Hands a job to every rank; returns the job's number."""
         self.numbers += 1
         self.job = JobState(self.numbers, job)
         self.events = []
@@ -113,7 +108,6 @@ class Mailbox:
         return await self._wait(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
 
     async def all_saved(self, timeout_s: float) -> bool:
-        """Waits until every rank of an aborted group has saved; returns False when some have not after `timeout_s`."""
         return await self._wait(lambda: not self.unsaved, timeout_s)
 
     async def ranks(self) -> dict[int, RankFacts]:

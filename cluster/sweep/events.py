@@ -47,7 +47,6 @@ class SweepEvent:
     reason: str = ""
     """Reason, in one line, why the run failed, was retried, or waits."""
     log: str = ""
-    """Folder of the run's log files; empty where it has none."""
 
     @property
     def best_reported(self) -> float | None:
@@ -72,11 +71,9 @@ class SweepOutcome:
     """Counts and failures of one call of `run_sweep`; each run (signature) counts once."""
 
     done: int = 0
-    """Number of runs that this call trained to the end."""
     reused: int = 0
     """Number of runs that were finished already, by an earlier call or by another driver meanwhile."""
     stopped: int = 0
-    """Number of runs that the scheduler ended early."""
     failures: tuple[Failure, ...] = field(default=())
     not_started: int = 0
     """Number of runs left untrained for lack of an input for which another run failed."""

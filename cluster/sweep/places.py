@@ -23,9 +23,7 @@ from cluster.runtime.resources import (
 )
 
 NODE_POLL_SECONDS = 3.0
-"""Seconds between two looks at the cluster's nodes."""
 NODE_ARRIVAL_POLL_SECONDS = 2.0
-"""Seconds between two looks at the cluster's nodes while none of them can train."""
 
 
 def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:

@@ -40,7 +40,6 @@ class ClaimedRun:
     unrecorded: list[Point] = field(default_factory=list)
     """Points that came with the end, stored in one transaction with it, because each waits for the disk."""
     lost: int = 0
-    """Number of slots that gave the run up."""
     alone: bool = False
     """True if the run gets a whole GPU, because the memory of a shared one was used up."""
     waits_for: str = ""
@@ -49,15 +48,12 @@ class ClaimedRun:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """A run's row in the ledger, with the protocols of its scores."""
-
     row: RunRow | None
     protocols: Mapping[str, Protocol]
     """Suite -> protocol of its score, for a finished run with wanted suites."""
 
 
 def is_taken(row: RunRow | None) -> bool:
-    """Tells whether a run is finished, or held by a living driver."""
     return row is not None and (row.live or row.state == RunState.DONE)
 
 

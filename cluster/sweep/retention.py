@@ -26,6 +26,8 @@ from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
 
+RETENTION_PERIOD_SECONDS = 30.0
+"""Minimum seconds between two prunings by a listener."""
 UNKNOWN_FOLDER_SECONDS = 600.0
 """Seconds until the folder of a run that the ledger does not know is measured again."""
 
@@ -129,9 +131,7 @@ class Removable:
     """Kind of the folder: `superseded` attempt of a finished run, `last` checkpoint to resume from, or `best` model."""
     folder: Path
     size: int
-    """Size of the folder in bytes."""
     user: str = ""
-    """User whose driver ended the run; empty where unknown."""
 
 
 @dataclass(frozen=True)
@@ -240,10 +240,6 @@ def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:
 
 def _worst_first(runs: Iterable[RunRow]) -> Sequence[RunRow]:
     return sorted(runs, key=lambda run: float("-inf") if run.best is None else run.best)
-
-
-RETENTION_PERIOD_SECONDS = 30.0
-"""Minimum seconds between two prunings by a listener."""
 
 
 class Pruner(AbstractContextManager["Pruner"]):

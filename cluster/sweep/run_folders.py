@@ -49,7 +49,6 @@ def owns(attempts: Iterable[HistoryRow | RunRow], folder: RunFolder) -> bool:
 
 
 def is_others(attempts: Iterable[HistoryRow], folder: RunFolder) -> bool:
-    """Tells whether a folder in a run's home is marked as none of `attempts`."""
     mark = _mark(folder)
     return bool(mark) and not _is_of(attempts, mark)
 

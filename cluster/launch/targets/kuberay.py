@@ -62,8 +62,6 @@ class Pods(Block):
 
 
 class HeadPods(Pods):
-    """Settings of the head's pod, which drives and does not train."""
-
     cpus: Annotated[int, Field(ge=1)] | None = None
     """CPUs of the head; None for as many as its slots take."""
     memory_gb: Annotated[int, Field(ge=1)] | None = None
@@ -73,7 +71,6 @@ class Redis(Block):
     """Redis that keeps the head's state, so that a new head pod finds it."""
 
     address: str
-    """HOST:PORT of the Redis server."""
     secret: str | None = None
     """Name of the secret whose key `password` is Redis' password."""
 
@@ -97,11 +94,9 @@ class Settings(Block):
     image_pull_secrets: list[str] = Field(default_factory=list)
     service_account: str | None = None
     priority_class: str | None = None
-    """Kubernetes priority class of the pods."""
     queue: str | None = None
     """Local queue of Kueue, which decides when the pods start."""
     queue_priority: str | None = None
-    """Workload priority class of Kueue."""
     suspend: bool = False
     """True if the object is made without pods, until somebody sets `suspend` to false."""
     redis: Redis | None = None
@@ -188,7 +183,6 @@ def _describe(job: LaunchJob, settings: Settings) -> str:
 
 
 def submit(job: LaunchJob, settings: Settings) -> str:
-    """Submits the job's manifest through kubectl, to the cluster of its current context."""
     text = render(job, settings)
     check_objects(_needed(settings), settings.namespace)
     kind = "rayjob" if job.command else "raycluster"

@@ -26,7 +26,6 @@ class Settings(Block):
 
 
 def entrypoint(job: LaunchJob) -> str:
-    """Returns the shell line that the cluster runs in the folder of the uploaded code."""
     return shlex.join(job.argv("python", "auto"))
 
 

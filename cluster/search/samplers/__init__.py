@@ -53,7 +53,6 @@ class Unvisited:
 
 
 def names() -> frozenset[str]:
-    """Returns the names of all samplers."""
     return frozenset(module.name for module in pkgutil.iter_modules(__path__))
 
 
