@@ -23,6 +23,8 @@ from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
+from tests.chromium import chromium
+from tests.readable import axe_source
 from tests.wheel import build, install
 
 REPO = Path(__file__).resolve().parents[1]
@@ -214,3 +216,17 @@ def sweep_of(
 @pytest.fixture(scope="module")
 def sweeper() -> Callable[..., Swept]:
     return sweep_of
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser of 1280 by 1000 pixels; a test is skipped where it is absent."""
+    with chromium(1280, 1000) as opened:
+        opened.set_page_load_timeout(600)
+        opened.set_script_timeout(600)
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_source(tmp_path_factory.mktemp("axe"))

@@ -12,9 +12,10 @@ from analysis.documents import convert_row
 from analysis.ledger import queries
 from analysis.ledger.database import transaction
 from analysis.progress.rows import ProgressRow
-from analysis.progress.sweeps import Follower
+from analysis.progress.sweeps import Follower, SweepProgress
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
+from cse.cli.results.status import facts
 from cse.live_page.listing import Listing, figure, page, shares
 
 FAILED_NAMED = 50
@@ -34,12 +35,18 @@ def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, obj
     if detail is not None:
         file = storage / "optuna.db"
         shown = {
-            **convert_row(detail),
+            **_sweep(detail),
             "failures": _failures(detail.rows, detail.labels),
             "mirror": f"sqlite:///{file}" if detail.search and file.is_file() else None,
         }
         del shown["list"], shown["unlisted"]  # the page requests them as a table
-    return {"now": progress.now, "sweeps": [*map(convert_row, progress.sweeps)], "sweep": shown}
+    return {"now": progress.now, "sweeps": list(map(_sweep, progress.sweeps)), "sweep": shown}
+
+
+def _sweep(sweep: SweepProgress) -> dict[str, object]:
+    """Returns a sweep's fields, with the facts that `cse status` prints as one text."""
+    turned = ["scores have their sign turned: the lower value is the better one"] if sweep.is_turned else []
+    return {**convert_row(sweep), "facts": ", ".join([*facts(sweep), *turned, *sweep.spent])}
 
 
 def _failures(rows: Sequence[ProgressRow], labels: Mapping[str, str]) -> list[dict[str, object]]:

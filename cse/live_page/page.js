@@ -4,10 +4,9 @@ import { figure } from "./curves.js";
 import { room } from "./drawing.js";
 import { listen, meter, readRuns } from "./runs.js";
 import { map, parallel, slices } from "./search.js";
-import { ask, clock, look, made, view } from "./state.js";
+import { ask, at, look, made, view } from "./state.js";
 
 const PERIOD_MS = 2000;
-const at = (id) => document.getElementById(id);
 let shown = {};
 
 // Whether this part of the page has to be drawn anew.
@@ -15,21 +14,6 @@ function changed(part, value) {
   if (shown[part] === value) return false;
   shown[part] = value;
   return true;
-}
-
-function facts(sweep) {
-  const count = (state) => sweep.counts[state] ?? 0;
-  const waiting = count("unclaimed") + count("claimed") + count("lost");
-  const parts = [`${count("done")}/${sweep.num_samples ?? sweep.runs} done`];
-  for (const [word, number] of [["running", count("running")], ["waiting", waiting], ["stopped", count("stopped")], ["failed", count("failed")], ["missing input", sweep.missing_input]]) {
-    if (number) parts.push(`${number} ${word}`);
-  }
-  if (sweep.num_samples) parts.push(`at most ${sweep.num_samples} runs`);
-  if (sweep.seconds_left) parts.push(`about ${clock(sweep.seconds_left)} left`);
-  if (sweep.is_turned) parts.push("scores have their sign turned: the lower value is the better one");
-  if (!sweep.live && sweep.ended < sweep.runs) parts.push("no driver works on it");
-  parts.push(...sweep.spent);
-  return parts.join(", ");
 }
 
 const narrow = matchMedia("(max-width: 50rem)");
@@ -43,7 +27,7 @@ function showSweeps(sweeps, chosen) {
     const button = made("button");
     button.dataset.sweep = sweep.id;
     button.setAttribute("aria-current", String(sweep.id === chosen));
-    button.append(made("strong", sweep.id), made("div", sweep.title, "soft"), meter(sweep.share, sweep.id), made("div", facts(sweep)));
+    button.append(made("strong", sweep.id), made("div", sweep.title, "soft"), meter(sweep.share, sweep.id), made("div", sweep.facts));
     if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(sweep.digits)}`));
     button.addEventListener("click", () => {
       if (narrow.matches) at("list").open = false;
@@ -191,7 +175,7 @@ async function showSweep(sweep) {
   at("sweep").hidden = !sweep;
   if (!sweep) return;
   at("name").textContent = `${sweep.id}  ${sweep.title}`;
-  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${sweep.best.toFixed(sweep.digits)} (${sweep.best_run})`);
+  at("facts").textContent = sweep.facts + (sweep.best === null ? "" : `, best run ${sweep.best.toFixed(sweep.digits)} (${sweep.best_run})`);
   if (changed("links", JSON.stringify([sweep.dashboard, sweep.mirror]))) showLinks(sweep);
   if (changed("curves", JSON.stringify(sweep.curves))) showCurves(sweep);
   if (changed("failures", JSON.stringify(sweep.failures))) showFailures(sweep.failures);

@@ -1,7 +1,6 @@
 // The table of runs: all axes, in any order, filtered, folded, page by page.
-import { ask, look, made, Refused, short, view } from "./state.js";
+import { ask, at, look, made, Refused, short, view } from "./state.js";
 
-const at = (id) => document.getElementById(id);
 const COLUMNS = [["best", "best dev score"], ["seed", "seed"], ["state", "state"], ["share", "trained"], ["examples", "examples"]];
 let shown = null;
 

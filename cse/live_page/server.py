@@ -1,9 +1,16 @@
-"""Server of the live page: read-only, GET only, on the loopback address, for requests with the token."""
+"""Server of the live page: read-only, GET only, on the loopback address, for requests with the token.
+
+The token keeps the page private on a login node that many users share.
+"""
 
 import contextlib
 import errno
 import hashlib
+import hmac
 import json
+import os
+import re
+import secrets
 import socket
 import sys
 import threading
@@ -11,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
@@ -21,9 +29,10 @@ from sqlalchemy import Engine
 
 from analysis.ledger import LedgerError
 from analysis.progress.sweeps import Follower
-from cse.live_page import api, secret
+from cse.live_page import api
 from cse.live_page.listing import FilterError
 from cse_train.fields import ConfigError
+from cse_train.files import replace_file
 
 ADDRESS = "127.0.0.1"
 REQUEST_SECONDS = 5.0
@@ -41,6 +50,8 @@ HEADERS = {
 }
 NO_HEADERS: Mapping[str, str] = {}
 JSON = "application/json; charset=utf-8"
+TOKEN_FILE, PARAMETER, BEARER = "dashboard-token", "token", "Bearer "
+TOKEN = re.compile(r"[\w-]{22}", re.ASCII)
 FRESH_SECONDS = 1.0
 """Seconds for which an answer is served again without asking the ledger, however many pages are open."""
 MOST_ANSWERS = 100
@@ -150,7 +161,7 @@ class DashboardServer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Returns the page's address with the token, which a browser then keeps as a cookie."""
-        return f"http://{ADDRESS}:{self.server_port}/?{secret.PARAMETER}={self.token}"
+        return f"http://{ADDRESS}:{self.server_port}/?{PARAMETER}={self.token}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Closes the oldest connection that has sent no request if there are too many, since each keeps a thread."""
@@ -176,10 +187,6 @@ class DashboardServer(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
-    def hosts(self) -> set[str]:
-        """Returns Host headers that are allowed; any other belongs to a foreign page that has rebound its DNS name."""
-        return {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
-
 
 class _Handler(BaseHTTPRequestHandler):
     server: DashboardServer
@@ -196,8 +203,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.reading.pop(self.connection, None)
-        if self.headers.get("Host", "") not in self.server.hosts():
-            self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {ADDRESS}:{self.server.server_port}"})
+        server, port = self.server, self.server.server_port
+        # Any other host belongs to a foreign page that has rebound its DNS name.
+        if self.headers.get("Host", "") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
+            self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {ADDRESS}:{port}"})
             return
         try:
             address = urlsplit(self.path)
@@ -205,15 +214,16 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
             return
-        authorization, cookies = (str(self.headers.get(name, "")) for name in ("Authorization", "Cookie"))
-        if not secret.shows_token(
-            self.server.token, query.get(secret.PARAMETER, ""), authorization, cookies, self.server.server_port
-        ):
+        # Its name has the port, since browsers share cookies among all ports of a host.
+        cookie = f"cse_dashboard_{port}"
+        if not self._shows_token(query, cookie):
             self._answer(HTTPStatus.FORBIDDEN, {"error": "open the address that cse dashboard printed, with its token"})
             return
         try:
-            if address.path == "/" and secret.PARAMETER in query:
-                self._send(HTTPStatus.SEE_OTHER, b"", JSON, self._welcome())
+            if address.path == "/" and PARAMETER in query:
+                # To the address without the token, which would stay in the browser's history.
+                kept = f"{cookie}={server.token}; Path=/; HttpOnly; SameSite=Strict"
+                self._send(HTTPStatus.SEE_OTHER, b"", JSON, {"Location": "/", "Set-Cookie": kept})
             elif not self._file(address.path):
                 self._ask(address.path, query)
         except LedgerError as error:
@@ -221,10 +231,14 @@ class _Handler(BaseHTTPRequestHandler):
         except FilterError as error:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
 
-    def _welcome(self) -> dict[str, str]:
-        """Returns headers that redirect to the address without the token, which would stay in the browser's history."""
-        name = secret.cookie(self.server.server_port)
-        return {"Location": "/", "Set-Cookie": f"{name}={self.server.token}; Path=/; HttpOnly; SameSite=Strict"}
+    def _shows_token(self, query: Mapping[str, str], cookie: str) -> bool:
+        """Returns True if a request has the token: in its address, as `Bearer`, or in the page's cookie."""
+        values = [query.get(PARAMETER, ""), str(self.headers.get("Authorization", "")).removeprefix(BEARER)]
+        with contextlib.suppress(CookieError):
+            morsel = SimpleCookie(str(self.headers.get("Cookie", ""))).get(cookie)
+            values += [morsel.value] if morsel else []
+        token = self.server.token.encode()
+        return any(hmac.compare_digest(token, value.encode(errors="replace")) for value in values)
 
     def _file(self, path: str) -> bool:
         name = "index.html" if path == "/" else path[1:]
@@ -261,3 +275,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Writes no log line: the page asks every two seconds, and a user reads the terminal."""
+
+
+def keep_token(folder: Path) -> str:
+    """Returns the user's token from a folder of theirs, and creates one if none is there that only the user can read.
+
+    All pages of the user share it, so that permalinks and open pages outlive the server. Where the folder cannot be
+    written, the token lasts for this call.
+    """
+    file, new_token = folder / TOKEN_FILE, secrets.token_urlsafe(16)
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if file.is_file() and file.stat().st_mode & 0o077 == 0 and file.stat().st_uid == os.getuid():
+            stored = file.read_text(encoding="ascii")
+            if TOKEN.fullmatch(stored):
+                return stored
+
+    def write(path: Path) -> None:
+        path.touch(mode=0o600)  # private before the token is in the file
+        path.write_text(new_token, encoding="ascii")
+
+    with contextlib.suppress(OSError):
+        replace_file(file, write)
+    return new_token

@@ -3,6 +3,8 @@ const kept = new Map();
 
 export class Refused extends Error {}
 
+export const at = (id) => document.getElementById(id);
+
 // JSON of an address; the same object again where nothing changed.
 export async function ask(path, query) {
   const url = `${path}?${new URLSearchParams(Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== ""))}`;
@@ -59,11 +61,4 @@ export function short(value) {
   if (typeof value !== "number") return String(value);
   if (value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
   return String(Number(value.toPrecision(4)));
-}
-
-export function clock(seconds) {
-  const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
-  return `${Math.floor(whole / 3600)} h ${String(Math.floor(whole % 3600 / 60)).padStart(2, "0")} min`;
 }

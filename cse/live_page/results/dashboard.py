@@ -9,8 +9,7 @@ from analysis.ledger import Ledger, mask_password
 from analysis.tables.spec import TableError
 from cse.cli import ledgers, options
 from cse.cli.loader import deferred
-from cse.live_page import secret
-from cse.live_page.server import DashboardServer
+from cse.live_page.server import DashboardServer, keep_token
 from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
 
@@ -36,7 +35,7 @@ def dashboard(ledger: ledgers.LedgerUrl = None, port: Port = PORT, storage: opti
         except (ConfigError, TableError) as error:
             return {"problem": str(error).splitlines()[0]}
 
-    token = secret.keep_token(cache_folder().resolve())
+    token = keep_token(cache_folder().resolve())
     with DashboardServer(engine, ledgers.storage_folder(storage), port, token, decide) as server:
         print(f"sweeps of {mask_password(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

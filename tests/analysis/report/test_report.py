@@ -4,7 +4,6 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of
 from analysis.tables.spec import PaperRow, TableSpec
 from analysis.tables.verdict import Verdict
+from tests.documents import Reader
 from tests.run_values import book_run, point_of, score_of
 
 NASTY = "<script>alert(1)</script> & $x$ \"quoted\" 'too'"
@@ -94,46 +94,30 @@ def text(report: Report) -> str:
     return page(report)
 
 
-class Parsed(HTMLParser):
-    """Tags with their attributes, and the text outside style."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [found for name, found in self.tags if name == tag]
-
-
 FIGURES = ["axis-sts_dev", "learning", "importance", "plane", "cosines", "budget"]
 
 
 def test_a_whole_ledger_gives_every_figure_with_words_beside_it(report: Report, text: str) -> None:
     assert [picture.name for picture in report.pictures] == FIGURES
-    parsed = Parsed(text)
-    assert [found["id"] for found in parsed.of("figure")] == FIGURES
-    for image in parsed.of("img"):
-        assert image["alt"] and len(image["alt"]) > 20 and int(image["width"] or 0) > 100
-        source = (image["src"] or "").removeprefix("data:image/svg+xml;base64,")
+    parsed = Reader(text)
+    assert [found["id"] for found in parsed.all("figure")] == FIGURES
+    for image in parsed.all("img"):
+        assert len(image["alt"]) > 20 and int(image["width"]) > 100
+        source = image["src"].removeprefix("data:image/svg+xml;base64,")
         assert base64.b64decode(source, validate=True).startswith(b"<?xml")
-    levels = [int(tag[1]) for tag, _ in parsed.tags if re.fullmatch("h[1-6]", tag)]
+    levels = [int(tag[1]) for tag, _ in parsed.elements if re.fullmatch("h[1-6]", tag)]
     assert levels == [1] + [2] * len(report.sections)
-    assert parsed.of("html") == [{"lang": "en"}]
+    assert parsed.all("html") == [{"lang": "en"}]
 
 
 def test_no_text_becomes_markup_and_nothing_is_fetched(text: str) -> None:
-    parsed = Parsed(text)
-    assert not {"script", "iframe", "object", "b"} & {tag for tag, _ in parsed.tags}
+    parsed = Reader(text)
+    assert not {"script", "iframe", "object", "b"} & {tag for tag, _ in parsed.elements}
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
-    addresses = [value or "" for _, found in parsed.tags for name, value in found.items() if name in ("src", "href")]
+    addresses = [value for _, found in parsed.elements for name, value in found.items() if name in ("src", "href")]
     assert all(value.startswith(("data:", "#")) for value in addresses) and len(addresses) > len(FIGURES)
     assert not re.search(r"url\(|@import|\son[a-z]+=", text)
-    assert "default-src 'none'" in str(parsed.of("meta")[1]["content"])
+    assert "default-src 'none'" in str(parsed.all("meta")[1]["content"])
 
 
 def test_facts_of_the_runs_are_told(text: str) -> None:

@@ -7,7 +7,6 @@ takes the picture of a page that `cse report` wrote.
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 
 from benchmarks.growth import synthetic_ledger
 from cse.cli.app import main
-from tests.chromium import chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 SEEN = """return [...document.querySelectorAll('figure')].map(figure => {
@@ -53,15 +51,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(1000, 1300) as opened:
-        opened.set_page_load_timeout(600)
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def requested(browser: Any, page: Path) -> list[str]:
     """Opens the page; every address that it asked for."""
+    browser.set_window_size(1000, 1300)
     browser.get(page.as_uri())
     messages = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
     return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
@@ -75,28 +67,12 @@ def test_every_figure_is_seen(browser: Any, page: Path, requested: list[str]) ->
         assert complete and min(sizes) > 10, (name, sizes)
 
 
-def test_nothing_is_complained_of(browser: Any, requested: list[str]) -> None:
-    assert browser.get_log("browser") == []
-
-
-def test_nothing_is_fetched(requested: list[str], page: Path) -> None:
+def test_nothing_is_fetched_run_or_complained_of(browser: Any, requested: list[str], page: Path) -> None:
+    """The title tries to run."""
     assert page.as_uri() in requested
     assert [url for url in requested if url != page.as_uri() and not url.startswith("data:")] == []
-
-
-def test_a_title_does_not_run(browser: Any, requested: list[str]) -> None:
     assert browser.title != "1" and browser.execute_script("return document.scripts.length") == 0
-
-
-def test_dark_is_readable_too(browser: Any, requested: list[str]) -> None:
-    shown = {}
-    for scheme in ("dark", "light"):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        ink, paper = browser.execute_script(COLOURS)
-        shown[scheme] = paper
-        assert contrast(ink, paper) >= 7, scheme
-    assert shown["dark"] != shown["light"]
+    assert browser.get_log("browser") == []
 
 
 def emulated(browser: Any, media: str = "screen", scheme: str = "light") -> None:
@@ -104,35 +80,31 @@ def emulated(browser: Any, media: str = "screen", scheme: str = "light") -> None
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
 
 
+def test_dark_is_readable_too_and_paper_is_light_and_shows_every_row(browser: Any, requested: list[str]) -> None:
+    filters, papers = {}, {}
+    for media, scheme in (("screen", "light"), ("screen", "dark"), ("print", "dark")):
+        emulated(browser, media, scheme)
+        ink, papers[media, scheme] = browser.execute_script(COLOURS)
+        assert contrast(ink, papers[media, scheme]) >= 7, scheme
+        filters[media, scheme] = browser.execute_script(FILTER)
+    boxes = browser.execute_script(BOXES)
+    emulated(browser)
+    assert papers["screen", "dark"] != papers["screen", "light"] == papers["print", "dark"]
+    assert filters["screen", "light"] == filters["print", "dark"] == "none"
+    assert filters["screen", "dark"] == "invert(1) hue-rotate(180deg)"
+    assert boxes and all(whole <= seen + 1 for whole, seen in boxes)
+
+
 @pytest.mark.parametrize("width", [390, 1000])
 def test_no_word_is_broken_and_no_page_is_wider_than_the_screen(browser: Any, requested: list[str], width: int) -> None:
     emulated(browser)
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     try:
         assert browser.execute_script(WIDTH) <= width
         assert browser.execute_script(WORDS) == []
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def test_figures_are_dark_in_the_dark_and_light_on_paper(browser: Any, requested: list[str]) -> None:
-    filters = {}
-    for media, scheme in (("screen", "light"), ("screen", "dark"), ("print", "dark")):
-        emulated(browser, media, scheme)
-        filters[media, scheme] = browser.execute_script(FILTER)
-    emulated(browser)
-    assert filters["screen", "light"] == filters["print", "dark"] == "none"
-    assert filters["screen", "dark"] == "invert(1) hue-rotate(180deg)"
-
-
-def test_paper_shows_every_row(browser: Any, requested: list[str]) -> None:
-    emulated(browser, "print")
-    boxes = browser.execute_script(BOXES)
-    emulated(browser)
-    assert boxes and all(whole <= seen + 1 for whole, seen in boxes)
 
 
 def contrast(one: str, other: str) -> float:

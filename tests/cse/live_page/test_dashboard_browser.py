@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger
-from tests.chromium import chromium
 from tests.cluster.monitor.watching import SPACE, dashboard, ended, keep_picture, started
 from tests.waiting import wait_for
 
@@ -42,12 +41,6 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def address(sweep: Path) -> Iterator[str]:
     with dashboard(sweep) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(1200, 1000) as opened:
-        yield opened
 
 
 def curves(folder: Path) -> int:

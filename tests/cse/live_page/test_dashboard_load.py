@@ -1,13 +1,12 @@
 """Many callers at once, silent callers, and addresses that are none: the others are answered, no traceback."""
 
 import contextlib
-import http.client
 import json
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,22 +18,15 @@ from analysis.sweep_spec import SweepSpec
 from benchmarks.growth.synthetic_ledger import write
 from cse.live_page import api, server
 from cse.live_page.server import ADDRESS, DashboardServer
+from tests.cse.live_page.conftest import TOKEN, asked
 
 SLOW, AT_ONCE = 400, 200
-TOKEN = "a" * 22
 
 
 @pytest.fixture
-def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DashboardServer]:
+def serving(tmp_path: Path, serve: Callable[[Path, Path], DashboardServer]) -> DashboardServer:
     Ledger.open(tmp_path / "l.db").close()
-    opened = DashboardServer(connect(tmp_path / "l.db", create=False), tmp_path, 0, TOKEN)
-    thread = threading.Thread(target=opened.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield opened
-    opened.shutdown()
-    opened.server_close()
-    thread.join()
-    opened.engine.dispose()
+    return serve(tmp_path / "l.db", tmp_path)
 
 
 def calling(serving: DashboardServer, path: str, host: bool = True) -> socket.socket:
@@ -124,20 +116,16 @@ def test_of_too_many_silent_callers_the_oldest_is_let_go(
         called.close()
 
 
-def polled(serving: DashboardServer, etag: str | None = None) -> tuple[int, str | None, bytes]:
-    connection = http.client.HTTPConnection(ADDRESS, serving.server_port, timeout=30)
-    connection.request("GET", "/api/state", headers={"Authorization": f"Bearer {TOKEN}", "If-None-Match": etag or ""})
-    response = connection.getresponse()
-    return response.status, response.headers["ETag"], response.read()
-
-
 def test_a_page_gets_no_body_until_something_changes(
     serving: DashboardServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "FRESH_SECONDS", 0.0)
     ledger = Ledger.open(tmp_path / "l.db")
-    _, etag, body = polled(serving)
-    assert polled(serving, etag) == (304, etag, b"") and polled(serving, '"other"') == (200, etag, body)
+    _, headers, body = asked(serving, "/api/state")
+    etag = headers["ETag"]
+    code, headers, nothing = asked(serving, "/api/state", If_None_Match=etag)
+    assert (code, headers["ETag"], nothing) == (304, etag, "")
+    assert asked(serving, "/api/state", If_None_Match='"other"')[::2] == (200, body)
     changes = [
         lambda: ledger.record_sweep("E7", SweepSpec({"title": "one"})),
         lambda: ledger.link("E7", [("a" * 24, {"x": 1}, 0)]),
@@ -148,9 +136,10 @@ def test_a_page_gets_no_body_until_something_changes(
     for change in changes:
         before = etag
         change()
-        status, etag, body = polled(serving, before)
+        status, headers, body = asked(serving, "/api/state", If_None_Match=before)
+        etag = headers["ETag"]
         assert status == 200 and etag != before and json.loads(body)["now"]
-    assert polled(serving, etag)[0] == 304
+    assert asked(serving, "/api/state", If_None_Match=etag)[0] == 304
 
 
 @pytest.mark.slow

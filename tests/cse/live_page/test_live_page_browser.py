@@ -15,9 +15,8 @@ import pytest
 
 from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
-from tests.chromium import chromium
 from tests.cluster.monitor.watching import dashboard, keep_picture
-from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, axe_source, shown, unfold, violations
+from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, shown, unfold, violations
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -38,18 +37,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert main(["import", str(REPO / f"docs/results/bundles/{bundle}.jsonl.gz"), "--ledger", ledger]) == 0
     with dashboard(folder) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium(1280, 1000) as opened:
-        opened.set_script_timeout(120)
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_source(tmp_path_factory.mktemp("axe"))
 
 
 def opened(browser: Any, address: str, where: str, screen: str = "desk") -> None:

@@ -14,7 +14,7 @@ import pytest
 from cse.cli.app import main
 from tests.cluster.monitor.watching import keep_picture
 from tests.conftest import REPO
-from tests.readable import SCREENS, axe_source, faults, shown, unfold, violations
+from tests.readable import SCREENS, faults, shown, unfold, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(1800)]
 GRAVE = {"serious", "critical"}
@@ -26,11 +26,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bundles = sorted(map(str, (REPO / "docs" / "results" / "bundles").glob("*.jsonl.gz")))
     assert len(bundles) > 5 and main(["site", *bundles, "--to", str(made)]) == 0
     return made
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_source(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.fixture(scope="module")

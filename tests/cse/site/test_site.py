@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +16,11 @@ from cse.site.files import files
 from cse.site.wall import banner, sentence
 from search_spaces.catalog import ALL, load_all
 from tests.cse.site.conftest import FOREIGN
+from tests.documents import Reader
 from tests.site_ledger import COMMIT
 
 MOST = 200_000
 """Bytes of index.html."""
-
-
-class Reader(HTMLParser):
-    """What a page has: elements with their attributes, its text, and which tags were not closed in order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.words: list[str] = []
-        self.broken: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in ("meta", "link", "input", "br", "img"):
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._open or self._open.pop() != tag:
-            self.broken.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def all(self, tag: str, **wanted: str) -> list[dict[str, str]]:
-        """Attributes of the elements of a tag whose attributes hold these words."""
-        fits = [attributes for name, attributes in self.elements if name == tag]
-        return [a for a in fits if all(word in a.get(key, "").split() for key, word in wanted.items())]
 
 
 def pages(folder: Path) -> dict[str, Reader]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, axe_source, shown, unfold, violations
+from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, shown, unfold, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 PAGES = ("index.html", "tables/E7.html", "tables/S3.html", "tables/E8.html", "tables/L5.html", "tables/systems.html")
@@ -138,11 +138,6 @@ def test_without_script_all_is_there(browser: Any, folder: Path) -> None:
         assert {span.get_attribute("class") for span in spans if span.is_displayed()} == {"paper"}
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_source(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.mark.parametrize("screen", ["desk", "dark phone"])
