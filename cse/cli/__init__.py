@@ -9,6 +9,7 @@ __all__ = [
     "model_options",
     "options",
     "screen",
+    "status_text",
     "sweep_options",
     "table_text",
 ]

@@ -15,7 +15,7 @@ from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import Follower, SweepProgress
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
-from cse.cli.results.status import facts
+from cse.cli.status_text import facts
 from cse.live_page.listing import Listing, figure, page, shares
 
 FAILED_NAMED = 50

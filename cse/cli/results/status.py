@@ -1,7 +1,7 @@
 """`cse status`: shows in the terminal how far the sweeps of a ledger are, with the figures of the live page."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,22 +11,15 @@ from analysis.documents import dump_json
 from analysis.ledger.cluster_log import Driver
 from analysis.progress.sweeps import Follower, SweepDetail, SweepProgress
 from analysis.run_folder import RunFolder
-from analysis.run_state import UNCLAIMED, RunState, Standing
+from analysis.run_state import RunState
 from analysis.tables.labels import number_of
-from cluster.monitor.metrics import clock
 from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption
+from cse.cli.status_text import facts, lacking
 from cse_train.fields import ConfigError
 
 STATUS_BAR = 30
 """Characters of a progress bar."""
-UNDER_WORDS: Mapping[str, Sequence[Standing]] = {
-    RunState.RUNNING: (RunState.RUNNING,),
-    "waiting": (UNCLAIMED, RunState.CLAIMED, RunState.LOST),
-    RunState.STOPPED: (RunState.STOPPED,),
-    RunState.FAILED: (RunState.FAILED,),
-}
-"""Word of `cse status` -> the run states that it counts, in the order in which they are printed."""
 RUNS_LISTED = 12
 """Maximum number of running runs, and of failed runs, listed for a sweep."""
 Name = Annotated[
@@ -49,10 +42,6 @@ def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOpti
         print(dump_json(details))
     else:
         print(screen.prose("\n".join(long_block(row) for row in details), "    "))
-
-
-def lacking(cells: int) -> str:
-    return f"{number_of(cells, 'cell')} lack{'s' * (cells == 1)} an input"
 
 
 def choose(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
@@ -106,17 +95,6 @@ def long_block(sweep: SweepDetail) -> str:
 def _tell_score(score: float, sweep: SweepProgress) -> str:
     """Formats a score with the sign and decimals in which the sweep's runs report it."""
     return f"{-score if sweep.is_turned else score:.{sweep.digits}f}"
-
-
-def facts(sweep: SweepProgress) -> list[str]:
-    """Returns the counts of a sweep's runs by state, and the time left, as words."""
-    counts = {word: sum(sweep.counts.get(state, 0) for state in states) for word, states in UNDER_WORDS.items()}
-    parts = [f"{sweep.counts.get(RunState.DONE, 0)}/{sweep.num_samples or sweep.runs} done"]
-    parts += [f"{number} {word}" for word, number in counts.items() if number]
-    parts += [f"at most {number_of(sweep.num_samples, 'run')}"] if sweep.num_samples else []
-    parts += [lacking(sweep.missing_input)] if sweep.missing_input else []
-    parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
-    return parts if sweep.live or sweep.ended == sweep.runs else [*parts, "no driver works on it"]
 
 
 def bar(share: float) -> str:

@@ -11,7 +11,8 @@ from analysis.ledger.database import connect
 from analysis.progress.sweeps import Follower
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.cli.results.status import block, facts
+from cse.cli.results.status import block
+from cse.cli.status_text import facts
 from tests.run_values import book_run
 
 AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
