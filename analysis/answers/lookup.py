@@ -10,9 +10,9 @@ from pathlib import Path
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
-from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, Settings, nearest
 from cse_train.plugins import registry
+from cse_train.results import Lineage
 from search_spaces.catalog import catalog, load_space, space_name
 from search_spaces.cells import ResolvedSpace, resolve, setups
 from search_spaces.identity.signature import holds_encoder

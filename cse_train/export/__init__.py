@@ -1,3 +1,3 @@
 """Checkpoints as folders for transformers and sentence-transformers."""
 
-__all__ = ["export", "hub", "lineage"]
+__all__ = ["export", "hub"]

@@ -7,9 +7,8 @@ from typing import Any
 
 from cse_train.config import RunConfig, evaluation_steps
 from cse_train.evaluate.pairs import set_name, split_of, suite_names
-from cse_train.export.lineage import Lineage
-from cse_train.export.parts import Parts
-from cse_train.results import CODE_VERSION
+from cse_train.export.folders import Parts
+from cse_train.results import CODE_VERSION, Lineage
 
 LOAD = """```python
 from sentence_transformers import SentenceTransformer

@@ -3,6 +3,8 @@
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cse_train.checkpoint import load_model, read_best
@@ -10,12 +12,10 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import require_first_token
 from cse_train.export.agreement import Agreement, compare
 from cse_train.export.card import write_card
-from cse_train.export.lineage import Lineage
-from cse_train.export.parts import parts_of, require_saved, require_transformers
-from cse_train.export.sentence_transformers_folder import write_modules
-from cse_train.export.transformers_folder import write_encoder
+from cse_train.export.folders import parts_of, require_saved, require_transformers, write_encoder, write_modules
 from cse_train.fields import ConfigError, nearest
 from cse_train.files import copy_tree
+from cse_train.results import Lineage
 
 EXPORT_FORMATS = ("sentence-transformers", "hf")
 
@@ -44,11 +44,8 @@ def export(
     require_saved(parts)
     if format == "hf":
         require_transformers(parts)
-    # Beside `to`, and so on its disk: the last step is one rename.
-    aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
-    folder = aside / to.name
-    folder.mkdir(parents=True)
-    try:
+    with _appearing(to) as folder:
+        folder.mkdir()
         if format == "hf":
             write_encoder(parts, folder, with_pooler=True)
         else:
@@ -56,19 +53,25 @@ def export(
         agreement = compare(parts, folder, paths or DataPaths())
         agreement.require()
         write_card(parts, format, lineage or Lineage(), folder)
-        os.replace(folder, to)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return agreement
 
 
 def copy_model(best_folder: Path, to: Path) -> None:
     """Copies the best model of a training program's run as its library saved it; the folder appears when complete."""
     require_new(to)
+    with _appearing(to) as folder:
+        copy_tree(best_folder, folder)
+
+
+@contextmanager
+def _appearing(to: Path) -> Iterator[Path]:
+    """Yields the path of a new folder to fill, which is renamed to `to` if the block ends without an error."""
+    # Beside `to`, and so on its disk: the last step is one rename.
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
+    aside.mkdir(parents=True)
     try:
-        copy_tree(best_folder, aside)
-        os.replace(aside, to)
+        yield aside / to.name
+        os.replace(aside / to.name, to)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

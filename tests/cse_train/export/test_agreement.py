@@ -5,9 +5,8 @@ import importlib.util
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.export.agreement import Agreement, ExportChanged
+from cse_train.export.agreement import LIBRARY, Agreement, ExportChanged
 from cse_train.export.export import export
-from cse_train.export.reload import LIBRARY
 
 SAME = {
     "library": "transformers 5",

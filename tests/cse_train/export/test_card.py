@@ -11,8 +11,8 @@ from cse_train.checkpoint import load_model, read_best
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.card import write_card
 from cse_train.export.export import export
-from cse_train.export.lineage import Lineage
-from cse_train.export.parts import parts_of
+from cse_train.export.folders import parts_of
+from cse_train.results import Lineage
 
 LINEAGE = Lineage(
     signature="0123456789abcdef01234567",

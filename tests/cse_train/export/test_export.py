@@ -169,7 +169,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(checkpoint, tmp_path, monkeypa
 def test_a_folder_that_embeds_otherwise_is_not_kept(checkpoint, tmp_path, monkeypatch):
     """A forgotten layer average: every file is well formed, and the model is another."""
     best, _ = checkpoint("simcse", "bert", pooler="first_last")
-    monkeypatch.setattr("cse_train.export.sentence_transformers_folder.LAYERS_READ", {})
+    monkeypatch.setattr("cse_train.export.folders.LAYERS_READ", {})
     with pytest.raises(ExportChanged, match=r"^export changed the model: generated_dev:20: checkpoint "):
         export(best, tmp_path / "out")
     assert not (tmp_path / "out").exists()

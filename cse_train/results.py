@@ -1,4 +1,8 @@
-"""Scores of an evaluation and their protocols. Imports no library."""
+"""Results of a run and of its evaluations: points, an outcome, scores and their protocols, and where a model came from.
+
+These objects go from the evaluator through ranks, worker and ledger to the page: nothing on the way takes them apart.
+Imports no library.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -6,10 +10,52 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cse_train.results.scalar import Json
-
 if TYPE_CHECKING:
     import numpy as np
+
+Scalar = bool | int | float | str | None
+"""Types that the value of a setting may have."""
+Settings = Mapping[str, Scalar]
+"""Dotted key -> value: a run's configuration, or the axes of a cell."""
+Json = Mapping[str, Any]
+"""Object of a JSON or YAML file, or row of a database, not yet checked."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Report of a run after one dev evaluation."""
+
+    examples: int
+    """Number of training examples seen so far."""
+    step: int
+    seconds: float
+    """Seconds since the start of the run, dev evaluations and earlier attempts included."""
+    metrics: dict[str, float]
+    """Dev score under its set's name, NaN for none, and the mean of each step metric since the point before."""
+    best: float
+    """Best dev score so far; a later equal score does not replace it."""
+    best_examples: int
+    """Training examples seen at the best dev score."""
+    replayed: bool = False
+    """True when a resumed run reports again what an earlier attempt reached."""
+    precision: str = ""
+    """Arithmetic that the device computed with; empty for a point of a version that did not store it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Final state of a run that reached its end or was stopped."""
+
+    stopped: bool
+    """True where the caller's report of a point asked to end the run early."""
+    examples: int
+    best: float
+    best_examples: int
+    seconds: float
+    points: tuple[Point, ...]
+    precision: str = ""
+    """Arithmetic of the run, as its points give it."""
+
 
 CODE_VERSION = "1"
 """Version of the evaluation code, raised whenever an evaluation's numbers change."""
@@ -137,3 +183,20 @@ class Score:
         ruled = rule and self.metric.startswith(RULED) and not rule.startswith(self.metric)
         shown = f" ({rule})" if ruled else ""
         return f"{self.suite}:{self.metric}{shown}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """Origin of an exported model: what a ledger knows of its run; all empty for a run outside a sweep."""
+
+    signature: str | None = None
+    sweeps: Sequence[str] = ()
+    cell: Mapping[str, object] = field(default_factory=dict)
+    """Values that this run's cell has on the axes that the sweep compared."""
+    seeds: Mapping[int, float | None] = field(default_factory=dict)
+    """Seed -> best dev score, for the finished runs of this cell."""
+    hashes: Mapping[str, object] = field(default_factory=dict)
+    """Content hashes of encoder, tokenizer, corpus, dev set and what else the method reads."""
+    provenance: Json = field(default_factory=dict)
+    scores: Sequence[tuple[str, float, Mapping[str, object]]] = ()
+    """Suite, value and protocol of every stored score."""
