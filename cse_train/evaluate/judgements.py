@@ -16,7 +16,7 @@ Shape suffixes: Q queries, C documents, D embedding size, M metrics.
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import get_args
@@ -215,41 +215,38 @@ def find_prompts(model: TextModel) -> dict[str, str]:
     return prompts if model.prompt or any(prompts.values()) else {}
 
 
-def _embed(model: TextModel, judgements: Judgements, prompts: Mapping[str, str]) -> tuple[np.ndarray, np.ndarray]:
+def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
+    prompts, count = find_prompts(model), len(judgements.queries)
     if prompts:
         query, document = (prompts[side] for side in SIDES)
-        return model.embed(judgements.queries, query), model.embed(judgements.documents, document)
-    count = len(judgements.queries)
-    embeddings = model.embed([*judgements.queries, *judgements.documents])
-    return embeddings[:count], embeddings[count:]
-
-
-def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
-    prompts = find_prompts(model)
-    each_QM = score_queries(judgements, *_embed(model, judgements, prompts))
+        queries_QD, documents_CD = (
+            model.embed(judgements.queries, query),
+            model.embed(judgements.documents, document),
+        )
+    else:
+        queries_QD, documents_CD = np.split(model.embed([*judgements.queries, *judgements.documents]), [count])
+    each_QM = score_queries(judgements, queries_QD, documents_CD)
     values = dict(zip(RANK_METRICS, 100.0 * np.mean(each_QM, axis=0), strict=True))
-    about = {"queries": len(judgements.queries), "documents": len(judgements.documents)}
-    first = [judgements.metric, *(metric for metric in RANK_METRICS if metric != judgements.metric)]
+    protocol = Protocol(
+        suite=judgements.name,
+        pooler=model.pooler,
+        aggregation="mean over queries",
+        split=judgements.split,
+        max_length=model.max_length,
+        prompt=", ".join(f"{name}: {text}" for name, text in prompts.items()),
+        data_hash=judgements.content_hash,
+    )
     return [
         Score(
             suite=judgements.name,
             metric=metric,
             value=float(values[metric]),
-            protocol=Protocol(
-                suite=judgements.name,
-                pooler=model.pooler,
-                aggregation="mean over queries",
-                split=judgements.split,
-                max_length=model.max_length,
-                prompt=", ".join(f"{name}: {text}" for name, text in prompts.items()),
-                rule=f"{metric}, {TIES_RULE}",
-                data_hash=judgements.content_hash,
-            ),
-            details=about,
+            protocol=replace(protocol, rule=f"{metric}, {TIES_RULE}"),
+            details={"queries": count, "documents": len(judgements.documents)},
             queries=100.0 * each_QM[:, RANK_METRICS.index(metric)],
             headline=metric == judgements.metric,
         )
-        for metric in first
+        for metric in dict.fromkeys((judgements.metric, *RANK_METRICS))
     ]
 
 

@@ -289,22 +289,19 @@ class LibraryModel(TextModel):
         require_texts(texts)
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
+        configs = (getattr(module, "config", None) for module in self.model.modules())
+        kinds = {getattr(config, "model_type", "") for config in configs}
         with torch.inference_mode():
             embeddings = self.model.encode(
                 distinct,
                 prompt=self.prompt if prompt is None else prompt,
-                batch_size=1 if _mixes_padding(self.model) else EMBEDDED_ROWS,
+                batch_size=1 if kinds & set(MIXES_PADDING) else EMBEDDED_ROWS,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
         embeddings_UD = np.asarray(embeddings, dtype=np.float32)
         require_finite(embeddings_UD, self.name, "its weights are damaged, fetch or save the model again")
         return embeddings_UD[[row_of[text] for text in texts]]
-
-
-def _mixes_padding(model: Any) -> bool:
-    configs = (getattr(module, "config", None) for module in model.modules())
-    return any(getattr(config, "model_type", "") in MIXES_PADDING for config in configs)
 
 
 def open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:

@@ -6,11 +6,13 @@ the sort at the head of run). Needs no torch.
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -89,7 +91,6 @@ EVERY_TASK = (*TASKS, *MORE_TASKS, *PROBING)
 LATIN_1 = {*BINARY, "trec"}
 """Tasks whose files are Latin-1 and not UTF-8."""
 Example = tuple[tuple[str, ...], float]
-Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,11 @@ def _probing(name: str, path: Path) -> Task:
     classes = sorted({line.split("\t")[1] for line in lines if line.startswith("tr\t")})
     numbers = {label: number for number, label in enumerate(classes)}
 
-    def parse(line: str) -> tuple[str, Example]:
-        split, label, *_, text = line.split("\t")
-        return PROBING_SPLITS[split], ((clean(text),), numbers[label])
-
     examples: dict[str, list[Example]] = {split: [] for split in PROBING_COUNTS}
     for at, line in enumerate(lines, start=1):
-        split, example = _parse(parse, line, f"{path}:{at}")
-        examples[split].append(example)
+        with _readable(line, f"{path}:{at}"):
+            mark, label, *_, text = line.split("\t")
+            examples[PROBING_SPLITS[mark]].append(((clean(text),), numbers[label]))
     for split, expected in PROBING_COUNTS.items():
         require_count(f"{name} {split}", len(examples[split]), expected, path, "lines")
     splits = {split: _sort(part) for split, part in examples.items()}
@@ -171,62 +169,41 @@ def _official(name: str, path: Path, count: int) -> Split:
     """Loads one official split of a task."""
     header = int(name in TASKS_WITH_HEADER)
     lines = _lines(name, path, count + header)[header:]
-    return _sort([_parse(PARSERS[name], line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
+    return _sort([_parse(name, line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
 
 
-def _sst2(line: str) -> Example:
-    text, label = line.strip().split("\t")
-    return (clean(text),), ("0", "1").index(label)
-
-
-def _sst5(line: str) -> Example:
-    label, text = line.strip().split(" ", 1)
-    return (clean(text),), ("0", "1", "2", "3", "4").index(label)
-
-
-def _sick_entailment(line: str) -> Example:
-    """Parses a line `pair, sentence A, sentence B, relatedness, entailment` of SICK."""
-    _, left, right, _, label = line.strip().split("\t")
-    return (clean(left), clean(right)), SICK_CLASSES[label]
-
-
-def _sick_relatedness(line: str) -> Example:
-    _, left, right, grade, _ = line.strip().split("\t")
-    return (clean(left), clean(right)), float(grade)
-
-
-def _stsb_relatedness(line: str) -> Example:
-    """Parses a line of STS-B; quotes are text, and some lines have more columns."""
-    _, _, _, _, grade, left, right, *_ = line.strip().split("\t")
-    return (clean(left), clean(right)), float(grade)
-
-
-def _trec(line: str) -> Example:
-    """Parses a line `CLASS:subclass question` of TREC; the subclass is dropped."""
-    coarse, _, rest = line.strip().partition(":")
-    return (clean(rest.split(" ", 1)[1]),), TREC_CLASSES[coarse]
-
-
-def _mrpc(line: str) -> Example:
-    label, _, _, left, right = line.strip().split("\t")
-    return (clean(left), clean(right)), ("0", "1").index(label)
-
-
-PARSERS: dict[str, Callable[[str], Example]] = {
-    "sst2": _sst2,
-    "trec": _trec,
-    "mrpc": _mrpc,
-    "sst5": _sst5,
-    "sick_entailment": _sick_entailment,
-    "sick_relatedness": _sick_relatedness,
-    "stsb_relatedness": _stsb_relatedness,
+BINARY_LABELS = {"0": 0, "1": 1}
+TAB_SEPARATED: Mapping[str, tuple[int, tuple[int, ...], int, Mapping[str, int] | None]] = {
+    "sst2": (2, (0,), 1, BINARY_LABELS),
+    "mrpc": (5, (3, 4), 0, BINARY_LABELS),
+    "sick_entailment": (5, (1, 2), 4, SICK_CLASSES),
+    "sick_relatedness": (5, (1, 2), 3, None),
+    "stsb_relatedness": (7, (5, 6), 4, None),
 }
-"""Task -> function that parses a line of its files."""
+"""Task -> columns of its lines, those of its texts, that of its label, and classes (None: grades). Quotes are text."""
 
 
-def _parse(parse: Callable[[str], Parsed], line: str, where: str) -> Parsed:
+def _parse(name: str, line: str, where: str) -> Example:
+    """Parses a line of a task's files. ConfigError for one that has other columns or an unknown label."""
+    with _readable(line, where):
+        if name == "trec":  # `CLASS:subclass question`; the subclass is dropped
+            coarse, _, rest = line.strip().partition(":")
+            return (clean(rest.split(" ", 1)[1]),), TREC_CLASSES[coarse]
+        if name == "sst5":
+            grade, text = line.strip().split(" ", 1)
+            return (clean(text),), ("0", "1", "2", "3", "4").index(grade)
+        count, texts, at, classes = TAB_SEPARATED[name]
+        fields = line.strip().split("\t")
+        if len(fields) < count or (len(fields) > count and name != "stsb_relatedness"):
+            raise ValueError("other columns")  # only some lines of STS-B have more
+        label = float(fields[at]) if classes is None else classes[fields[at]]
+        return tuple(clean(fields[column]) for column in texts), label
+
+
+@contextmanager
+def _readable(line: str, where: str) -> Iterator[None]:
     try:
-        return parse(line)
+        yield
     except (ValueError, KeyError, IndexError) as error:
         raise ConfigError([f"unreadable line: {where}: {line.strip()[:60]!r}; fetch the file again"]) from error
 
@@ -245,15 +222,9 @@ def _lines(name: str, path: Path, count: int) -> list[str]:
     return lines
 
 
-def _hash(splits: dict[str, Split]) -> str:
-    def parts() -> Iterable[str]:
-        for name, split in splits.items():
-            yield name
-            for side in split.texts:
-                yield from side
-            yield from map(str, split.labels)
-
-    return texts_hash(parts())
+def _hash(splits: Mapping[str, Split]) -> str:
+    named = splits.items()
+    return texts_hash(part for name, split in named for part in (name, *chain(*split.texts), *map(str, split.labels)))
 
 
 SENTEVAL_SEED = 1111

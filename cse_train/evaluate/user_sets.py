@@ -57,7 +57,6 @@ OPTIONAL_COLUMNS = ("relevance",)
 class Opened:
     """A user's file with its kind and the meaning of its columns."""
 
-    file: UserFile
     kind: Kind
     table: TextTable
     columns: Mapping[str, str]
@@ -67,7 +66,11 @@ class Opened:
 def open_user_file(file: UserFile) -> Opened:
     """Opens a user's set; its kind comes from `kind:`, from the columns given, or from the usual names. ConfigError."""
     if is_three_files(file):
-        return _open_three_files(file)
+        if file.columns or file.kind not in (None, "retrieval"):
+            setting = f"columns={file.named}" if file.columns else f"kind={file.kind}"
+            line = f"not of three files: {setting} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
+            raise ConfigError([f"{line}; leave it out"])
+        return Opened("retrieval", open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
     table = open_table(file)
     kind = file.kind or _kind(file, table)
     wrong = [name for name in file.named if name not in USUAL_COLUMNS[kind]]
@@ -79,15 +82,7 @@ def open_user_file(file: UserFile) -> Opened:
     _require_distinct(file, columns)
     if kind == "labels" and file.kind is None and "text" not in file.named:
         _require_single(table, columns)
-    return Opened(file, kind, table, columns)
-
-
-def _open_three_files(file: UserFile) -> Opened:
-    if file.columns or file.kind not in (None, "retrieval"):
-        setting = f"columns={file.named}" if file.columns else f"kind={file.kind}"
-        line = f"not of three files: {setting} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
-        raise ConfigError([f"{line}; leave it out"])
-    return Opened(file, "retrieval", open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
+    return Opened(kind, table, columns)
 
 
 def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
@@ -288,38 +283,29 @@ def open_three_files(file: UserFile) -> TextTable:
     A judgement of a document that the corpus lacks has no document's text. ConfigError, one line: a file that is absent
     or lacks a column, and at a row an ID that occurs twice, or a query that has no text.
     """
-    assert file.path is not None
-    folder = file.path
-    paths = {part: _find_table(file, part) for part in TEXT_NAMES}
-    judgements = _open_part(file, _find_table(file, JUDGEMENTS))
+    tables = {part: open_table(replace(file, file=str(_find_table(file, part)))) for part in (*TEXT_NAMES, JUDGEMENTS)}
+    judgements = tables[JUDGEMENTS]
     named = name_columns(judgements, {}, JUDGEMENT_NAMES, ("query", "document"))
 
+    def rows() -> Iterator[tuple[str, dict[str, object]]]:
+        documents, queries = (_read_texts(tables[part], usual) for part, usual in TEXT_NAMES.items())
+        for key, text in documents.items():
+            yield f"document {key}", {"document_id": key, "document": text}
+        for where, values in judgements.read(list(named.values())):
+            row = dict(zip(named, values, strict=True))
+            query, document = str(row["query"]), str(row["document"])
+            if query not in queries:
+                name = Path(tables["queries"].place).name
+                line = f"unknown ID: {judgements.place}, {where}: {query[:40]} is not in {name}"
+                raise ConfigError([f"{line}; correct or remove the row"])
+            texts = {"query": queries[query], "document": documents.get(document)}
+            joined = {"query_id": query, "document_id": document, **texts, "relevance": row.get("relevance", 1)}
+            yield f"{judgements.place}, {where}", joined
+
     def read(names: Sequence[str]) -> Iterator[Fields]:
-        documents, queries = (_read_texts(_open_part(file, paths[part]), TEXT_NAMES[part]) for part in TEXT_NAMES)
-        for where, row in _rows(documents, queries, paths, judgements, named):
-            yield where, [row.get(name) for name in names]
+        return ((where, [row.get(name) for name in names]) for where, row in rows())
 
-    return TextTable(str(folder), JOINED_COLUMNS, read)
-
-
-def _rows(
-    documents: Mapping[str, str],
-    queries: Mapping[str, str],
-    paths: Mapping[str, Path],
-    judgements: TextTable,
-    named: Mapping[str, str],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, text in documents.items():
-        yield f"document {key}", {"document_id": key, "document": text}
-    for where, values in judgements.read(list(named.values())):
-        row = dict(zip(named, values, strict=True))
-        query, document = str(row["query"]), str(row["document"])
-        if query not in queries:
-            line = f"unknown ID: {judgements.place}, {where}: {query[:40]} is not in {paths['queries'].name}"
-            raise ConfigError([f"{line}; correct or remove the row"])
-        texts = {"query": queries[query], "document": documents.get(document)}
-        joined = {"query_id": query, "document_id": document, **texts, "relevance": row.get("relevance", 1)}
-        yield f"{judgements.place}, {where}", joined
+    return TextTable(str(file.path), JOINED_COLUMNS, read)
 
 
 def _read_texts(table: TextTable, usual: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
@@ -337,10 +323,6 @@ def _read_texts(table: TextTable, usual: Mapping[str, tuple[str, ...]]) -> dict[
             text = f"{title} {text or ''}"
         texts[key] = text_of(text, table.place, where, named["text"])
     return texts
-
-
-def _open_part(file: UserFile, path: Path) -> TextTable:
-    return open_table(replace(file, file=str(path)))
 
 
 def _list_tables(folder: Path, name: str) -> list[Path]:

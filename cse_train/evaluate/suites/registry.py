@@ -231,30 +231,34 @@ def code_version(name: str) -> str:
     return CODE_VERSION if plugin is None else f"{CODE_VERSION} {name} {plugins.digest(plugin)}"
 
 
-def _code_changed(version: str) -> bool:
-    """Returns whether a plug-in's code differs from that in a stored version; False for a plug-in that is gone."""
-    words = version.split()
-    if len(words) != 3:
-        return False
-    _, name, digest = words
-    plugin = plugins.get("suite", name)
-    return plugin is not None and plugins.digest(plugin) != digest
-
-
 def still_valid(scores: Mapping[str, Protocol], paths: DataPaths) -> set[str]:
-    """Returns the columns of stored scores (column -> protocol) whose user set or plug-in has not changed since."""
-    now: dict[str, str] = {}
-    for name in (name for name in scores if paths.data_set(name) is not None):
-        with contextlib.suppress(ConfigError):  # a file that is gone says nothing against its scores
-            now[name] = set_hash(name, paths)
-    same_data = (name for name, protocol in scores.items() if now.get(name) in (None, protocol.data_hash))
-    return {name for name in same_data if not _code_changed(scores[name].code_version)}
+    """Returns the columns of stored scores (column -> protocol) whose user set or plug-in has not changed since.
+
+    A file or a plug-in that is gone says nothing against its scores.
+    """
+    valid = set[str]()
+    for name, protocol in scores.items():
+        content = protocol.data_hash
+        with contextlib.suppress(ConfigError):
+            content = content if paths.data_set(name) is None else set_hash(name, paths)
+        _, suite, digest = (*protocol.code_version.split(), "", "", "")[:3]
+        plugin = plugins.get("suite", suite) if suite else None
+        if content == protocol.data_hash and (plugin is None or plugins.digest(plugin) == digest):
+            valid.add(name)
+    return valid
 
 
 def problems(suites: Iterable[str], paths: DataPaths) -> list[str]:
     """Returns one line for each suite that cannot be scored here: unknown, missing or truncated. Reads every file."""
-    lines = (_problem(suite, paths) for suite in dict.fromkeys(suites))
-    return list(dict.fromkeys(line for line in lines if line))
+    lines = []
+    for suite in dict.fromkeys(suites):
+        try:
+            require_known([suite], paths)
+            for need in needs(suite):
+                _read(need, suite, paths)
+        except ConfigError as error:
+            lines.append(error.problems[0])
+    return list(dict.fromkeys(lines))
 
 
 def require(suites: Iterable[str], paths: DataPaths) -> None:
@@ -279,16 +283,6 @@ def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
     """Raises ConfigError where a corpus that a suite needs is not given."""
     if getattr(paths, corpus) is None:
         raise ConfigError([f"missing data: suite={suite} needs {SUITE_CORPORA[corpus]}"])
-
-
-def _problem(name: str, paths: DataPaths) -> str | None:
-    try:
-        require_known([name], paths)
-        for need in needs(name):
-            _read(need, name, paths)
-    except ConfigError as error:
-        return error.problems[0]
-    return None
 
 
 def _read(need: str, suite: str, paths: DataPaths) -> str:
