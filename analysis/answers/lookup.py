@@ -133,39 +133,31 @@ def best_of(runs: Iterable[RunRow]) -> RunRow | None:
     return max((run for run in runs if run.best is not None), key=lambda run: run.best or 0.0, default=None)
 
 
-def space_or_sweep(
-    name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]
-) -> ResolvedSpace:
-    """Returns the space of a sweep as it was run, or else of an ID or file; `profile` and `settings` override it."""
-    if find_foreign_sweep(name, ledger) is not None:
-        advice = "cse table, report, best, explain, compare and gate take it"
-        raise ConfigError([f"no space: sweep={name} came from another tool; {advice}"])
+def is_space(name: str) -> bool:
+    """Returns whether a file or a shipped space has this name; commands take it before a sweep of the same name."""
+    return os.path.isfile(name) or name.lower() in map(str.lower, catalog())
+
+
+def select(
+    name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar], *, as_run: bool = True
+) -> ResolvedSpace | SweepRow:
+    """Returns what a name means: the sweep itself where another tool made its runs, else a space.
+
+    The space of a sweep is as it was run, of an ID or a file as it is now; `profile` and `settings` override it.
+    `as_run` says that of a sweep and a space with one name the sweep counts. Raises ConfigError for an unknown name.
+    """
     sweep = sweep_of(name, ledger)
-    if sweep is not None and sweep.spec.file:
+    if sweep is not None and sweep.spec.imported is not None and not is_space(name):
+        return sweep
+    if sweep is not None and sweep.spec.file and (as_run or not is_space(name)):
         return _resolve_as_run(sweep, profile, settings)
     try:
-        space = load_space(name)
+        return resolve(load_space(name), profile, settings)
     except ConfigError as error:
         if ledger is None or not error.problems[0].startswith("unknown space"):
             raise
         names = [*catalog(), *(row.id for row in ledger.sweeps())]
         raise ConfigError([f"unknown space: space={name}; {nearest(name, names)}"]) from None
-    return resolve(space, profile, settings)
-
-
-def space_first(name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
-    """Returns the space of an ID or a file, or else of a sweep as it was run."""
-    if os.path.isfile(name) or name.lower() in map(str.lower, catalog()):
-        return resolve(load_space(name), profile, settings)
-    return space_or_sweep(name, ledger, profile, settings)
-
-
-def find_foreign_sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
-    """Returns the sweep of a name if its runs came from another tool, else None."""
-    if os.path.isfile(name) or name.lower() in map(str.lower, catalog()):
-        return None
-    sweep = sweep_of(name, ledger)
-    return None if sweep is None or sweep.spec.imported is None else sweep
 
 
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:

@@ -10,7 +10,7 @@ import numpy as np
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.explain import candidates
 from analysis.answers.imported import NUMBERED_FROM, choose_cell, is_numbered
-from analysis.answers.lookup import find_foreign_sweep, find_run, row_of, space_or_sweep, sweep_of
+from analysis.answers.lookup import find_run, is_space, row_of, select, sweep_of
 from analysis.ledger import Ledger, RunRow, SweepRow
 from analysis.matching import match_on
 from analysis.run_folder import RunFolder
@@ -151,18 +151,21 @@ def _resolve_name(
         advice += f"; no folder {name} is here, nor to be had from the hub or its cache" * (name.count("/") == 1)
         raise ConfigError([f"unknown model: model={name}; {advice}; {nearest(name.partition(':')[0], valid)}"])
     space, cell = space_and_cell
-    if (foreign := find_foreign_sweep(space, ledger)) is not None and ledger is not None:
-        return _read_imported(name, foreign, cell, ledger)
-    return _read_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
+    selected = select(space, ledger, profile, settings or {})
+    if isinstance(selected, SweepRow):
+        assert ledger is not None
+        imported_cell = choose_cell(selected, ledger, [cell] if cell else [], f"{selected.id}:")
+        label = f"{selected.id}:{imported_cell.argument}"
+        return Model(name, label, imported_cell.runs, axes=list(imported_cell.key))
+    return _read_cell(name, selected, cell, ledger, data_hash)
 
 
 def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
     """Returns the space or sweep that a name begins with, and the cell after a colon, empty for none."""
-    shipped = {space.lower() for space in catalog()}
     ends = [len(name), *(place for place, letter in enumerate(name) if letter == ":")]
     for end in ends:
         space = name[:end]
-        if sweep_of(space, ledger) or space.lower() in shipped or (os.path.isfile(space) and end):
+        if end and (sweep_of(space, ledger) or is_space(space)):
             return space, name[end + 1 :]
     return None
 
@@ -171,11 +174,6 @@ def _read_run(name: str, row: RunRow) -> Model:
     if row.state != RunState.DONE:
         raise ConfigError([f"nothing finished: model={name} is {row.state}; let cse run go on"])
     return Model(name, f"run {row.signature[:NAME_DIGITS]}", (row,))
-
-
-def _read_imported(name: str, sweep: SweepRow, cell_words: str, ledger: Ledger) -> Model:
-    cell = choose_cell(sweep, ledger, [cell_words] if cell_words else [], f"{sweep.id}:")
-    return Model(name, f"{sweep.id}:{cell.argument}", cell.runs, axes=list(cell.key))
 
 
 def separate_numbered(left: Model, right: Model) -> Model:

@@ -93,20 +93,21 @@ def rank_cells(ledger: Ledger, sweep: str) -> list[CellRuns]:
         row = json.dumps([link.cell, labels.get(link.signature, {})], sort_keys=True)
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = finished[link.signature]
     spec = ledger.sweep_spec(sweep)
-    cells = _drop_constant([cell for cell, _ in by_cell.values()], spec.imported is not None)
-    entries = zip(cells, by_cell.values(), strict=True)
-    rows = [CellRuns(cell, tuple(runs.values()), labels.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
+    cells = [cell for cell, _ in by_cell.values()]
+    if spec.imported is not None:  # such cells list every setting of their tool
+        axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
+        cells = [{axis: cell[axis] for axis in axes if axis in cell} for cell in cells]
+    rows = [
+        CellRuns(cell, tuple(runs.values()), labels.get(next(iter(runs)), {}))
+        for cell, (_, runs) in zip(cells, by_cell.values(), strict=True)
+    ]
     if spec.asked is not None and len(rows) >= LEAST_CELLS and not labels and len(links) <= MOST_CELLS:
-        rows = _add_bounds(rows, _read_stopped(ledger, sweep))
+        stopped = {run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED])}
+        rows = _add_bounds(
+            rows,
+            [(link.cell, best) for link in ledger.cells(sweep) if (best := stopped.get(link.signature)) is not None],
+        )
     return sorted(rows, key=lambda row: -row.rank)
-
-
-def _read_stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
-    """Returns cell and best dev score of each run that a scheduler stopped."""
-    best = {
-        run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED]) if run.best is not None
-    }
-    return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
 
 
 def _add_bounds(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
@@ -115,14 +116,6 @@ def _add_bounds(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, floa
     bounds = surface.lower_bounds(*zip(*observations, strict=True)).tolist()
     firsts = itertools.accumulate((len(row.scores) for row in rows[:-1]), initial=0)
     return [replace(row, lower_bound=bounds[first]) for row, first in zip(rows, firsts, strict=True)]
-
-
-def _drop_constant(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
-    """Returns the cells; imported ones, which list every setting of their tool, are cut to the settings that vary."""
-    if not imported:
-        return cells
-    axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
-    return [{axis: cell[axis] for axis in axes if axis in cell} for cell in cells]
 
 
 def find_cell_differences(cells: Sequence[CellRuns]) -> list[SettingDifference]:

@@ -15,9 +15,9 @@ from analysis.answers.explain import (
     explain_imported,
 )
 from analysis.answers.imported import choose_cell
-from analysis.answers.lookup import find_foreign_sweep, space_or_sweep
+from analysis.answers.lookup import select
 from analysis.documents import dump_json
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, SweepRow
 from analysis.render.best_of import describe_best_of, describe_ranges
 from analysis.run_state import RunState
 from analysis.tables.labels import some
@@ -70,14 +70,13 @@ def find_cell(
     data_hash: str | None,
 ) -> Explained:
     """Returns what the ledger knows of one cell. Raises ConfigError for a name that does not mean a single cell."""
-    imported = find_foreign_sweep(space, opened)
-    if imported is not None and opened is not None:
-        return explain_imported(choose_cell(imported, opened, cell, "--cell "), imported, opened)
-    resolved = space_or_sweep(space, opened, profile, settings)
+    selected = select(space, opened, profile, settings)
+    if isinstance(selected, SweepRow):
+        assert opened is not None
+        return explain_imported(choose_cell(selected, opened, cell, "--cell "), selected, opened)
     rows = opened.runs() if opened else []
-    chosen = choose(resolved, cell, candidates(resolved, rows))
-    seed_range = range(seeds) if seeds else resolved.space.seeds
-    return explain_cell(resolved, chosen, opened, rows, seed_range, data_hash)
+    chosen = choose(selected, cell, candidates(selected, rows))
+    return explain_cell(selected, chosen, opened, rows, range(seeds) if seeds else selected.space.seeds, data_hash)
 
 
 def text(facts: Explained) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.answers.lookup import sweep_of
+from analysis.answers.lookup import is_space, sweep_of
 from analysis.answers.paper_scale import unlike_paper
 from analysis.answers.study import compare_with_paper, read_space, read_sweep
 from analysis.ledger import Ledger
@@ -66,7 +66,7 @@ def write(
     screen.note(f"reading and drawing {name}")
     opened = ledgers.existing_ledger(ledger, storage)
     folder = ledgers.notes_folder(ledgers.ledger_url(ledger), ledgers.storage_folder(storage))
-    sweep = None if _is_space(name) else sweep_of(name, opened)
+    sweep = None if is_space(name) else sweep_of(name, opened)
     if sweep is not None and opened is not None:
         resolved, study, table = read_sweep(sweep, opened, ledger, data_hash)
     else:
@@ -84,14 +84,9 @@ def write(
 def _space(name: str, ledger: Ledger | None) -> Space:
     """Loads a space. Raises ConfigError that names the nearest of all space IDs and sweeps."""
     names = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
-    if not _is_space(name):
+    if not is_space(name):
         raise ConfigError([f"unknown study: study={name}; {nearest(name, names)}"])
     return load_space(name)
-
-
-def _is_space(name: str) -> bool:
-    """Returns True if a shipped space or a file has this name; a space wins over a sweep of the same name."""
-    return Path(name).is_file() or name.lower() in map(str.lower, catalog())
 
 
 def _require_ledger(ledger: Ledger | None) -> Ledger:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from analysis.answers.build import build, list_unfinished
-from analysis.answers.lookup import find_foreign_sweep, space_first
+from analysis.answers.lookup import select
+from analysis.ledger import SweepRow
 from analysis.render.formats import render
 from analysis.render.formats.json import TableDocument
 from analysis.tables.aggregate import Table
@@ -95,13 +96,13 @@ def read_table(
     scores the paper's models that nobody trains. Raises ConfigError for an unknown name.
     """
     opened = ledgers.existing_ledger(ledger, storage)
-    imported = find_foreign_sweep(name, opened)
-    if imported is not None and opened is not None:
+    resolved = select(name, opened, profile, settings, as_run=False)
+    if isinstance(resolved, SweepRow):
+        assert opened is not None
         unused = {"profile": profile, "seeds": seeds, "set": settings, "untrained": untrained}
         unused_names = ", ".join(option for option, value in unused.items() if value)
         remark = f"not used: {unused_names}; {name} has the runs of another tool, all of which are shown"
-        return TableAnswer(*study.read_judged(imported, opened, ledger, data_hash), [remark] if unused_names else [])
-    resolved = space_first(name, opened, profile, settings)
+        return TableAnswer(*study.read_judged(resolved, opened, ledger, data_hash), [remark] if unused_names else [])
     user_paths, unevaluated = None, dict[str, str]()
     if paths is not None and (untrained or paths.inputs()):
         user_paths = add_user_files(paths, resolved.files)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.answers.baselines import read_stored
-from analysis.answers.lookup import space_of_sweep, space_or_sweep
+from analysis.answers.lookup import select, space_of_sweep
 from analysis.ledger import Baselines, Ledger
 from analysis.matching import match
 from analysis.sweep_spec import SweepSpec
@@ -65,7 +65,7 @@ def test_a_sweep_of_a_relative_file_knows_its_space_from_any_folder(
     ledger = recorded(tmp_path / "project", monkeypatch)
     (sweep,) = ledger.sweeps()
     assert sweep.spec.file == str(tmp_path / "project" / "space.yaml")
-    made = space_or_sweep(sweep.id, ledger, None, {})
+    made = select(sweep.id, ledger, None, {})
     assert [cell.settings["train.encoder"] for cell in made.cells()] == [str(tmp_path / "project" / "enc")] * 2
 
 
@@ -96,7 +96,7 @@ def test_a_sweep_of_a_ledger_without_copies_names_the_file_that_is_gone(
     )
     (tmp_path / "project" / "space.yaml").unlink()
     with pytest.raises(ConfigError, match="no such file: sweep=.* ran .*space.yaml, which is gone; give the space's"):
-        space_or_sweep(sweep.id, ledger, None, {})
+        select(sweep.id, ledger, None, {})
 
 
 def test_a_shipped_space_needs_no_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

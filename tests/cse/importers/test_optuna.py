@@ -8,11 +8,10 @@ from typing import Any
 import optuna
 import pytest
 
-from analysis.answers.lookup import space_or_sweep
-from analysis.ledger import Ledger
+from analysis.answers.lookup import select
+from analysis.ledger import Ledger, SweepRow
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse_train.fields import ConfigError
 from tests.cse.importers.conftest import filled
 
 RENAME = ("--rename", "lr=train.learning_rate")
@@ -54,8 +53,7 @@ def test_the_sweep_is_a_table_without_a_space(study: Path, ledger: str, capsys: 
     assert main(["table", "mine", "--ledger", ledger, "--format", "csv"]) == 0
     shown = csv.DictReader(capsys.readouterr().out.splitlines())
     assert sorted(float(row["best mean"]) for row in shown) == [68.0, 70.0, 71.0, 72.5]
-    with pytest.raises(ConfigError, match="no space: sweep=mine came from another tool"):
-        space_or_sweep("mine", Ledger.open(ledger), None, {})
+    assert isinstance(select("mine", Ledger.open(ledger), None, {}), SweepRow)
 
 
 def test_the_table_of_a_space_with_these_axes_shows_them(

@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from analysis.answers.lookup import space_or_sweep
+from analysis.answers.lookup import select
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
@@ -317,12 +317,12 @@ def test_a_ledger_alone_runs_no_plug_in(write: Write, tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.db")
     ledger.record_sweep("theirs", SweepSpec({"file": str(space), "space": "mine", "profile": "small", "set": {}}))
     with pytest.raises(ConfigError) as error:
-        space_or_sweep("theirs", ledger, None, {})
+        select("theirs", ledger, None, {})
     (line,) = error.value.problems
     assert line.startswith(f"plug-ins of a ledger's file: sweep=theirs ran {space}, which runs margin_loss.py; give")
     file.write_text(METHOD)
     registry.use([file])
-    assert space_or_sweep("theirs", ledger, None, {}).space.method == "margin_loss"
+    assert select("theirs", ledger, None, {}).space.method == "margin_loss"
 
 
 SCORED = """
