@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.answers.judge import Judgement
 from analysis.answers.reproduction import judge_study
 from analysis.answers.study import read_space
 from analysis.ledger import Ledger
 from analysis.render.markup import align_table
 from analysis.render.signs import sign_word
-from analysis.tables.columns import Verdict
 from cse.cli.app import main as cse
 from docs.methods_page import folder
 from search_spaces.catalog import load_space
@@ -125,7 +125,7 @@ def _word(value: object) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def _finding(verdict: Verdict, seeds: int, ledger: str) -> Finding:
+def _finding(verdict: Judgement, seeds: int, ledger: str) -> Finding:
     low, high = verdict.interval or (0.0, 0.0)
     return Finding((low + high) / 2, low, high, verdict.word, seeds, ledger)
 

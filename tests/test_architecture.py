@@ -87,15 +87,17 @@ ROOMS: Mapping[str, str] = {
     "analysis.frames": "analysis.ledger",
     "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
     "analysis.sweep_spec cse_train.results",
-    "analysis.render": "analysis.documents analysis.statistics analysis.tables cse_train.reading",
+    "analysis.answers.judge": "analysis.statistics analysis.sweep_spec analysis.tables",
+    "analysis.render": "analysis.answers.judge analysis.documents analysis.statistics analysis.tables "
+    "cse_train.reading",
     "analysis.bundles": "analysis.ledger",
     "analysis.progress": "analysis.documents analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec "
     "cse_train.results cse_train.evaluate.metric_names",
-    "analysis.study": "analysis.run_state analysis.ledger analysis.statistics analysis.tables",
+    "analysis.study": "analysis.answers.judge analysis.run_state analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study cse_train.files",
-    "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures "
-    "cse_train.files",
-    "analysis.answers": "analysis.documents search_spaces.identity analysis.matching "
+    "analysis.report": "analysis.answers.judge analysis.statistics analysis.tables analysis.render analysis.study "
+    "analysis.figures cse_train.files",
+    "analysis.answers": "analysis.documents search_spaces.identity analysis.matching analysis.answers.judge "
     "analysis.bundles search_spaces analysis.run_folder analysis.run_state analysis.ledger "
     "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
@@ -121,7 +123,7 @@ ROOMS: Mapping[str, str] = {
     "cse": "",
     "cse.__main__": "cse.cli",
     "cse.experiments": "search_spaces.identity analysis.matching "
-    "analysis.answers cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
+    "analysis.answers analysis.answers.judge cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics analysis.study "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "
     "cse_train.text "
@@ -403,7 +405,7 @@ PLANTS = [
         "import cluster.plan.planner\n",
         "circle of files: cluster.plan.cost -> cluster.plan.plan",
     ),
-    ("analysis/ledger/places.py", "from analysis.tables.spec import plain\n", "circle of rooms: analysis.ledger -> "),
+    ("analysis/ledger/places.py", "from analysis.tables.spec import plain\n", "circle of rooms: analysis.tables -> "),
     ("analysis/render/grid.py", "import torch\n", "analysis.render.grid: imports torch, which is for cse_train"),
     ("analysis/tables/spec.py", "import cse_train.fields\n", "room analysis.tables must not import cse_train.fields"),
     ("cse_train/training/loop.py", "from ray import train\n", "cse_train.training.loop: imports ray"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.answers import build
 from analysis.answers.build import NOTHING
+from analysis.answers.judge import Terms, Verdicts, judge, read_terms
 from analysis.answers.paper_scale import Unlike, tell_unlike, unlike_paper
 from analysis.ledger import Ledger
 from analysis.render.formats import render
@@ -17,13 +18,11 @@ from analysis.study.cost import Spent, sum_cost
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Entry
-from analysis.tables.directions import Terms, read_terms
 from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
-from analysis.tables.verdict import Verdicts, judge
 from cse_train.files import replace_text
 from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason

@@ -7,6 +7,7 @@ from pathlib import Path
 from analysis.answers import build
 from analysis.answers.explain import run_command
 from analysis.answers.imported import RULE, list_caveats, metric_of_spec, scale_of_protocols
+from analysis.answers.judge import Terms, Verdicts, judge, read_terms
 from analysis.answers.lookup import space_of_sweep
 from analysis.answers.paper_scale import unlike_paper
 from analysis.answers.reproduction import read_stored_cosines
@@ -16,12 +17,10 @@ from analysis.render.verdicts import headline
 from analysis.study.cost import sum_cost
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
-from analysis.tables.directions import Terms, read_terms
 from analysis.tables.labels import label, varying
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST_COLUMN, Planned, results_of
 from analysis.tables.spec import Key, TableSpec
-from analysis.tables.verdict import Verdicts, judge
 from cse_train.fields import Settings
 from search_spaces import cells
 from search_spaces.catalog import space_name

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from analysis.answers.judge import Verdicts
 from analysis.render.signs import GLYPHS, count_word
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import MINUTE, duration, label, number_of, some
 from analysis.tables.ordering import ORDER_LEVEL, Ordering, PairDifference
-from analysis.tables.verdict import Verdicts
 
 LACKING_SHOWN = 2
 """Number of reasons given in full why rows are not compared by sentence pairs."""

@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.answers.judge import Verdicts
 from analysis.render.signs import TONES, sign_word
 from analysis.statistics.basics import sureness
 from analysis.statistics.importance import Importance
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text, label, some
-from analysis.tables.verdict import Verdicts
 
 FACT_EXAMPLES = 3
 """Number of runs that are named for a reason that many runs share."""

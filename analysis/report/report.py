@@ -10,6 +10,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from analysis.answers.judge import Verdicts
 from analysis.figures.canvas import data_uri, save
 from analysis.figures.study import budget_plot, effects_plot, histogram_plot, importance_plot, learning_plot, plane_plot
 from analysis.figures.table import axis_plot
@@ -30,7 +31,6 @@ from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.results import BEST_COLUMN
 from analysis.tables.spec import plain
-from analysis.tables.verdict import Verdicts
 from cse_train.files import replace_text
 
 LISTED_ROWS = 40

@@ -5,7 +5,6 @@ __all__ = [
     "basics",
     "collapse",
     "contrasts",
-    "differences",
     "importance",
     "leave_one_out",
     "looks",

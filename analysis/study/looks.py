@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.answers.judge import Terms
 from analysis.statistics.needed import expect_seeds
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Entry
-from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
 
 SEED_DEVIATION = 1.0

@@ -3,11 +3,9 @@
 __all__ = [
     "aggregate",
     "columns",
-    "directions",
     "labels",
     "ordering",
     "pair_cosines",
     "results",
     "spec",
-    "verdict",
 ]

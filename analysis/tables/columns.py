@@ -1,9 +1,8 @@
-"""Entry of a table with its seeds, column of entries for verdicts, and the verdict on one published value."""
+"""Entry of a table with its seeds, and column of entries for verdicts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
@@ -12,10 +11,6 @@ from analysis.statistics.contrasts import Array
 from analysis.statistics.selection import BestOf, best_of_seeds, find_seeds_for
 from analysis.tables.spec import MetricScale
 
-Word = Literal[
-    "reproduced", "within seed noise", "different", "not run", "undecided",
-    "same direction", "opposite direction", "tie", "no signal", "reference",
-]  # fmt: skip
 Interval = tuple[float, float]
 
 
@@ -87,26 +82,6 @@ def differ(left: Entry, right: Entry) -> bool:
     if left.sd == right.sd == 0:
         return difference > 0
     return welch(Spread(left.sd, left.n - 1), left.n, Spread(right.sd, right.n - 1), right.n).excludes(difference)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Judgement on one published value of a table."""
-
-    word: Word
-    interval: Interval | None
-    """Interval that decided: of the mean over seeds, of one further seed, or of the difference in question."""
-    published: float
-    """Number that is compared with the interval: the paper's value, or its difference from the reference row."""
-    reason: str
-    seeds_needed: int | None = None
-    """Seeds that would show the paper's difference in four of five tables, by the measured spread over seeds."""
-    more_seeds: int | None = None
-    """Further seeds that an undecided row and its reference row need, if the measured difference stays what it is."""
-    level: float | None = None
-    """Significance level of the interval at one interim analysis."""
-    collapsed: int = 0
-    """Number of the row's seeds that collapsed, far below its others; no difference averages them in."""
 
 
 @dataclass(frozen=True)

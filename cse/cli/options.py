@@ -28,7 +28,7 @@ from search_spaces.strict_yaml import parse_yaml, read_yaml
 from search_spaces.user_data import ROLES
 
 with deferred(__name__):
-    from analysis.tables import directions
+    from analysis.answers import judge
 
 PLUGINS_VARIABLE = "CSE_PLUGINS"
 """Environment variable with default values of --plugins, separated as in PATH."""
@@ -177,14 +177,14 @@ Margin = Annotated[
 ]
 
 
-def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | None) -> "directions.Terms":
+def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | None) -> "judge.Terms":
     """Returns the terms of verdicts. Raises ConfigError for a margin of 0, and for options that exclude each other."""
     if until is None and max_seeds is not None:
         raise ConfigError([f"no looks: --max-seeds={max_seeds}; give --until decided with it, or --seeds instead"])
     if until is not None and seeds is not None:
         raise ConfigError([f"two answers: --until={until} --seeds={seeds}; give --max-seeds in place of --seeds"])
     try:
-        return directions.Terms(margin=margin, looks=None if until is None else looks_until(max_seeds or LOOKS[-1]))
+        return judge.Terms(margin=margin, looks=None if until is None else looks_until(max_seeds or LOOKS[-1]))
     except ValueError as error:
         raise ConfigError([str(error)]) from error
 

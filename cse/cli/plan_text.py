@@ -15,7 +15,7 @@ from cse.cli.loader import deferred
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 with deferred(__name__):
-    from analysis.tables import directions
+    from analysis.answers import judge
     from cse.experiments import undecided
 
 TITLE_WIDTH = 34
@@ -61,9 +61,7 @@ def _tell_seen(plan: Plan) -> list[str]:
     return [f"seen: nothing is new, the ledger has run {some([name[:NAME_DIGITS] for name in names], SEEN_NAMED)}"]
 
 
-def tell_until_decided(
-    plan: Plan, expected: "Mapping[str, undecided.ExpectedRuns]", terms: "directions.Terms"
-) -> list[str]:
+def tell_until_decided(plan: Plan, expected: "Mapping[str, undecided.ExpectedRuns]", terms: "judge.Terms") -> list[str]:
     """Returns a line for each table on the cost of `--until decided`; `expected`: space ID -> expected runs."""
     lines = []
     for space in plan.tables:

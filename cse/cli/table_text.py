@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.answers.judge import Verdicts
 from analysis.render.formats import names, render
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
@@ -12,7 +13,6 @@ from analysis.render.verdicts import order_lines
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering
-from analysis.tables.verdict import Verdicts
 from cse.cli import options, screen
 
 TableFormat = Annotated[

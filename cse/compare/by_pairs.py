@@ -12,18 +12,15 @@ from types import MappingProxyType
 import numpy as np
 import scipy
 
+from analysis.answers.judge import Sides, Terms, Word, judge_items
 from analysis.statistics.contrasts import Array
 from analysis.statistics.spearman_bootstrap import resample_pairs
 from analysis.tables.columns import Interval
-from analysis.tables.directions import Terms
 from analysis.tables.pair_cosines import ColumnCosines
-from cse.compare.by_seeds import Sides, Word, word_of
 
 LEAST_RESAMPLES = 1000
 """Least number of bootstrap resamples; small levels get more, so that `TAIL` lie beyond each end of the interval."""
 TAIL = 10
-ItemVerdict = tuple[Word, Interval, float]
-"""Verdict on a difference, the interval that decided it, and the probability that this interval misses the truth."""
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
 
@@ -93,17 +90,6 @@ def compare_by_pairs(
     ]
 
 
-def judge_items(interval: Interval, of_tie: Interval, margin: float, share: float, sides: Sides | None) -> ItemVerdict:
-    """Returns the verdict on a set's items (pairs or queries), the interval that decided it, and that interval's level.
-
-    Both intervals are of A minus B; `of_tie` is the shorter one, which misses twice as often as `share`. The verdict is
-    "no signal" where runs of `sides` trained without signal.
-    """
-    word = word_of(interval, of_tie, margin, "higher")
-    decides, level = (of_tie, 2 * share) if word == "tie" else (interval, share)
-    return ("no signal" if sides and sides.lacking_signal(word) else word), decides, level
-
-
 def _compare(
     column: str,
     cosines: ColumnCosines,
@@ -116,16 +102,20 @@ def _compare(
     draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
     left_D, right_D = resample_pairs([cosines.rows[0], cosines.rows[1]], cosines.gold, draws, generator)
     low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
-    word, interval, level = judge_items((low, high), (of_tie[0], of_tie[1]), margin, share, sides)
+    difference, pairs = cosines.means[0] - cosines.means[1], len(cosines.gold)
+    judged = judge_items(
+        (low, high), (of_tie[0], of_tie[1]), difference, "pairs", pairs, margin=margin, share=share, sides=sides
+    )
+    assert judged.interval is not None and judged.level is not None
     return PairComparison(
         column=column,
-        pairs=len(cosines.gold),
+        pairs=pairs,
         seeds=(len(cosines.rows[0]), len(cosines.rows[1])),
         left=cosines.means[0],
         right=cosines.means[1],
-        word=word,
-        interval=interval,
-        level=level,
+        word=judged.word,
+        interval=judged.interval,
+        level=judged.level,
         disagreements=tuple(disagreements(cosines.rows[0], cosines.rows[1], cosines.gold, top)),
     )
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.answers.judge import Sides, Terms, Word, judge_items
 from analysis.statistics.contrasts import Array, student
 from analysis.tables.columns import Interval
-from analysis.tables.directions import Terms
-from cse.compare.by_pairs import judge_items
-from cse.compare.by_seeds import Sides, Word
 
 QueryValues = tuple[Sequence[Array], Sequence[Array]]
 """Values of each query [Q] times 100, one array for each seed: a sequence for model A, and one for model B."""
@@ -73,7 +71,9 @@ def _compare(column: str, values: QueryValues, sides: Sides, margin: float, shar
     error = float(difference_Q.std(ddof=1)) / count**0.5 if count > 1 else np.inf
     half, tie_half = (float(student(level, count - 1.0)) * error for level in (share, 2 * share))
     interval, of_tie = (mean - half, mean + half), (mean - tie_half, mean + tie_half)
-    word, decides, level = judge_items(interval, of_tie, margin * sides.scale.point, share, sides)
+    scaled = margin * sides.scale.point
+    judged = judge_items(interval, of_tie, mean, "queries", count, margin=scaled, share=share, sides=sides)
+    assert judged.interval is not None and judged.level is not None
     largest = np.argsort(-np.abs(difference_Q), kind="stable")[:top]
     return QueryComparison(
         column=column,
@@ -81,8 +81,8 @@ def _compare(column: str, values: QueryValues, sides: Sides, margin: float, shar
         seeds=(len(values[0]), len(values[1])),
         left=float(left_Q.mean()),
         right=float(right_Q.mean()),
-        word=word,
-        interval=decides,
-        level=level,
+        word=judged.word,
+        interval=judged.interval,
+        level=judged.level,
         apart=tuple(QueryDifference(int(i), float(left_Q[i]), float(right_Q[i])) for i in largest if difference_Q[i]),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from analysis.answers import baselines
 from analysis.answers.build import scale_of
 from analysis.answers.imported import metric_of_runs, scale_of_protocols
+from analysis.answers.judge import Sides
 from analysis.answers.models import NAME_DIGITS, Model, ModelScore, differences, find_unasked, separate_numbered
 from analysis.ledger import Ledger
 from analysis.run_folder import RunFolder
@@ -20,7 +21,6 @@ from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
 from cse.compare.by_queries import QueryValues
-from cse.compare.by_seeds import Sides
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.judgements import read_queries
 from cse_train.evaluate.suites.registry import is_known, sense

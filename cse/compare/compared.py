@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from analysis.answers.judge import judge_models
 from analysis.answers.lookup import spaces_of_run
 from analysis.answers.models import Model
 from analysis.ledger import Ledger
@@ -93,7 +94,7 @@ def _compare(
     pairs = compare_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
     queries = compare_by_queries(common.queries, terms, common.columns, top=top)
     texts, query_texts = _texts(pairs, common, evaluation.paths), _query_texts(queries, common, evaluation.paths)
-    by_seeds = compare_by_seeds(common.columns, terms)
+    by_seeds = compare_by_seeds(common.columns, judge_models(common.columns, terms))
     return Comparison(left, right, terms, common, by_seeds, pairs, texts, queries, query_texts)
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from analysis.answers.models import Model
 from cse.compare.by_pairs import PairComparison
 from cse.compare.by_queries import QueryComparison
-from cse.compare.by_seeds import ColumnComparison
+from cse.compare.by_seeds import ColumnAnswer
 from cse_train.evaluate.pairs import Pairs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def frame_of(columns: Sequence[ColumnComparison]) -> "pd.DataFrame":
+def frame_of(columns: Sequence[ColumnAnswer]) -> "pd.DataFrame":
     """Returns a frame with a line for each column.
 
     It has `column`, `word` (the verdict), `difference` (A minus B), its interval from `low` to `high`, `level` (the
@@ -33,7 +33,7 @@ def frame_of(columns: Sequence[ColumnComparison]) -> "pd.DataFrame":
         }
         sides = {
             f"{side} {name}": getattr(entry, name)
-            for side, entry in (("A", column.left), ("B", column.right))
+            for side, entry in (("A", column.A), ("B", column.B))
             for name in ("n", "mean", "sd")
         }
         lines.append(facts | {"level": column.level, "common": column.common, **sides})
@@ -47,18 +47,6 @@ def model_dict(model: Model) -> dict[str, object]:
     folders = [str(folder) for folder in model.folders]
     first = folders[0] if folders else None
     return {"name": model.name, "label": model.label, "folder": first, "folders": folders, "runs": runs}
-
-
-def column_dict(column: ColumnComparison) -> dict[str, object]:
-    """Returns one column of a comparison with the value of each seed; `seeds` is empty for a model folder, which has
-    none."""
-    facts = {name: value for name, value in asdict(column).items() if name not in ("left", "right", "collapsed")}
-    sides = {
-        name: {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "values": list(entry.values), "collapsed": fallen}
-        | {"seeds": [seed for seed in entry.seeds if seed >= 0], "idle": list(entry.idle)}
-        for name, entry, fallen in zip("AB", (column.left, column.right), column.collapsed, strict=True)
-    }
-    return {**facts, **sides}
 
 
 def queries_dict(queries: QueryComparison, texts: Sequence[str] | None) -> dict[str, object]:

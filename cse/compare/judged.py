@@ -1,20 +1,20 @@
 """Judges a candidate model against a reference: the verdict, the seeds it lacks and their cost, its place in a loop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from analysis.answers.judge import Judgement, Terms, Word, judge_models, judge_over_columns
 from analysis.answers.models import Model
 from analysis.ledger import Ledger, RunRow
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
-from analysis.tables.directions import Terms
 from cse.cli.exit import DONE
 from cse.cli.listing import duration
-from cse.compare.by_seeds import ColumnComparison, GateWord, compare_by_seeds, verdict_of
+from cse.compare.by_seeds import ColumnAnswer, compare_by_seeds
 from cse.compare.common_columns import CommonColumns, gather, suites_to_score
 from cse.compare.compared import Scoring, score_model
-from cse.compare.facts import column_dict, frame_of, model_dict
+from cse.compare.facts import frame_of, model_dict
 from cse.compare.loop import Loop, LoopQuestion, ask, refuse_other_seeds
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse.compare.text import interval_text, no_ties, sign_number, word_with_count
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WORSE, MORE_SEEDS = 3, 4
-EXIT_CODES: dict[GateWord, int] = {
+EXIT_CODES: dict[Word, int] = {
     "better": DONE, "tie": DONE, "worse": WORSE, "more-seeds": MORE_SEEDS, "no signal": MORE_SEEDS,
 }  # fmt: skip
 
@@ -55,8 +55,8 @@ class MoreSeeds:
 class GateVerdict:
     """Verdict of `cse gate` on a candidate; differences are candidate minus reference, in the column's own units."""
 
-    word: GateWord
-    columns: Sequence[ColumnComparison]
+    word: Word
+    columns: Sequence[ColumnAnswer]
     more: MoreSeeds
     asked: LoopQuestion
     terms: Terms
@@ -111,7 +111,7 @@ class GateVerdict:
             "level": self.terms.family,
             "looks": self.terms.looks,
             "asked": asdict(self.asked),
-            "columns": [column_dict(column) for column in self.columns],
+            "columns": [asdict(column) for column in self.columns],
             "candidate": model_dict(self.candidate),
             "reference": model_dict(self.reference),
             "settings": [asdict(setting) for setting in self.gathered.differing],
@@ -144,12 +144,13 @@ def judge_candidate(
     )
     common = gather(left, right, ledger, wanted, spans=difference.spans(), cosines=False)
     # Differences do not depend on the level, and the log wants them; the verdicts need the level that it then gives.
-    first = compare_by_seeds(common.columns, terms)
-    differences = {column.column: column.difference for column in first}
+    differences = {
+        column: judgement.difference or 0.0 for column, judgement in judge_models(common.columns, terms).items()
+    }
     asked = ask(loop, ledger, (left, right), differences, looks, terms.family)
-    columns = compare_by_seeds(common.columns, replace(terms, family=asked.level))
-    word, more = verdict_of(columns)
-    return GateVerdict(word, columns, _price(columns, more, models), asked, terms, left, right, common)
+    judged = judge_models(common.columns, replace(terms, family=asked.level))
+    overall, columns = judge_over_columns([*judged.values()]), compare_by_seeds(common.columns, judged)
+    return GateVerdict(overall.word, columns, _price(judged, overall, models), asked, terms, left, right, common)
 
 
 def _list_dev_sets(candidate: Model, reference: Model, paths: DataPaths) -> list[str]:
@@ -162,11 +163,12 @@ def _list_dev_sets(candidate: Model, reference: Model, paths: DataPaths) -> list
     return [str(candidate.dev)]
 
 
-def _price(columns: Sequence[ColumnComparison], more: int | None, models: Sequence[Model]) -> MoreSeeds:
+def _price(judged: Mapping[str, Judgement], overall: Judgement, models: Sequence[Model]) -> MoreSeeds:
     """Returns the runs that each side lacks until every column is decided, and their seconds."""
+    more = overall.more_seeds
     if more is None:
         return MoreSeeds(None, None, None)
-    total = max((column.seeds_needed or 0 for column in columns if column.word == "undecided"), default=0)
+    total = max((judgement.seeds_needed or 0 for judgement in judged.values()), default=0)
     missing_runs = [max(0, total - len(model.names)) if more else 0 for model in models]
     each = [_mean_seconds(model.runs) for model in models]
     is_timed = all(seconds is not None or not runs for seconds, runs in zip(each, missing_runs, strict=True))
@@ -179,7 +181,7 @@ def _mean_seconds(runs: Sequence[RunRow]) -> float | None:
     return fmean(timed) if timed else None
 
 
-def _tell_column(column: ColumnComparison) -> str:
+def _tell_column(column: ColumnAnswer) -> str:
     interval = "no interval" if column.interval is None else interval_text(column.interval, column.digits)
     difference = sign_number(column.difference, column.digits)
     return f"{column.column} {difference} ({interval}: {column.word}, {column.reason})"

@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.statistics.looks import FAMILY
-from analysis.tables.directions import TIE_MARGIN
+from analysis.statistics.looks import FAMILY, TIE_MARGIN
 from cse.cli import ledgers
 from cse.compare.compared import Scoring, compare_models
 from cse.compare.judged import GateVerdict, judge_candidate

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from analysis.answers.baselines import START
+from analysis.answers.judge import Terms
 from analysis.answers.lookup import encoder_of
 from analysis.answers.models import Model, model_of, require_two
 from analysis.ledger import Ledger
-from analysis.statistics.looks import FAMILY
-from analysis.tables.directions import TIE_MARGIN, Terms
+from analysis.statistics.looks import FAMILY, TIE_MARGIN
 from cse.cli import model_options, options
 from cse.cli.model_options import find_folder
 from cse_train.config import complete

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from analysis.answers.judge import Terms
 from analysis.answers.models import Model
 from analysis.render.formats import render
 from analysis.render.markup import MARKDOWN
@@ -14,15 +15,14 @@ from analysis.statistics.basics import sureness
 from analysis.statistics.needed import MOST_SEEDS_NEEDED
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Interval
-from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
 from analysis.tables.spec import TableSpec
 from cse.cli import screen
 from cse.compare.by_pairs import Disagreement, PairComparison
 from cse.compare.by_queries import QueryComparison, QueryDifference
-from cse.compare.by_seeds import ColumnComparison, side_with_seeds
+from cse.compare.by_seeds import ColumnAnswer
 from cse.compare.common_columns import CommonColumns
-from cse.compare.facts import column_dict, frame_of, model_dict, pairs_dict, queries_dict
+from cse.compare.facts import frame_of, model_dict, pairs_dict, queries_dict
 from cse_train.evaluate.pairs import Pairs
 from cse_train.reading import plain_text
 
@@ -45,7 +45,7 @@ class Comparison:
     right: Model
     terms: Terms
     gathered: CommonColumns
-    columns: Sequence[ColumnComparison]
+    columns: Sequence[ColumnAnswer]
     pairs: Sequence[PairComparison]
     texts: Mapping[str, Pairs]
     """Column -> sentence pairs of its set, where the data are at hand."""
@@ -63,11 +63,12 @@ class Comparison:
         sure = f"{sureness(share)} intervals; {tie}"
         shared = ", which the columns share" if len(self.columns) > 1 else ""
         lines = [f"{sure}; any word is wrong at most {100 * self.terms.family:.4g}% of the time{shared}"]
-        seeded_sides = {side_with_seeds(column.left, column.right) for column in self.columns if column.interval} - {""}
+        sides = self.gathered.columns
+        seeded_sides = {sides[column.column].seeded_side for column in self.columns if column.interval} - {""}
         lines += [
             f"intervals over seeds are those of {side}'s; the other side is taken as it is" for side in seeded_sides
         ]
-        if any(column.interval is None and min(column.left.n, column.right.n) < 2 for column in self.columns):
+        if any(column.interval is None and min(column.A.n, column.B.n) < 2 for column in self.columns):
             intervals = {"bootstrap over sentence pairs": self.pairs, "interval over queries": self.queries}
             interval_names = " and the ".join(name for name, comparisons in intervals.items() if comparisons)
             lines.append(SEEDS_ALONE.format(interval_names) if interval_names else NOTHING_SPEAKS)
@@ -92,7 +93,7 @@ class Comparison:
             "B": model_dict(self.right),
             "margin": self.terms.margin,
             "level": self.terms.family,
-            "columns": [column_dict(column) for column in self.columns],
+            "columns": [asdict(column) for column in self.columns],
             "settings": [asdict(setting) for setting in self.gathered.differing],
             "pairs": [pairs_dict(pairs, self.texts.get(pairs.column)) for pairs in self.pairs],
             "queries": [queries_dict(queries, self.asked.get(queries.column)) for queries in self.queries],
@@ -118,13 +119,13 @@ def word_with_count(word: str, others: str) -> str:
     return word + others if word in ("better", "worse") else word
 
 
-def tell_uneven(columns: Sequence[ColumnComparison]) -> list[str]:
+def tell_uneven(columns: Sequence[ColumnAnswer]) -> list[str]:
     """Returns a line for columns whose means cover other seeds than their difference, which is then not mean minus
     mean."""
     by_counts: dict[tuple[int, int, int], list[str]] = {}
     for column in columns:
-        if column.common and column.common < max(column.left.n, column.right.n):
-            by_counts.setdefault((column.common, column.left.n, column.right.n), []).append(column.column)
+        if column.common and column.common < max(column.A.n, column.B.n):
+            by_counts.setdefault((column.common, column.A.n, column.B.n), []).append(column.column)
     return [
         f"A - B of {', '.join(names)} is over the {number_of(common, 'seed')} that both have; "
         f"A's mean is over {left}, B's over {right}"
@@ -132,7 +133,7 @@ def tell_uneven(columns: Sequence[ColumnComparison]) -> list[str]:
     ]
 
 
-def no_ties(columns: Sequence[ColumnComparison]) -> list[str]:
+def no_ties(columns: Sequence[ColumnAnswer]) -> list[str]:
     """Returns a line on the columns whose range is unknown, in which no tie is possible; empty where all are known."""
     unknown = [column.column for column in columns if not column.point]
     if not unknown:
@@ -215,24 +216,24 @@ def _who(model: Model) -> str:
     return f"{model.label} ({seeds})"
 
 
-def _row(column: ColumnComparison) -> list[str]:
-    sides = [f"{side.mean:.{column.digits}f}" for side in (column.left, column.right)]
-    spreads = ["" if side.sd is None else f" ± {side.sd:.{column.digits}f}" for side in (column.left, column.right)]
+def _row(column: ColumnAnswer) -> list[str]:
+    sides = [f"{side.mean:.{column.digits}f}" for side in (column.A, column.B)]
+    spreads = ["" if side.sd is None else f" ± {side.sd:.{column.digits}f}" for side in (column.A, column.B)]
     return [
         column.column,
         *(mean + spread for mean, spread in zip(sides, spreads, strict=True)),
         sign_number(column.difference, column.digits),
         _sure_interval(column.interval, column.digits, column.level),
-        str(column.common) if column.common else f"{column.left.n}/{column.right.n}",
+        str(column.common) if column.common else f"{column.A.n}/{column.B.n}",
         column.word,
         needs_text(column),
     ]
 
 
-def needs_text(column: ColumnComparison) -> str:
+def needs_text(column: ColumnAnswer) -> str:
     """Returns how many seeds of each side would decide the column; "" if decided, and for a single folder, which has no
     seeds."""
-    is_folder = any(side.n == 1 and side.seeds[0] < 0 for side in (column.left, column.right))
+    is_folder = any(side.n == 1 and not side.seeds for side in (column.A, column.B))
     if column.word != "undecided" or is_folder:
         return ""
     return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST_SEEDS_NEEDED} seeds"
@@ -297,7 +298,8 @@ def table(first: Comparison) -> Table:
             shown = _row(column)
             key = right | {"column": shown[0], "A - B": shown[3], "interval": shown[4]}
             key |= {"A is": word_with_count(shown[6], others)}
-            rows.append(Row(key, {"A": column.left, "B": column.right}))
+            sides = comparison.gathered.columns[column.column]
+            rows.append(Row(key, {"A": sides.left, "B": sides.right}))
         words += [*_item_words(comparison), *comparison.notes()]
     against = " and ".join(_who(comparison.right) for comparison in comparisons)
     spec = TableSpec(id="comparison", title=f"{_who(first.left)} against {against}", axes=list(rows[0].key),

@@ -5,9 +5,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from analysis.answers.judge import Terms
 from analysis.ledger import Ledger
 from analysis.run_state import RunState
-from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
 from cluster.plan.plan import PlannedRun, SpacePlan
 from cluster.plan.run_source import RunSource

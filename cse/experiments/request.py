@@ -5,10 +5,10 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from analysis.answers.judge import Terms
 from analysis.ledger import Ledger
 from analysis.matching import hash_paths
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.answers import build
+from analysis.answers.judge import Terms, judge, reference_row
 from analysis.answers.paper_scale import unlike_paper
 from analysis.ledger import Ledger
 from analysis.matching import match
 from analysis.study.looks import seeds_until_decided
-from analysis.tables.directions import Terms
 from analysis.tables.results import Planned, drop_part
 from analysis.tables.spec import Key, identify
-from analysis.tables.verdict import judge, reference_row
 from cluster.plan.plan import SpacePlan
 from search_spaces.cells import full_key
 

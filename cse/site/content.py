@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from analysis.answers.judge import Verdicts
 from analysis.answers.paper_scale import Unlike
 from analysis.render.signs import GLYPHS, TONES
 from analysis.report.facts import folder_name, slug
@@ -17,7 +18,6 @@ from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering
 from analysis.tables.results import drop_part
 from analysis.tables.spec import identify
-from analysis.tables.verdict import Verdicts
 
 
 class SheetState(StrEnum):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import markupsafe
 
+from analysis.answers.judge import Judgement
 from analysis.render.templates import fill
-from analysis.tables.columns import Verdict
-from analysis.tables.directions import TIE_MARGIN
+from analysis.statistics.looks import TIE_MARGIN
 from cse.site.content import NOT_COMPARED, Scale, Sheet, tone
 
 HEADROOM = 1.25
@@ -108,13 +108,14 @@ def _forest(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
     return [forest(marks, ("row", "difference", "seeds"), band, key)]
 
 
-def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict) -> Mark:
+def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Judgement) -> Mark:
     name = sheet.row_name(scale.table.rows[index])
     low, high = verdict.interval or (0.0, 0.0)
-    paper, shift = 0.0, verdict.published
+    published = verdict.published or 0.0
+    paper, shift = 0.0, published
     note: str = verdict.word
     if not scale.same:
-        paper, shift = verdict.published, 0.0
+        paper, shift = published, 0.0
         needs = re.search(r"needs (over )?(\d+) seeds", verdict.reason)
         note = f"{'> ' if needs[1] else ''}{needs[2]}" if needs else ""
     return Mark(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from analysis.answers.build import spec_of
 from analysis.answers.explain import command
+from analysis.answers.judge import judge, read_terms
 from analysis.answers.lookup import space_of_sweep
 from analysis.answers.paper_scale import name_scale
 from analysis.answers.reproduction import add_left_out, judge_study
@@ -16,10 +17,8 @@ from analysis.render.formats import render
 from analysis.study.cost import sum_cost
 from analysis.study.study import Member, Study
 from analysis.tables.aggregate import Table, aggregate
-from analysis.tables.directions import read_terms
 from analysis.tables.results import drop_part
 from analysis.tables.spec import identify
-from analysis.tables.verdict import judge
 from cluster.plan.planner import plan
 from cse.site.content import RowId, Scale, Sheet, SheetState, Site
 from cse_train.data_paths import DataPaths

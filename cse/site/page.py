@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import markupsafe
 
+from analysis.answers.judge import Verdicts
 from analysis.answers.paper_scale import tell_unlike
 from analysis.ledger.rows import read_metric
 from analysis.render.formats.html import HTML
@@ -19,7 +20,6 @@ from analysis.tables.columns import Entry
 from analysis.tables.labels import duration, number_of
 from analysis.tables.results import DEV
 from analysis.tables.spec import identify
-from analysis.tables.verdict import Verdicts
 from cse.site.citation import read
 from cse.site.content import Scale, Sheet, tone
 from cse.site.drawing import Curve, curves, plot_columns

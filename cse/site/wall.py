@@ -5,12 +5,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from analysis.answers.judge import Verdicts
 from analysis.render.signs import GLYPHS, count_word, name_several
 from analysis.render.templates import fill, own
 from analysis.report.facts import slug
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import duration, number_of, some
-from analysis.tables.verdict import Verdicts
 from cse.site.citation import read
 from cse.site.content import Scale, Sheet, SheetState, Site, counts, tone
 

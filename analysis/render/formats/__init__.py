@@ -9,9 +9,9 @@ import pkgutil
 from collections.abc import Sequence
 from types import ModuleType
 
+from analysis.answers.judge import Verdicts
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
-from analysis.tables.verdict import Verdicts
 
 __all__ = ["html", "json", "names", "render"]
 

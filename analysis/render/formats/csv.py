@@ -5,12 +5,12 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from analysis.answers.judge import Verdicts
 from analysis.render.grid import difference, list_differences, reference_name
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import identify
-from analysis.tables.verdict import Verdicts
 from cse_train.reading import plain_text
 
 FORMULA = ("=", "+", "-", "@")

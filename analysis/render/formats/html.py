@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import markupsafe
 
+from analysis.answers.judge import Verdicts
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
 from analysis.render.templates import fill
 from analysis.render.verdicts import add_summary
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
-from analysis.tables.verdict import Verdicts
 
 HTML = Markup(
     bold=markupsafe.Markup("<strong>{}</strong>").format,

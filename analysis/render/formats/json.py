@@ -3,17 +3,18 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
+from analysis.answers.judge import TableWord, Verdicts
 from analysis.documents import OPTIONAL, document
 from analysis.render.best_of import SeedPicks, pick_seeds
 from analysis.render.grid import difference, difference_line, list_differences, misprints
 from analysis.statistics.agreement import Concordance
 from analysis.tables.aggregate import Row, Table, UntrainedModel
-from analysis.tables.columns import Interval, Verdict
+from analysis.tables.columns import Interval
 from analysis.tables.ordering import Ordering
 from analysis.tables.ordering import Word as OrderWord
 from analysis.tables.spec import Key, PaperRow, identify
-from analysis.tables.verdict import Verdicts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +82,27 @@ class SettingRows:
     values: Sequence[ValueRows]
 
 
-@dataclass(frozen=True)
-class EntryPlace:
-    """Entry of a table, by the key of its row."""
+@dataclass(frozen=True, kw_only=True)
+class PlacedVerdict:
+    """Judgement on one published value of a table."""
 
     key: Key
+    """Key of the value's row."""
     column: str
-
-
-@dataclass(frozen=True)
-class PlacedVerdict(Verdict, EntryPlace):
-    """Judgement on one published value of a table."""
+    word: TableWord
+    interval: Interval | None
+    """Interval that decided: of the mean over seeds, of one further seed, or of the difference in question."""
+    published: float | None
+    """Number that is compared with the interval: the paper's value, or its difference from the reference row."""
+    reason: str
+    seeds_needed: int | None
+    """Seeds that would show the paper's difference in four of five tables, by the measured spread over seeds."""
+    more_seeds: int | None
+    """Further seeds that an undecided row and its reference row need, if the measured difference stays what it is."""
+    level: float | None
+    """Significance level of the interval at one interim analysis."""
+    collapsed: int
+    """Number of the row's seeds that collapsed, far below its others; no difference averages them in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +167,19 @@ def describe(table: Table, verdicts: Verdicts | None, ordering: Sequence[Orderin
     is_judged = verdicts is not None or ordering is not None
     fixes = misprints(table.spec)
     placed = [
-        PlacedVerdict(key=table.rows[index].key, column=column, **vars(verdict))
-        for (index, column), verdict in (verdicts or {}).items()
+        PlacedVerdict(
+            key=table.rows[index].key,
+            column=column,
+            word=cast(TableWord, judgement.word),
+            interval=judgement.interval,
+            published=judgement.published,
+            reason=judgement.reason,
+            seeds_needed=judgement.seeds_for_effect,
+            more_seeds=judgement.more_seeds or None,
+            level=judgement.level,
+            collapsed=judgement.failed[0],
+        )
+        for (index, column), judgement in (verdicts or {}).items()
     ]
     return TableDocument(
         id=table.spec.id,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from analysis.answers.judge import Verdicts
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import MARKDOWN, align_table
 from analysis.render.signs import sign_word
@@ -9,7 +10,6 @@ from analysis.render.verdicts import order_lines
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering
-from analysis.tables.verdict import Verdicts
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:

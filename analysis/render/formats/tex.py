@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from analysis.answers.judge import Verdicts
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
 from analysis.render.verdicts import add_summary
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
-from analysis.tables.verdict import Verdicts
 from cse_train.reading import plain_text
 
 _LATEX_SPECIAL = {

@@ -15,11 +15,11 @@ from typing import Any
 import pandas as pd
 
 from analysis.answers import build
+from analysis.answers.judge import Verdicts
 from analysis.answers.lookup import encoder_for
 from analysis.documents import document
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
-from analysis.tables.verdict import Verdicts
 from cluster.plan.planner import plan as planned
 from cluster.sweep.events import SweepOutcome
 from cse.cli import ledgers, model_options, options, plan_text

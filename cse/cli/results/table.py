@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from analysis.answers.build import build, list_unfinished
+from analysis.answers.judge import Verdicts
 from analysis.answers.lookup import select
 from analysis.ledger import SweepRow
 from analysis.render.formats import render
 from analysis.render.formats.json import TableDocument
 from analysis.tables.aggregate import Table
-from analysis.tables.verdict import Verdicts
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
 from cse_train.data_paths import DataPaths

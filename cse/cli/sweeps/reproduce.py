@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from analysis.answers import reproduction
+from analysis.answers.judge import Terms
 from analysis.answers.study import spell_terms
 from analysis.ledger import Ledger, mask_password
 from analysis.statistics.looks import TIE_MARGIN
-from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options, screen, table_text

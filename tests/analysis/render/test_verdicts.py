@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from analysis.answers.judge import judge
 from analysis.render.formats import render
 from analysis.render.verdicts import order_said
 from analysis.statistics.basics import mean_and_sd
@@ -15,7 +16,6 @@ from analysis.tables.columns import Entry
 from analysis.tables.ordering import Ordering, PairDifference, orderings
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
-from analysis.tables.verdict import judge
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.answers.judge import Judgement
 from analysis.ledger import Ledger
 from analysis.report.report import Report, make_report, page, write_report
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of
 from analysis.tables.spec import PaperRow, TableSpec
-from analysis.tables.verdict import Verdict
 from tests.documents import Reader
 from tests.run_values import book_run, point_of, score_of
 
@@ -132,7 +132,7 @@ def test_facts_of_the_runs_are_told(text: str) -> None:
 def test_the_sentence_that_matters_stands_first_with_signs_and_tones_beside_the_verdicts(
     study: tuple[Study, Table],
 ) -> None:
-    verdicts = {(0, "sts_dev"): Verdict("opposite direction", (-1.0, -0.5), 1.0, "why")}
+    verdicts = {(0, "sts_dev"): Judgement("opposite direction", "why", interval=(-1.0, -0.5), published=1.0)}
     text = page(make_report(*study, verdicts, same_scale=False))
     sentence = '<p class="headline">X1: 1 opposite direction; not the paper&#39;s scale</p>'
     assert text.index(sentence) < text.index("runs finished")

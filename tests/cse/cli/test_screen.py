@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from analysis.answers import build
+from analysis.answers.judge import Judgement, judge
 from analysis.render.signs import GLYPHS, TONES
 from analysis.render.verdicts import headline
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import label
-from analysis.tables.verdict import Verdict, judge
 from cse.cli import screen, table_text
 from cse.cli.app import main
 from cse.cli.listing import align_rows, number
@@ -140,8 +140,8 @@ def test_columns_are_left_out_before_words_are_cut(monkeypatch: pytest.MonkeyPat
     assert CONTROL.sub("", align_rows([row], ("left",))).split("\n")[0].split() == ["id", "title", "state"]
 
 
-def judged(*said: str) -> dict[tuple[int, str], Verdict]:
-    return {(i, "c"): Verdict(word, None, 0.0, "") for i, word in enumerate(said)}  # type: ignore[arg-type]
+def judged(*said: str) -> dict[tuple[int, str], Judgement]:
+    return {(i, "c"): Judgement(word, published=0.0) for i, word in enumerate(said)}  # type: ignore[arg-type]
 
 
 def test_the_sentence_that_stands_first() -> None:
@@ -159,14 +159,14 @@ def test_the_sentence_tells_what_it_costs_to_know() -> None:
     """Rows 0 and 1 lack 4 and 10 seeds, and the reference 10: 24 runs of 30 s; a row's seeds count in both columns."""
     table = table_of(next(file for file in FILES if file.stem == "E7"))
     verdicts = {
-        (row, column): Verdict("undecided", None, 0.0, "", more_seeds=more)
+        (row, column): Judgement("undecided", published=0.0, more_seeds=more)
         for row, column, more in ((0, "a", 4), (0, "b", 2), (1, "a", 10))
     }
     head = "E7: 3 undecided (at most 10 more seeds would settle them"
     assert headline(table, verdicts, same_scale=True, seconds=30.0) == f"{head}, 12 min)"
     assert headline(table, verdicts, same_scale=True, seconds=3000.0) == f"{head}, 20.0 h)"
     assert headline(table, verdicts, same_scale=True) == f"{head})"
-    verdicts[2, "a"] = Verdict("undecided", None, 0.0, "")
+    verdicts[2, "a"] = Judgement("undecided", published=0.0, more_seeds=None)
     assert headline(table, verdicts, same_scale=True, seconds=30.0) == (
         "E7: 4 undecided (at most 10 more seeds would settle 3, 12 min)"
     )

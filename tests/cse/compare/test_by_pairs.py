@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from analysis.answers.judge import Terms
 from analysis.tables.columns import Interval
-from analysis.tables.directions import Terms
 from analysis.tables.pair_cosines import ColumnCosines
 from cse.compare.by_pairs import compare_by_pairs, disagreements
 

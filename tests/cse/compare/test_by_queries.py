@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from analysis.answers.judge import Sides, Terms
 from analysis.ledger import Ledger
 from analysis.tables.columns import entry_of
-from analysis.tables.directions import Terms
 from cse.cli import screen
 from cse.compare.by_queries import compare_by_queries
-from cse.compare.by_seeds import Sides
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.judgements import RANK_METRICS, save_queries
 from cse_train.evaluate.suites.registry import set_hash

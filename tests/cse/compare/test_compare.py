@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.answers.judge import Sides, Terms, judge_models
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
+from analysis.tables.columns import entry_of
 from cse.cli import screen
+from cse.compare.by_seeds import compare_by_seeds
+from cse.compare.text import tell_uneven
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines
@@ -311,3 +315,12 @@ def test_arithmetic_that_the_device_chose_is_told_and_never_mixed_on_a_side(
     said = facts(capsys, "compare", "aa" * 12, "bb" * 12, "--column", "sts_dev")
     assert any("computed in differs: A bf16 and B fp32" in line for line in said["notes"]), said["notes"]
     assert not any("computed in" in line for line in facts(capsys, "compare", "aa" * 12, other)["notes"])
+
+
+def test_a_line_says_over_which_seeds_means_and_difference_are() -> None:
+    """Who takes one mean from the other gets -10.5 where the difference over common seeds is 3."""
+    columns = {
+        "sts_dev": Sides(*(entry_of(dict(enumerate(v))) for v in ([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0])))
+    }
+    line = "A - B of sts_dev is over the 3 seeds that both have; A's mean is over 4, B's over 3"
+    assert tell_uneven(compare_by_seeds(columns, judge_models(columns, Terms()))) == [line]

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from analysis.answers.judge import Sides, Terms, judge_models
 from analysis.statistics.looks import spend
 from analysis.tables.columns import entry_of
-from analysis.tables.directions import Terms
 from benchmarks.loop import LOOP_CANDIDATES, GateRule, bootstrap_error, measure, one_run, words
-from cse.compare.by_seeds import Sides, compare_by_seeds
 
 
 @pytest.mark.parametrize("spread", [0.05, 1.0])
@@ -19,7 +18,7 @@ def test_words_are_those_of_the_gate(spread: float) -> None:
     _, better_TC, ended_TC = words(scores_TRS, levels)
     for (t, c), better in np.ndenumerate(better_TC):
         sides = Sides(*(entry_of(dict(enumerate(scores_TRS[t, row]))) for row in (c + 1, 0)))
-        (made,) = compare_by_seeds({"avg": sides}, Terms(family=levels[c]))
+        made = judge_models({"avg": sides}, Terms(family=levels[c]))["avg"]
         assert (made.word == "better", made.word != "undecided") == (better, ended_TC[t, c])
 
 

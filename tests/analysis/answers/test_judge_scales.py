@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from analysis.answers.judge import Judgement, Sides, Terms, judge_models
 from analysis.statistics.looks import FAMILY
 from analysis.tables.columns import entry_of
-from analysis.tables.directions import Terms
 from analysis.tables.spec import POINTS, UNIT_SCALE, MetricScale
-from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds
 
 SCALES = {
     "0 to 1": (UNIT_SCALE, 0.6, 0.01),
@@ -25,11 +24,9 @@ TRUTHS = (0.0, 0.5, -0.5, 3.0, -3.0)
 SEEDS = 5
 
 
-def made(scale: MetricScale, left: list[float], right: list[float]) -> ColumnComparison:
-    (column,) = compare_by_seeds(
-        {"metric": Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right))), scale)}, Terms()
-    )
-    return column
+def made(scale: MetricScale, left: list[float], right: list[float]) -> Judgement:
+    sides = Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right))), scale)
+    return judge_models({"metric": sides}, Terms())["metric"]
 
 
 def wrong_words(scale: MetricScale, better: bool, truth: float) -> set[str]:
@@ -78,7 +75,7 @@ def test_three_points_of_a_metric_from_0_to_1_are_no_tie() -> None:
     """0.60 against 0.63: at 8f12e5f surely within ±0.5."""
     left, right = [0.60, 0.61, 0.59, 0.60], [0.63, 0.64, 0.62, 0.635]
     column = made(UNIT_SCALE, left, right)
-    assert (column.word, column.point, column.digits) == ("worse", 0.01, 4)
+    assert column.word == "worse"
     assert made(MetricScale("lower", 1.0), left, right).word == "better"
     assert made(POINTS, left, right).word == "tie"
 
@@ -93,7 +90,7 @@ def test_a_tie_prints_the_interval_that_decided_it() -> None:
 
 def test_without_a_range_nothing_is_a_tie_and_a_reason_says_so() -> None:
     column = made(MetricScale(span=None), [0.60, 0.61, 0.59], [0.60, 0.60, 0.60])
-    assert column.word == "undecided" and (column.point, column.seeds_for_margin) == (0.0, None)
+    assert column.word == "undecided" and column.seeds_for_effect is None
     assert column.reason.startswith("the 95% interval holds 0; no tie can be told, its scale is not known (3 seeds)")
     assert made(MetricScale(span=None), [0.60, 0.61, 0.62], [0.60, 0.61, 0.62]).word == "undecided"
 

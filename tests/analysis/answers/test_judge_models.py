@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from analysis.answers.judge import Judgement, Sides, Terms, judge_models, judge_over_columns
 from analysis.statistics.looks import LOOKS
 from analysis.tables.columns import entry_of
-from analysis.tables.directions import Terms
 from analysis.tables.spec import MetricScale, TableError
-from cse.compare.by_seeds import ColumnComparison, Sides, compare_by_seeds, verdict_of
-from cse.compare.text import tell_uneven
 
 T2 = 4.302653
 """Student's t(0.975) at 2 degrees of freedom."""
@@ -22,15 +20,15 @@ def sides(left: list[float], right: list[float], first: int = 0) -> Sides:
     return Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right, first))))
 
 
-def compare(left: list[float], right: list[float], terms: Terms | None = None, first: int = 0) -> ColumnComparison:
-    (made,) = compare_by_seeds({"sts_dev": sides(left, right, first)}, terms or Terms())
+def compare(left: list[float], right: list[float], terms: Terms | None = None, first: int = 0) -> Judgement:
+    (made,) = judge_models({"sts_dev": sides(left, right, first)}, terms or Terms()).values()
     return made
 
 
 def test_better_by_hand() -> None:
     """Differences 2, 3, 4: mean 3, sd 1, half interval 4.302653 / sqrt(3) = 2.484138."""
     made = compare([62.0, 64.0, 66.0], [60.0, 61.0, 62.0])
-    assert (made.word, made.difference, made.common, made.more_seeds) == ("better", 3.0, 3, 0)
+    assert (made.word, made.difference, made.n, made.more_seeds) == ("better", 3.0, 3, 0)
     assert made.interval == pytest.approx((3 - T2 / math.sqrt(3), 3 + T2 / math.sqrt(3)), abs=1e-6)
     assert compare([60.0, 61.0, 62.0], [62.0, 64.0, 66.0]).word == "worse"
 
@@ -39,19 +37,19 @@ def test_better_by_hand() -> None:
 def test_a_folder_is_taken_as_it_is_beside_the_seeds_of_the_other_side(values: list[float]) -> None:
     """Student's interval of one sample, and the same the other way round; a folder's one value has no noise."""
     folder = entry_of({-2: 60.0})
-    (made,) = compare_by_seeds({"a": Sides(entry_of(dict(enumerate(values))), folder)}, Terms())
+    (made,) = judge_models({"a": Sides(entry_of(dict(enumerate(values))), folder)}, Terms()).values()
     above = scipy.stats.ttest_1samp(np.array(values) - 60.0, 0.0)
     theirs = above.confidence_interval(0.9 if made.word == "tie" else 0.95)
     assert made.interval == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-    assert (made.word, made.common) == (("better", "tie", "undecided")[(3, 4, 2).index(len(values))], 0)
+    assert (made.word, made.n) == (("better", "tie", "undecided")[(3, 4, 2).index(len(values))], len(values))
     assert f"({len(values)} seeds of A, and B has none)" in made.reason
-    (other,) = compare_by_seeds({"a": Sides(folder, entry_of(dict(enumerate(values))))}, Terms())
+    (other,) = judge_models({"a": Sides(folder, entry_of(dict(enumerate(values))))}, Terms()).values()
     assert other.difference == -made.difference and f"({len(values)} seeds of B, and A has none)" in other.reason
 
 
 def test_one_seed_beside_a_folder_and_two_folders_have_no_interval() -> None:
     for left, right in (({0: 62.0}, {-2: 60.0}), ({-1: 62.0}, {-2: 60.0})):
-        (made,) = compare_by_seeds({"a": Sides(entry_of(left), entry_of(right))}, Terms())
+        (made,) = judge_models({"a": Sides(entry_of(left), entry_of(right))}, Terms()).values()
         assert (made.word, made.interval, made.difference) == ("undecided", None, 2.0)
 
 
@@ -78,7 +76,7 @@ def test_lacking_seeds_are_those_of_a_look_that_was_named() -> None:
     looked = compare([60.0, 61.0, 62.0], [60.0, 60.0, 60.0], Terms(looks=(3, 20)))
     assert (looked.word, looked.seeds_needed, looked.more_seeds) == ("undecided", 20, 17)
     four = compare([60.0, 61.0, 62.0, 61.0], [60.0, 60.0, 60.0, 60.0], Terms(looks=(3, 20)))
-    assert (four.common, four.difference, four.more_seeds) == (4, 1.0, 16)
+    assert (four.n, four.difference, four.more_seeds) == (4, 1.0, 16)
 
 
 @pytest.mark.parametrize("columns", [1, 3])
@@ -88,7 +86,7 @@ def test_the_interval_is_scipys_paired_one_at_its_share_of_the_level(columns: in
     for seeds in (3, 4, 8):
         left, right = generator.normal(60, 1, (2, seeds))
         many = {f"c{i}": sides(list(left), list(right)) for i in range(columns)}
-        made = compare_by_seeds(many, Terms(family=level))[-1]
+        made = judge_models(many, Terms(family=level))[f"c{columns - 1}"]
         oracle = scipy.stats.ttest_rel(left, right).confidence_interval(1 - level / columns)
         assert made.interval == pytest.approx((oracle.low, oracle.high), rel=1e-9)
 
@@ -98,16 +96,12 @@ def test_without_common_seeds_welch_compares_the_means() -> None:
     made = compare(left, right, first=3)
     error = math.sqrt(np.var(left, ddof=1) / 3 + np.var(right, ddof=1) / 3)
     middle = np.mean(left) - np.mean(right)
-    assert (made.common, made.word) == (0, "undecided") and "none in common" in made.reason
+    assert (made.n, made.word) == (3, "undecided") and "none in common" in made.reason
     assert made.interval == pytest.approx((middle - T2 * error, middle + T2 * error), abs=1e-5)
 
 
 def test_seeds_that_only_one_side_has_do_not_count() -> None:
-    uneven = compare([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0])
-    assert uneven.difference == 3.0
-    line = "A - B of sts_dev is over the 3 seeds that both have; A's mean is over 4, B's over 3"
-    assert tell_uneven([uneven]) == [line], "who takes one mean from the other gets -10.5"
-    assert tell_uneven([compare([62.0, 64.0, 66.0], [60.0, 61.0, 62.0])]) == []
+    assert compare([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0]).difference == 3.0
 
 
 def test_one_seed_says_that_seeds_are_not_covered() -> None:
@@ -116,7 +110,7 @@ def test_one_seed_says_that_seeds_are_not_covered() -> None:
     assert made.reason == "one seed on a side: what other seeds would give is not covered"
     assert (made.seeds_needed, made.more_seeds) == (3, 2)
     assert compare([62.0], [60.0, 61.0, 62.0]).more_seeds == 2
-    assert compare([62.0], [60.0, 61.0, 62.0], first=5).common == 0
+    assert sides([62.0], [60.0, 61.0, 62.0], first=5).common == 0
 
 
 def test_seeds_that_do_not_differ_tell_nothing() -> None:
@@ -130,7 +124,7 @@ def test_equal_models_are_a_tie() -> None:
 
 def test_collapsed_seeds_are_counted_and_averaged_into_nothing() -> None:
     made = compare([62.0, 64.0, 66.0, 63.0, 20.0], [60.0, 61.0, 62.0, 60.5, 60.0])
-    assert made.collapsed == (1, 0) and made.difference == pytest.approx(np.mean([2, 3, 4, 2.5]))
+    assert made.failed == (1, 0) and made.difference == pytest.approx(np.mean([2, 3, 4, 2.5]))
     assert made.reason.endswith("; 1 of 5 seeds of A collapsed")
     few = compare([62.0, 64.0, 20.0], [60.0, 61.0, 62.0])
     assert few.word == "undecided" and few.reason.startswith("too few seeds are left") and few.more_seeds == 2
@@ -140,10 +134,10 @@ def test_a_lower_value_may_be_the_better_one_and_a_point_small() -> None:
     """Uniformity falls by 0.02, 0.03 and 0.04: two to four of its points."""
     a, b = entry_of({0: -2.02, 1: -2.04, 2: -2.06}), entry_of({0: -2.0, 1: -2.01, 2: -2.02})
     about = Sides(a, b, MetricScale("lower", 1.0))
-    (made,) = compare_by_seeds({"sts_test:uniformity": about}, Terms())
-    assert (made.word, made.point, made.digits) == ("better", 0.01, 4)
+    (made,) = judge_models({"sts_test:uniformity": about}, Terms()).values()
+    assert (made.word, about.scale.point, about.scale.digits(about.values)) == ("better", 0.01, 4)
     plain = Sides(about.left, about.right)
-    assert compare_by_seeds({"sts_test": plain}, Terms())[0].word == "tie"
+    assert judge_models({"sts_test": plain}, Terms())["sts_test"].word == "tie"
 
 
 def test_the_gates_word_for_several_columns() -> None:
@@ -151,12 +145,14 @@ def test_the_gates_word_for_several_columns() -> None:
     worse, unknown = sides([60.0, 61.0, 62.0], [64.0, 66.0, 68.0]), sides([60.0, 61.0, 62.0], [60.0, 60.0, 60.0])
 
     def gate(*columns: Sides) -> tuple[str, int | None]:
-        return verdict_of(compare_by_seeds(dict(zip("abcd", columns, strict=False)), Terms(family=0.2)))
+        judged = judge_models(dict(zip("abcd", columns, strict=False)), Terms(family=0.2))
+        overall = judge_over_columns([*judged.values()])
+        return overall.word, overall.more_seeds
 
     assert gate(better, tie) == ("better", 0) and gate(tie, tie) == ("tie", 0)
     assert gate(better, tie, unknown)[0] == "more-seeds" and gate(unknown, worse, better) == ("worse", 0)
     lacking = [
-        made.more_seeds for made in compare_by_seeds({"a": unknown, "b": sides([1.0], [2.0])}, Terms(family=0.2))
+        made.more_seeds for made in judge_models({"a": unknown, "b": sides([1.0], [2.0])}, Terms(family=0.2)).values()
     ]
     assert gate(unknown, sides([1.0], [2.0])) == ("more-seeds", max(more for more in lacking if more is not None))
     far = sides([65.0, 60.5, 56.0], [60.0, 60.0, 60.0])
@@ -199,9 +195,9 @@ def words(
             own = generator.normal(0, math.sqrt(1 - rho), (2, seeds))
             left, right = 60 + difference + sd * (seed_S + own[0]), 60 + sd * (seed_S + own[1])
             made[f"c{place}"] = sides(list(left), list(right))
-        comparisons = compare_by_seeds(made, terms)
+        comparisons = [*judge_models(made, terms).values()]
         by_column.append([comparison.word for comparison in comparisons])
-        gates.append(verdict_of(comparisons)[0])
+        gates.append(judge_over_columns(comparisons).word)
     return by_column, gates
 
 
@@ -253,10 +249,10 @@ def test_a_true_difference_passes_the_gate() -> None:
 
 
 def test_as_many_seeds_as_are_named_show_the_margin() -> None:
-    """Differences of sd 0.25 and a true 0.5: `seeds_for_margin` of known spread shows it in four of five."""
+    """Differences of sd 0.25 and a true 0.5: `seeds_for_effect` of known spread shows it in four of five."""
     generator = np.random.default_rng(0)
     spread = list(60 + np.array([-0.25, 0.0, 0.25]))
-    seeds = compare(spread, [60.0, 60.0, 60.0]).seeds_for_margin
+    seeds = compare(spread, [60.0, 60.0, 60.0]).seeds_for_effect
     assert seeds is not None
     drawn = generator.normal(0.5, 0.25, (4000, seeds))
     assert (scipy.stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean() >= 0.8 - 0.03

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.answers.judge import Judgement, Terms, judge, reference_row
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.aggregate import NO_SIGNAL_TEXT, Row, Table
-from analysis.tables.columns import Entry, Verdict
-from analysis.tables.directions import Terms
+from analysis.tables.columns import Entry
 from analysis.tables.spec import TableError, TableSpec
-from analysis.tables.verdict import judge, reference_row
 
 T2 = 4.302653
 """Student's t(0.975) at 2 degrees of freedom."""
@@ -30,7 +29,7 @@ def table_of(*rows: tuple[Sequence[float], float | None], default: dict[str, Any
     return Table(spec, made, [], {}, [])
 
 
-def verdicts(*rows: tuple[Sequence[float], float | None], same_scale: bool = True) -> list[Verdict]:
+def verdicts(*rows: tuple[Sequence[float], float | None], same_scale: bool = True) -> list[Judgement]:
     found = judge(table_of(*rows), same_scale=same_scale)
     return [found[index, "dev"] for index in range(len(rows))]
 
@@ -121,10 +120,10 @@ def test_undecided_says_why_and_what_would_decide_it() -> None:
     """Differences 1, 0, 2 have sd 1: 10 seeds reach (2.262 + 0.883) / sqrt(10) = 0.995, 3 seeds 3.097."""
     rows = ([60.0, 61.0, 59.0], 84.0), ([61.0, 61.0, 61.0], 90.0)
     found = judge(table_of(*rows), same_scale=False, terms=Terms(seconds=90.0))[1, "dev"]
-    assert (found.word, found.seeds_needed, found.more_seeds) == ("undecided", 3, 7)
+    assert (found.word, found.seeds_for_effect, found.more_seeds) == ("undecided", 3, 7)
     assert found.reason.endswith("; ours is too wide; about 7 more seeds would decide it (14 runs, 21 min)")
     faint = judge(table_of(rows[0], (rows[1][0], 84.1)), same_scale=False)[1, "dev"]
-    assert faint.seeds_needed is None and "needs over 200 seeds" in faint.reason
+    assert faint.seeds_for_effect is None and "needs over 200 seeds" in faint.reason
     assert "; the paper's own gap is below what seeds do; about 7 more" in faint.reason
 
 
@@ -158,7 +157,7 @@ def test_collapsed_seeds_are_counted_and_not_averaged() -> None:
     steady = [60.0, 60.1, 59.9, 60.0, 60.1]
     fallen = [61.1, 61.0, 61.0, 30.0, 61.2]
     _, row = verdicts((steady, 84.0), (fallen, 85.0), same_scale=False)
-    assert row.word == "same direction" and row.collapsed == 1
+    assert row.word == "same direction" and row.failed == (1, 0)
     assert row.interval is not None and 1.0 < sum(row.interval) / 2 < 1.2
     assert row.reason.endswith("(4 seeds); 1 of 5 seeds collapsed")
     _, few = verdicts((steady[:3], 84.0), (fallen[1:4], 85.0), same_scale=False)

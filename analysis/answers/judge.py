@@ -1,0 +1,485 @@
+"""The judge: is a row better than its reference, a model better than another, does a published value fit the runs?
+
+Tables, `cse compare`, `cse gate`, reports and pages all show a `Judgement`. `analysis.statistics` has the numbers;
+`decide` alone chooses a word from intervals, and the functions below it write the reason.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from analysis.statistics.basics import CONFIDENCE, sureness
+from analysis.statistics.collapse import SEEDS_TO_COMPARE, find_collapsed
+from analysis.statistics.contrasts import Array, Difference, differences
+from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, TIE_MARGIN, level
+from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
+from analysis.sweep_spec import SweepSpec
+from analysis.tables.aggregate import NO_SIGNAL_TEXT, Table
+from analysis.tables.columns import Column, Entry, Interval, align_by_seed
+from analysis.tables.labels import number_of
+from analysis.tables.spec import POINTS, MetricScale, Sense, TableError, identify
+
+ModelWord = Literal["better", "worse", "tie", "undecided", "no signal"]
+"""Words on two models or rows, of which `decide` chooses the first four."""
+GateWord = Literal["better", "worse", "tie", "more-seeds", "no signal"]
+"""Words of `cse gate`, where `undecided` is called more-seeds."""
+TableWord = Literal[
+    "reproduced", "within seed noise", "different", "not run", "undecided",
+    "same direction", "opposite direction", "tie", "no signal", "reference",
+]  # fmt: skip
+"""Words on published values; a direction is better or worse times the sign of the paper's difference."""
+Word = ModelWord | GateWord | TableWord
+Scope = Literal["seeds", "pairs", "queries"]
+REPRODUCED_HALF_WIDTH = 1.0
+"""Widest half interval of the mean over seeds, in points, for the verdict `reproduced`."""
+VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
+"""Error rate of an interval of a mean or of one further seed."""
+SEED_NOISE = 2.0
+"""Points between seeds of one setting at the papers' scale (SimCSE, issue 63)."""
+ONE_SEED = "one seed on a side: what other seeds would give is not covered"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Word on one difference, with the interval that decided it and the reason in words."""
+
+    word: Word
+    reason: str = ""
+    difference: float | None = None
+    """Row minus reference, A minus B, or our mean minus the published value; None where one side has no value."""
+    interval: Interval | None = None
+    """Interval that decided: of the difference (for a tie the shorter one), of the mean, or of one further seed."""
+    level: float | None = None
+    """Probability that `interval` misses the truth, at one interim analysis."""
+    scope: Scope = "seeds"
+    """What other draws of `interval` covers; all else is taken as it is."""
+    n: int = 0
+    """Number of seeds of each side, sentence pairs or queries behind `interval`."""
+    failed: tuple[int, int] = (0, 0)
+    """Collapsed seeds of the row and of its reference: far below the others of their side, and in no difference."""
+    published: float | None = None
+    """Number of the paper that is judged: a value, or its difference from the reference row."""
+    seeds_for_effect: int | None = None
+    """Seeds of each side that show the effect in question (the paper's difference, else the margin) in four of five
+    comparisons; None for over MOST_SEEDS_NEEDED."""
+    more_seeds: int | None = 0
+    """Further seeds of each side that would decide if the difference does not change; 0 if decided, None if over
+    MOST_SEEDS_NEEDED would, or none."""
+
+    @property
+    def seeds_needed(self) -> int | None:
+        """Seeds of each side with which an undecided difference would be decided; None where `more_seeds` is."""
+        return self.n + self.more_seeds if self.word == "undecided" and self.more_seeds is not None else None
+
+
+Verdicts = Mapping[tuple[int, str], Judgement]
+"""(row index, column) -> judgement on a published value; values that the paper does not print have none."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms of judgements, declared before the runs. Raises TableError for impossible ones."""
+
+    margin: float = TIE_MARGIN
+    """Largest difference of a tie, in points."""
+    looks: Sequence[int] | None = None
+    """Numbers of seeds of the interim analyses; None for one analysis of all seeds."""
+    seconds: float | None = None
+    """Duration of one run; None if unknown."""
+    each: bool = False
+    """True if every comparison has the whole error rate for itself, as in a table of two rows; else all share it."""
+    family: float = FAMILY
+    """Family-wise error rate: how often anything at all may be wrong."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.family < 0.5:
+            line = f"a level is how often a word may be wrong: level={self.family:g}"
+            raise TableError(f"{line}; give a number above 0 and below 0.5, such as {FAMILY:g}")
+        if not 0 < self.margin < math.inf:
+            advice = f"give points above 0, such as {TIE_MARGIN:g}"
+            raise TableError(f"a tie needs a width: margin={self.margin:g}; {advice}")
+        if self.looks is not None and len(self.looks) not in NOMINAL:
+            raise TableError(f"at most {max(NOMINAL)} looks: looks={list(self.looks)}; leave some out")
+        if self.looks is not None and not all(a < b for a, b in itertools.pairwise((1, *self.looks))):
+            line = f"looks are growing numbers of seeds: looks={list(self.looks)}"
+            raise TableError(f"{line}; give 2 or more first, such as {','.join(map(str, LOOKS))}")
+
+    def declared(self) -> dict[str, object]:
+        """Returns the terms that a sweep stores, so that all its pages use them; empty for the default ones."""
+        margin: dict[str, object] = {} if self.margin == TIE_MARGIN else {"margin": self.margin}
+        return margin if self.looks is None else margin | {"looks": list(self.looks)}
+
+    def share(self, contrasts: int, columns: int) -> float:
+        """Returns the significance level of one row's comparison at one interim analysis."""
+        return level(1, 1, self.looks, self.family) if self.each else level(contrasts, columns, self.looks, self.family)
+
+
+def read_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
+    """Returns the terms stored with a sweep. Raises TableError as `Terms` does."""
+    return Terms(margin=TIE_MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
+
+
+def decide(interval: Interval, of_tie: Interval, margin: float, better: Sense = "higher", *, tie_first: bool) -> Word:
+    """Returns better, worse, tie or undecided for two intervals of one difference.
+
+    `of_tie`: the interval at twice the level, which decides on a tie. `tie_first`: a difference that is surely within
+    the margin is a tie even where `interval` excludes 0, as between two models; a published direction goes before a
+    tie.
+    """
+    is_tie, excludes_zero = -margin < of_tie[0] and of_tie[1] < margin, not interval[0] <= 0 <= interval[1]
+    if is_tie and (tie_first or not excludes_zero):
+        return "tie"
+    if not excludes_zero:
+        return "undecided"
+    return "better" if (interval[0] > 0) == (better == "higher") else "worse"
+
+
+# A published table: its values at the paper's own scale, else the direction of each row from a reference row.
+
+
+def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verdicts:
+    """Returns a judgement on every published value of a table.
+
+    `same_scale` says that the runs are the paper's, setting by setting. Then values are compared, which needs no
+    signal.
+    """
+    verdicts: dict[tuple[int, str], Judgement] = {}
+    names = [name for name in table.spec.columns if any(row.entries[name].published is not None for row in table.rows)]
+    for name in names:
+        column = Column([row.entries[name] for row in table.rows], table.seed_spread(name), table.scale(name))
+        if same_scale:
+            printed = [i for i, entry in enumerate(column.entries) if entry.published is not None]
+            judged = {i: _judge_value(column, column.entries[i]) for i in printed}
+        else:
+            judged = _judge_directions(
+                column, reference_row(table, name), terms or Terms(), len(names), table.no_signal
+            )
+        verdicts.update({(index, name): judgement for index, judgement in judged.items()})
+    return verdicts
+
+
+def reference_row(table: Table, column: str) -> int | None:
+    """Returns the index of the reference row: the paper's default, else the first with both numbers, else None."""
+    entries = [row.entries[column] for row in table.rows]
+    scored_rows = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
+    if table.spec.default is None:
+        return scored_rows[0] if scored_rows else None
+    default_key = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
+    return next((i for i in scored_rows if identify(table.rows[i].key) == default_key), None)
+
+
+def _judge_value(column: Column, entry: Entry) -> Judgement:
+    published = entry.published
+    assert published is not None
+    if entry.mean is None:
+        return Judgement("not run", "no value of ours", published=published)
+    spread = column.spread(entry)
+    if spread is None:
+        reason = "no setting has two seeds that differ: seed noise is not known"
+        return Judgement("undecided", reason, entry.delta, n=entry.n, published=published, more_seeds=None)
+    reach, digits = spread.t() * spread.sd, column.digits
+    source = number_of(entry.n, "seed") + ("" if entry.sd else "; sd pooled over the column")
+    half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
+    mean_range, seed_range = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
+    if _contains(mean_range, published, column.rounding) and half <= REPRODUCED_HALF_WIDTH * column.point:
+        word: Word = "reproduced"
+        reason = f"lies in the interval of our mean, {entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
+    else:
+        inside = _contains(seed_range, published, column.rounding)
+        word = "within seed noise" if inside else "different"
+        side = "in" if inside else "above" if published > entry.mean else "below"
+        span = f"{entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
+        reason = f"lies {side} the interval of one further seed, {span}"
+    interval = mean_range if word == "reproduced" else seed_range
+    return Judgement(
+        word, f"{published:g} {reason}", entry.delta, interval, VERDICT_LEVEL, n=entry.n, published=published
+    )
+
+
+def _contains(interval: Interval, published: float, rounding: float) -> bool:
+    """Returns whether some number that is printed as `published` lies in the interval."""
+    return interval[0] - rounding <= published <= interval[1] + rounding
+
+
+def _judge_directions(
+    column: Column, reference: int | None, terms: Terms, columns: int, no_signal: str
+) -> dict[int, Judgement]:
+    """Returns row -> judgement for every published value of a column; `columns` of the table share its error.
+
+    `no_signal` is the reason why the table has none; then every compared row is "no signal".
+    """
+    judged: dict[int, Judgement] = {}
+    for index, entry in enumerate(column.entries):
+        if entry.published is None:
+            continue
+        if entry.mean is None:
+            judged[index] = Judgement("not run", "no value of ours", published=entry.published)
+        elif reference is None:
+            word: Word = "no signal" if no_signal else "undecided"
+            reason = "the paper's default row was not run" + f"; {no_signal}" * bool(no_signal)
+            judged[index] = Judgement(word, reason, published=entry.published, more_seeds=None)
+        elif index == reference:
+            judged[index] = Judgement("reference", "the row that the others are compared with", published=0.0)
+    rows = [i for i, entry in enumerate(column.entries) if entry.published is not None and i not in judged]
+    if reference is None or not rows:
+        return judged
+    share = terms.share(len(rows), columns)
+    scored, values = align_by_seed(column.entries)
+    margin = terms.margin * column.scale.point
+    by_place = differences(
+        values, scored.index(reference), point=column.point, level=share, margin=margin, looks=terms.looks
+    )
+    collapsed = find_collapsed(values[None], column.point)[0].sum(axis=1)
+    for index in rows:
+        place = scored.index(index)
+        failed = int(collapsed[place]), int(collapsed[scored.index(reference)])
+        judged[index] = _judge_direction(
+            column, index, reference, by_place.get(place), failed, margin, share, terms.seconds, no_signal
+        )
+    return dict(sorted(judged.items()))
+
+
+def _judge_direction(
+    column: Column, index: int, reference: int, measured: Difference | None, failed: tuple[int, int], margin: float,
+    share: float, seconds: float | None, no_signal: str,
+) -> Judgement:  # fmt: skip
+    """Returns the judgement on one row's direction; `measured` is None where seeds give no interval."""
+    entry, base = column.entries[index], column.entries[reference]
+    rows = {"this row": entry, "the row of reference": base}
+    assert entry.mean is not None and base.mean is not None and entry.published is not None
+    published, digits = entry.published - (base.published or 0.0), column.digits
+    note = f"; {failed[0]} of {entry.n} seeds collapsed" if failed[0] else ""
+    if measured is None:
+        difference = entry.mean - base.mean
+        unknown = f"; ours {round(difference, digits) + 0.0:+.{digits}f}, and no setting has two seeds that differ"
+        gap = f"paper {published:+.6g}{_note_faintness(published, column)}"
+        failure = no_signal or lacking_signal(rows, "undecided")
+        return Judgement(
+            "no signal" if failure else "undecided",
+            gap + (f"{note}, too few are left" if failed[0] else unknown) + f"; {failure}" * bool(failure),
+            difference, n=min(entry.n, base.n), failed=failed, published=published, more_seeds=None,
+        )  # fmt: skip
+    needed = seeds_needed(published, measured.variance, measured.weight, share) if published else None
+    more_seeds: int | None = 0
+    word = decide(measured.interval, measured.tie_interval, margin, tie_first=not published)
+    if word == "tie":
+        clause = f"; within ±{margin:g}"
+        clause += ", where the paper's gap is wider" if abs(published) > margin else ", as the paper's gap is"
+    elif word == "undecided":
+        more_seeds = _count_more_seeds(measured, margin, share, measured.count)
+        below = published and (needed is None or needed > measured.count)
+        clause = "; the paper's own gap is below what seeds do" if below else "; ours is too wide"
+        clause += f"; {_tell_more_seeds(more_seeds)} would decide it"
+    elif published:
+        word, clause = "same direction" if (measured.value > 0) == (published > 0) else "opposite direction", ""
+    else:
+        word, clause, more_seeds = (
+            "undecided",
+            "; the paper's rows are equal, so that ours has no direction to share",
+            None,
+        )
+    if failure := no_signal or lacking_signal(rows, word):
+        word, clause, more_seeds = "no signal", f"; {failure}", None
+    interval, of_level = _deciding(measured, word)
+    needs = f"needs {needed} seeds" if needed else f"needs over {MOST_SEEDS_NEEDED} seeds"
+    reason = (
+        f"paper {published:+.6g}{_note_faintness(published, column, needs)}; "
+        f"ours {round(measured.value, digits) + 0.0:+.{digits}f}, {sureness(of_level)} interval "
+        f"{interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_tell_seeds(measured)}){note}"
+    )
+    if more_seeds and seconds:
+        clause += f" ({2 * more_seeds} runs, {math.ceil(2 * more_seeds * seconds / 60)} min)"
+    return Judgement(
+        word, reason + clause, measured.value, interval, of_level, n=measured.count, failed=failed,
+        published=published, seeds_for_effect=needed, more_seeds=more_seeds,
+    )  # fmt: skip
+
+
+def _note_faintness(difference: float, column: Column, needs: str = "") -> str:
+    """Returns notes on a published difference: the seeds that it would need, and whether seeds could cause it."""
+    if not difference:
+        return " (equal in the paper)"
+    limit = SEED_NOISE * column.point
+    notes = [f"less than the {limit:g} between seeds"] * (abs(difference) < limit) + [needs] * bool(needs)
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+# Two models, as in `cse compare` and `cse gate`. A difference is always A minus B.
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Values of model A (`left`) and of model B (`right`) in one column, at least one each, and the metric's scale."""
+
+    left: Entry
+    right: Entry
+    scale: MetricScale = POINTS
+
+    @property
+    def values(self) -> list[float]:
+        return [*self.left.values, *self.right.values]
+
+    @property
+    def common(self) -> int:
+        """Number of seeds that both models have; 0 means that Welch's interval compares the two means."""
+        return len({*self.left.seeds} & {*self.right.seeds})
+
+    @property
+    def seeded_side(self) -> str:
+        """The side, "A" or "B", that has seeds while the other is a single folder without any; "" for all other
+        pairs."""
+        entries = (("A", self.left), ("B", self.right))
+        seeded = [name for name, entry in entries if entry.n != 1 or min(entry.seeds) >= 0]
+        return seeded[0] if len(seeded) == 1 else ""
+
+    def lacking_signal(self, word: Word) -> str:
+        """Returns why runs that trained without signal rule out this word; "" where nothing rules it out."""
+        return lacking_signal({"A": self.left, "B": self.right}, word)
+
+
+def judge_models(columns: Mapping[str, Sides], terms: Terms) -> dict[str, Judgement]:
+    """Returns a judgement on model A in each column, over seeds; all columns share the level of `terms`."""
+    share = terms.share(1, len(columns))
+    judged = {}
+    for column, sides in columns.items():
+        judgement = _judge_sides(sides, terms, share)
+        if no_signal := sides.lacking_signal(judgement.word):  # runs that trained without signal decide nothing
+            judgement = replace(judgement, word="no signal", reason=no_signal, more_seeds=None)
+        judged[column] = judgement
+    return judged
+
+
+def judge_items(
+    interval: Interval, of_tie: Interval, difference: float, scope: Scope, n: int, *, margin: float, share: float,
+    sides: Sides | None = None,
+) -> Judgement:  # fmt: skip
+    """Returns the judgement on a set's `n` items (pairs or queries), of which a higher score is the better one.
+
+    Both intervals are of A minus B; `of_tie` is the shorter one, which misses twice as often as `share`. The word is
+    "no signal" where runs of `sides` trained without signal.
+    """
+    word = decide(interval, of_tie, margin, tie_first=True)
+    decides, of_level = (of_tie, 2 * share) if word == "tie" else (interval, share)
+    no_signal = sides.lacking_signal(word) if sides else ""
+    return Judgement("no signal" if no_signal else word, no_signal, difference, decides, of_level, scope, n)
+
+
+def judge_over_columns(judgements: Sequence[Judgement]) -> Judgement:
+    """Returns the judgement of `cse gate` over all columns: the first of them with the word that counts most.
+
+    In this order: worse, undecided (then called more-seeds), no signal, better, tie.
+    """
+    order: tuple[Word, ...] = ("worse", "undecided", "no signal", "better", "tie")
+    deciding = min(judgements, key=lambda judgement: order.index(judgement.word))
+    if deciding.word != "undecided":
+        return deciding
+    missing_seeds = [judgement.more_seeds for judgement in judgements if judgement.word == "undecided"]
+    counts = [more for more in missing_seeds if more is not None]
+    return replace(deciding, word="more-seeds", more_seeds=max(counts) if len(counts) == len(missing_seeds) else None)
+
+
+def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
+    """Returns the judgement on two models over seeds, whether or not their runs trained with signal."""
+    scale, values, common = sides.scale, _align_sides(sides), sides.common
+    point, margin = scale.unit(sides.values), terms.margin * scale.point
+    collapsed, counts = find_collapsed(values[None], point)[0].sum(axis=1), np.isfinite(values).sum(axis=1)
+    failed = int(collapsed[0]), int(collapsed[1])
+    lines = [f"; {failed[i]} of {counts[i]} seeds of {name} collapsed" for i, name in enumerate("AB") if failed[i]]
+    note = "".join(lines)
+    measured = None
+    if not terms.looks or common >= terms.looks[0]:
+        measured = differences(values, 1, point=point, level=share, margin=margin, looks=terms.looks).get(0)
+    if measured is None:
+        means = np.nanmean(values, axis=1)
+        reason, more = _tell_no_interval(common or int(counts.min()), common, terms, any(failed))
+        n = common or min(sides.left.n, sides.right.n)
+        return Judgement(
+            "undecided", reason + note, float(means[0] - means[1]), level=share, n=n, failed=failed, more_seeds=more
+        )
+    seeds, sense = common or measured.count, scale.better or "higher"
+    word = decide(measured.interval, measured.tie_interval, margin, sense, tie_first=True)
+    more_seeds = _count_more_seeds(measured, margin, share, seeds, terms.looks) if word == "undecided" else 0
+    interval, of_level = _deciding(measured, word)
+    sample = _tell_seeds(measured)
+    if side := sides.seeded_side:
+        sample += f" of {side}, and {'B' if side == 'A' else 'A'} has none"
+    return Judgement(
+        word, _tell_difference(measured, word, margin, sample, more_seeds) + note, measured.value, interval, of_level,
+        n=seeds, failed=failed, more_seeds=more_seeds,
+        seeds_for_effect=seeds_needed(margin, measured.variance, measured.weight, share) if margin else None,
+    )  # fmt: skip
+
+
+def _align_sides(sides: Sides) -> Array:
+    """Returns values [2, S] of A and B over their common seeds; without common seeds, over all seeds.
+
+    A single folder has no seed: its value is repeated beside each seed of the other side.
+    """
+    _, values = align_by_seed([sides.left, sides.right])
+    if sides.seeded_side:
+        seeds_S = np.isfinite(values["AB".index(sides.seeded_side)])
+        return np.where(np.isfinite(values), values, np.nanmax(values, axis=1, keepdims=True))[:, seeds_S]
+    common = np.isfinite(values).all(axis=0)
+    return values[:, common] if common.any() else values
+
+
+def _tell_difference(measured: Difference, word: Word, margin: float, seeds: str, more: int | None) -> str:
+    sure, tied = sureness(measured.level), sureness(2 * measured.level)
+    if word == "tie":
+        aside = f", and the {sure} interval {'above' if measured.sign > 0 else 'below'} 0" if measured.sign else ""
+        return f"the {tied} interval is within ±{margin:g}{aside} ({seeds})"
+    if word != "undecided":
+        return f"the {sure} interval excludes 0 ({seeds})"
+    leaves = f", and the {tied} one leaves ±{margin:g}" if margin else "; no tie can be told, its scale is not known"
+    over = f"over {MOST_SEEDS_NEEDED} seeds"
+    return f"the {sure} interval holds 0{leaves} ({seeds}); {_tell_more_seeds(more, over)} would decide it"
+
+
+def _tell_no_interval(seeds: int, common: int, terms: Terms, has_failed: bool) -> tuple[str, int | None]:
+    """Returns why the seeds give no interval, and the least number of further seeds that could; None if none could."""
+    if terms.looks and common < terms.looks[0]:
+        return f"{common} common seeds, and the first look is at {terms.looks[0]}", terms.looks[0] - common
+    if seeds < 2:
+        return ONE_SEED, LOOKS[0] - seeds
+    if has_failed:
+        return "too few seeds are left", max(1, SEEDS_TO_COMPARE - seeds)
+    more = max(1, LOOKS[0] - seeds) if seeds < SEEDS_TO_COMPARE else None
+    return "no two seeds differ on either side, so that no seed tells anything", more
+
+
+# What both have in common.
+
+
+def lacking_signal(rows: Mapping[str, Entry], word: Word) -> str:
+    """Returns why a word on two rows is void: both are without signal, or one is and the word is tie."""
+    phrases = [f"{len(row.idle)} of {row.n} runs of {name}" for name, row in rows.items() if not row.has_signal]
+    return f"{' and '.join(phrases)} {NO_SIGNAL_TEXT}" if len(phrases) == 2 or (phrases and word == "tie") else ""
+
+
+def _deciding(measured: Difference, word: Word) -> tuple[Interval, float]:
+    """Returns the interval that decided on a word, with its level."""
+    return (measured.tie_interval, 2 * measured.level) if word == "tie" else (measured.interval, measured.level)
+
+
+def _count_more_seeds(
+    measured: Difference, margin: float, share: float, seeds: int, looks: Sequence[int] | None = None
+) -> int | None:
+    """Returns the seeds beyond `seeds` that would decide, up to a planned look; None for over MOST_SEEDS_NEEDED."""
+    needed = seeds_to_decide(measured.value, margin, measured.variance, measured.weight, share)
+    if needed is None:
+        return None
+    least = max(needed, seeds + 1)
+    return next((look for look in looks or () if look >= least), least) - seeds
+
+
+def _tell_more_seeds(seeds: int | None, over: str = f"over {MOST_SEEDS_NEEDED} more seeds") -> str:
+    return over if seeds is None else f"about {number_of(seeds, 'more seed')}"
+
+
+def _tell_seeds(measured: Difference) -> str:
+    left, right = measured.counts
+    return number_of(left, "seed") if measured.paired else f"{left}/{right} seeds, none in common"
