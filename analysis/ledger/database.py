@@ -78,16 +78,12 @@ def _prepare_file(path: Path, create: bool) -> None:
         raise LedgerError(
             f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
         ) from error
-    if create and path.is_file():
-        _require_ledger_file(path.resolve())
-
-
-def _require_ledger_file(file: Path) -> None:
-    """Raises LedgerError for a SQLite file that holds only tables of another program; an unreadable file fails on
-    first use."""
     tables: list[str] = []
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(_open_read_only(file)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    file = path.resolve()
+    # An unreadable file fails on first use.
+    if create and path.is_file():
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(_open_read_only(file)) as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     if tables and not any(name in schema.metadata.tables for name in tables):
         description = f"path={file} is another program's database, with table {tables[0]}"
         raise LedgerError(f"ledger file: {description}; name another --ledger")
@@ -133,18 +129,24 @@ def _server(url: URL) -> Engine:
     """Returns the process's one engine for a server: all its ledgers share one connection and two for peaks."""
     pool = {"pool_size": 1, "max_overflow": 2, "pool_timeout": LOCK_WAIT_SECONDS}
     engine = create_engine(url, json_serializer=schema.dumps, connect_args=_TIMEOUTS, **pool)
-    event.listen(engine, "connect", _limit_waits)
-    event.listen(engine, "checkin", _note_use)
+
+    @event.listens_for(engine, "connect")
+    def limit_waits(connection: Any, record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{TRANSACTION_IDLE_SECONDS}s'")
+            cursor.execute(f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'")
+        connection.commit()  # a SET in a transaction that is rolled back, as the pool does on return, has no effect
+
+    @event.listens_for(engine, "checkin")
+    def note_use(connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
     event.listen(engine, "checkout", functools.partial(_ping_if_unused, engine))
     return engine
 
 
 PING_AFTER_SECONDS = 5.0
 """Seconds after its last use for which a connection counts as alive: a ping is a transaction too, five per run."""
-
-
-def _note_use(connection: Any, record: Any) -> None:
-    record.info["used"] = time.monotonic()
 
 
 def _ping_if_unused(engine: Engine, connection: Any, record: Any, proxy: Any) -> None:
@@ -159,14 +161,6 @@ def _ping_if_unused(engine: Engine, connection: Any, record: Any, proxy: Any) ->
 TRANSACTION_IDLE_SECONDS, LOCK_WAIT_SECONDS = 20, 30
 """Seconds after which the server ends a transaction of a silent driver (stopped, or its host is gone), and seconds
 after which a driver that waits for a lock tries again."""
-
-
-def _limit_waits(connection: Any, record: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET idle_in_transaction_session_timeout = '{TRANSACTION_IDLE_SECONDS}s'")
-        cursor.execute(f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'")
-    connection.commit()  # a SET in a transaction that is rolled back, as the pool does on return, has no effect
-
 
 _TIMEOUTS = {
     "connect_timeout": 10,
@@ -219,21 +213,15 @@ def _name_broken_json(engine: Engine, error: Exception) -> Exception:
             for column in (column for column in table.columns if isinstance(column.type, JSON)):
                 keys = list(table.primary_key)
                 for *key, text in connection.execute(select(*keys, type_coerce(column, Text))):
-                    if text is not None and not _is_json(text):
+                    try:
+                        json.loads("null" if text is None else text)
+                    except ValueError:
                         key_text = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
                         return LedgerError(
                             f"ledger row: {table.name} {key_text} has broken JSON in {column.name} ({reason}); "
                             "cse doctor --repair --yes takes it out"
                         )
     return error
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 @contextlib.contextmanager
@@ -295,7 +283,11 @@ def _create_or_join(engine: Engine) -> str | None:
     """Creates the tables and returns the schema's version. Of two concurrent creators the second fails and reads the
     version that the first one wrote."""
     try:
-        _create(engine)
+        with transaction(engine, writes=True) as connection:  # all tables and their version, or nothing
+            if schema.meta.name not in inspect(connection).get_table_names():
+                schema.metadata.create_all(connection)
+                values = {"key": migrations.VERSION_KEY, "value": str(migrations.newest())}
+                connection.execute(insert(schema.meta).values(**values))
     except (LedgerError, IntegrityError):
         version = _version(engine)
         if version is None:
@@ -311,11 +303,3 @@ def _version(engine: Engine) -> str | None:
         if schema.meta.name not in tables:
             return "unknown" if schema.runs.name in tables else None
         return migrations.read_version(connection) or "unknown"
-
-
-def _create(engine: Engine) -> None:
-    """Creates all tables and writes their version in one transaction."""
-    with transaction(engine, writes=True) as connection:
-        if schema.meta.name not in inspect(connection).get_table_names():
-            schema.metadata.create_all(connection)
-            connection.execute(insert(schema.meta).values(key=migrations.VERSION_KEY, value=str(migrations.newest())))

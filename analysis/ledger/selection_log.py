@@ -1,7 +1,7 @@
 """Log of selections whose checkpoint was scored on a test set ("looks" at it), in a table of the ledger."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, inspect, select
@@ -47,13 +47,3 @@ def looks(connection: Connection, space: str) -> list[Look]:
         values = {name: math.nan if value is None else value for name, value in stored.items()}
         log.append(Look(**{**row._mapping, "suites": tuple(row.suites), "values": values}))
     return log
-
-
-def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:
-    """Returns suite -> the selection that scored a run on it."""
-    return {suite: look for look in looks if look.signature == signature for suite in look.suites}
-
-
-def count(looks: Sequence[Look], suite: str) -> int:
-    """Returns the number of different runs of a sweep that were scored on a suite."""
-    return len({look.signature for look in looks if suite in look.suites})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.answers.selection import CellRuns, HeldOutScores
 from analysis.ledger import Ledger
-from analysis.ledger.selection_log import Look, count, looks_by_suite
+from analysis.ledger.selection_log import Look
 from cse.experiments.score_run import score_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
@@ -28,7 +28,8 @@ def score_once(
         remedy = "is for development; cse eval scores it, --score-test takes sts, sts_test, mr ..."
         raise ConfigError([f"no test set: suite={name} {remedy}" for name in wrong])
     run = cells[0].best_run
-    looks_of_run = looks_by_suite(ledger.looks(sweep), run.signature)
+    looks = [look for look in ledger.looks(sweep) if look.signature == run.signature]
+    looks_of_run = {suite: look for look in looks for suite in look.suites}
     scored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
     stale = scored.keys() - still_valid(scored, paths)
     missing = tuple(suite for suite in names if suite not in looks_of_run or suite in stale)
@@ -39,4 +40,5 @@ def score_once(
     stored = {
         name: looks_of_run[suite].values[name] for suite in names if suite in looks_of_run for name in columns(suite)
     }
-    return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), sweep)
+    runs_by_suite = ({look.signature for look in looks if suite in look.suites} for suite in names)
+    return HeldOutScores({**stored, **values}, missing, max(map(len, runs_by_suite)), sweep)

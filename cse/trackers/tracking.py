@@ -9,13 +9,12 @@ import logging
 import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.ledger import CurvePoint, Ledger, RunRow, mask_password
+from analysis.ledger import Ledger, mask_password
 from analysis.run_state import RunState, standing
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cse.trackers.tools import TrackedRun, Tracker
@@ -33,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class SentState:
-    """State of one run at a tracker: the points that it has received, and whether it has ended."""
+    """State of one run at a tracker: what the sweep reported of it, and what the tracker has received."""
 
     examples: int = -1
     """Training examples of the last point that was sent."""
@@ -41,6 +40,9 @@ class SentState:
     """True if the sweep reported the run's end; its scores are then in the ledger too."""
     ended: bool = False
     """True if the tracker has received the run's end."""
+    retries: int = 0
+    reason: str = ""
+    """Why the run was retried last."""
 
 
 class Tracking(AbstractContextManager["Tracking"]):
@@ -84,8 +86,6 @@ class TrackerFollower:
     """Signatures of changed runs, each once, in order."""
     _sent: dict[str, SentState] = field(default_factory=dict)
     """Signature -> what the tracker has received, for every run that this sweep started."""
-    _retries: Counter[str] = field(default_factory=Counter)
-    _reasons: dict[str, str] = field(default_factory=dict)
     _news: threading.Condition = field(default_factory=threading.Condition)
     _closing: bool = False
     _warned: bool = False
@@ -104,8 +104,8 @@ class TrackerFollower:
             sent = self._sent.setdefault(event.signature, SentState())
             sent.over, sent.ended = event.kind in RUN_ENDS, False
             if event.kind == EventKind.RETRIED:
-                self._retries[event.signature] += 1
-                self._reasons[event.signature] = event.reason
+                sent.retries += 1
+                sent.reason = event.reason
             self._changed[event.signature] = None
             self._news.notify()
 
@@ -146,24 +146,25 @@ class TrackerFollower:
         suites: dict[str, dict[str, float]] = {name: {} for name in signatures}
         for score in scores:
             suites[score.signature] |= _finite({score.suite: score.value})
-        return [self._run(row, curves.get(row.signature, []), suites[row.signature]) for row in rows]
-
-    def _run(self, row: RunRow, curve: Sequence[CurvePoint], scores: Mapping[str, float]) -> TrackedRun:
-        sent = self._sent[row.signature]
-        points = [(point.examples, _finite(point.metrics)) for point in curve]
-        return TrackedRun(
-            signature=row.signature,
-            sweep=self.sweeps.get(row.signature, "runs"),
-            name=self.labels.get(row.signature, row.signature),
-            settings={"method": row.method, **row.config},
-            points=[(examples, metrics) for examples, metrics in points if examples > sent.examples],
-            whole=sent.examples < 0,
-            scores=scores,
-            best=row.best,
-            state=standing(row.state, row.live) if sent.over or self._closing else RunState.RUNNING,
-            reason=row.reason or self._reasons.get(row.signature, ""),
-            retries=self._retries[row.signature],
-        )
+        runs = []
+        for row, sent in ((row, self._sent[row.signature]) for row in rows):
+            new_points = [point for point in curves.get(row.signature, []) if point.examples > sent.examples]
+            runs.append(
+                TrackedRun(
+                    signature=row.signature,
+                    sweep=self.sweeps.get(row.signature, "runs"),
+                    name=self.labels.get(row.signature, row.signature),
+                    settings={"method": row.method, **row.config},
+                    points=[(point.examples, _finite(point.metrics)) for point in new_points],
+                    whole=sent.examples < 0,
+                    scores=suites[row.signature],
+                    best=row.best,
+                    state=standing(row.state, row.live) if sent.over or self._closing else RunState.RUNNING,
+                    reason=row.reason or sent.reason,
+                    retries=sent.retries,
+                )
+            )
+        return runs
 
     def _send(self, run: TrackedRun) -> bool:
         self.tracker.send(run)

@@ -22,11 +22,8 @@ ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
     schema.sweeps: intact_spec,
     schema.curves: intact_point,
     schema.baselines: baselines.check_baselines,
-    **{
-        table: partial(intact, table)
-        for table in (schema.runs, schema.history, schema.scores, schema.provenance, schema.selections)
-    },
-    **{table: partial(intact, table) for table in (schema.sweep_runs, schema.untrained_scores)},
+    **{table: partial(intact, table) for table in (schema.runs, schema.history, schema.scores, schema.provenance)},
+    **{table: partial(intact, table) for table in (schema.selections, schema.sweep_runs, schema.untrained_scores)},
 }
 
 
@@ -45,8 +42,13 @@ def unsound(connection: Connection) -> list[DamagedRow]:
     table_names = set(inspect(connection).get_table_names())
     rows = [row for table in ROW_CHECKS if table.name in table_names for row in _find_spoilt(connection, table)]
     damaged = {row.key.get("signature") for row in rows}
-    imported = sorted(queries.imports(connection).keys() - damaged)
-    return rows + [row for signature in imported for row in _find_contradiction(connection, signature)]
+    for signature in sorted(queries.imports(connection).keys() - damaged):
+        records = run_records(connection, [signature])
+        fault = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
+        if fault:
+            line = f"imported run: signature={signature} {fault}"
+            rows.append(DamagedRow(schema.runs.name, {"signature": signature}, line))
+    return rows
 
 
 def take_out(connection: Connection, row: DamagedRow) -> None:
@@ -72,11 +74,3 @@ def _find_spoilt(connection: Connection, table: Table) -> Iterator[DamagedRow]:
             read_row(table, values, ROW_CHECKS[table])
         except LedgerError as error:
             yield DamagedRow(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
-
-
-def _find_contradiction(connection: Connection, signature: str) -> Iterator[DamagedRow]:
-    """Yields an imported run that fails the checks of a bundle's records, or that counts as held by a driver."""
-    records = run_records(connection, [signature])
-    fault = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
-    if fault:
-        yield DamagedRow(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {fault}")

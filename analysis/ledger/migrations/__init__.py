@@ -6,7 +6,6 @@ they were at its version, because `schema` goes on. A migrated ledger equals a n
 
 import importlib
 import pkgutil
-from collections.abc import Callable
 
 from sqlalchemy import Connection, select, update
 
@@ -54,13 +53,8 @@ def migrate(connection: Connection) -> None:
     if steps:
         _require_no_drivers(connection, str(version))
     for step in steps:
-        _step(step)(connection)
+        importlib.import_module(f"{__name__}.to_{step}").migrate(connection)
         connection.execute(update(schema.meta).where(row).values(value=str(step)))
-
-
-def _step(version: int) -> Callable[[Connection], None]:
-    migrate: Callable[[Connection], None] = importlib.import_module(f"{__name__}.to_{version}").migrate
-    return migrate
 
 
 def _require_no_drivers(connection: Connection, version: str) -> None:
