@@ -14,8 +14,7 @@ from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
-from analysis.study.cost import Spent, sum_cost
-from analysis.study.study import Study, read_study
+from analysis.study.study import Spent, Study, read_study, sum_cost
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Entry
 from analysis.tables.labels import label, some

@@ -14,8 +14,7 @@ from analysis.answers.reproduction import read_stored_cosines
 from analysis.ledger import Ledger, SweepRow, mask_password
 from analysis.matching import add_versions, match_on, one_data_set
 from analysis.render.verdicts import headline
-from analysis.study.cost import sum_cost
-from analysis.study.study import Study, read_study
+from analysis.study.study import Study, read_study, sum_cost
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.labels import label, varying
 from analysis.tables.ordering import Ordering, orderings

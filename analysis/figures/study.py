@@ -28,10 +28,7 @@ from analysis.figures.canvas import (
 )
 from analysis.statistics.basics import mean_and_sd, t_interval
 from analysis.statistics.importance import IMPORTANCE_LEVELS, Importance
-from analysis.study.alignment import Plane
-from analysis.study.budget import SpentBudget
-from analysis.study.learning_curves import Band
-from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
+from analysis.study.figure_data import EDGES, RATING_GROUPS, Band, Plane, RatingHistogram, SpentBudget
 from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import Key, plain
 

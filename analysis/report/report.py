@@ -21,12 +21,8 @@ from analysis.report import facts
 from analysis.report.facts import Grid
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.importance import Importance, importance
-from analysis.study.alignment import plane
-from analysis.study.budget import budget
-from analysis.study.cost import sum_cost
-from analysis.study.learning_curves import CURVES_SHOWN, learning_bands
-from analysis.study.rating_groups import rating_histogram, read_rated
-from analysis.study.study import Study
+from analysis.study.figure_data import CURVES_SHOWN, budget, learning_bands, plane, rating_histogram, read_rated
+from analysis.study.study import Study, sum_cost
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.results import BEST_COLUMN

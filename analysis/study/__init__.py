@@ -1,3 +1,3 @@
 """Data of a report on a sweep: its runs, costs, curves, and figures' content."""
 
-__all__ = ["alignment", "budget", "cost", "learning_curves", "looks", "rating_groups", "study"]
+__all__ = ["expected_seeds", "figure_data", "study"]

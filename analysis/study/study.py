@@ -1,4 +1,4 @@
-"""Reads one study from the ledger: its runs with curves, scores and attempts."""
+"""Reads one study from the ledger: its runs with curves, scores, attempts, and what they cost."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,3 +97,37 @@ def read_study(
     members = [Member(key, seed, runs.get(signature), label(key, label_axes)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
     return Study(id, title, label_axes, members, ledger.curves(runs), scores, ledger.provenance(runs), command)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Cost of a study, summed over all attempts of its runs, failed ones too."""
+
+    runs: int
+    """Number of finished runs, each signature once."""
+    attempts: int
+    examples: int
+    seconds: float
+    """Seconds of all attempts in sum: two that ran at the same time count twice."""
+    shared: int = 0
+    """Number of finished runs that other tables of the same call have too."""
+
+    def line(self) -> str:
+        shared = f", {self.shared} of them shared with other tables here" if self.shared else ""
+        return (
+            f"{self.runs} runs{shared}; {self.attempts} attempts, {self.examples:,} training examples, "
+            f"{self.seconds:.0f} s of runs in sum"
+        )
+
+
+def sum_cost(study: Study, elsewhere: Iterable[str] = ()) -> Spent:
+    """Returns the cost of a study; `elsewhere` holds signatures that other tables of the same call have."""
+    finished = {run.signature for _, run in study.finished}
+    attempts = [attempt for rows in study.attempts.values() for attempt in rows]
+    return Spent(
+        runs=len(finished),
+        attempts=len(attempts),
+        examples=sum(attempt.examples or 0 for attempt in attempts),
+        seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
+        shared=len(finished & set(elsewhere)),
+    )

@@ -8,7 +8,7 @@ from analysis.answers.judge import Terms, judge, reference_row
 from analysis.answers.paper_scale import unlike_paper
 from analysis.ledger import Ledger
 from analysis.matching import match
-from analysis.study.looks import seeds_until_decided
+from analysis.study.expected_seeds import seeds_until_decided
 from analysis.tables.results import Planned, drop_part
 from analysis.tables.spec import Key, identify
 from cluster.plan.plan import SpacePlan

@@ -11,8 +11,7 @@ from analysis.answers.judge import Verdicts
 from analysis.answers.paper_scale import Unlike
 from analysis.render.signs import GLYPHS, TONES
 from analysis.report.facts import folder_name, slug
-from analysis.study.cost import Spent
-from analysis.study.study import Member, Study
+from analysis.study.study import Member, Spent, Study
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering

@@ -14,8 +14,7 @@ from analysis.answers.reproduction import add_left_out, judge_study
 from analysis.answers.study import read_space, read_sweep, spell_terms
 from analysis.ledger import Ledger, SweepRow
 from analysis.render.formats import render
-from analysis.study.cost import sum_cost
-from analysis.study.study import Member, Study
+from analysis.study.study import Member, Study, sum_cost
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import drop_part
 from analysis.tables.spec import identify

@@ -16,10 +16,7 @@ from analysis.figures.canvas import save
 from analysis.figures.study import budget_plot, effects_plot, histogram_plot, importance_plot, learning_plot, plane_plot
 from analysis.figures.table import axis_plot
 from analysis.statistics.importance import importance
-from analysis.study.alignment import Plane, PlanePoint
-from analysis.study.budget import SpentBudget
-from analysis.study.learning_curves import Band
-from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
+from analysis.study.figure_data import EDGES, RATING_GROUPS, Band, Plane, PlanePoint, RatingHistogram, SpentBudget
 from analysis.tables.aggregate import Baseline, Row, Table
 from analysis.tables.columns import Entry
 from analysis.tables.spec import TableSpec

@@ -1,4 +1,4 @@
-"""Bands over seeds, rating groups and the plane, from numbers that can be checked by eye."""
+"""Bands over seeds, rating groups and the budget, from numbers that can be checked by eye."""
 
 from types import SimpleNamespace
 
@@ -7,8 +7,7 @@ import pytest
 
 from analysis.figures.study import histogram_plot, learning_plot
 from analysis.ledger import CurvePoint
-from analysis.study.learning_curves import band, learning_bands
-from analysis.study.rating_groups import EDGES, rating_histogram
+from analysis.study.figure_data import EDGES, SpentBudget, band, budget, learning_bands, rating_histogram
 
 
 def test_a_band_holds_what_every_seed_reached() -> None:
@@ -52,3 +51,19 @@ def test_an_empty_group_is_drawn_empty() -> None:
     found = rating_histogram("x", [(np.array([0.5]), np.array([4.5]))])
     assert found.means == (None, None, None, None, 0.5)
     assert len(histogram_plot([found, found]).axes) == 10
+
+
+def test_cells_by_completion_beside_as_many_at_random() -> None:
+    ended = {"a": [(3.0, 10, 5.0)], "b": [(1.0, 10, 1.0), (2.0, 20, 3.0)], "c": [(9.0, 30, 8.0)]}
+    runs = {
+        cell: [(None, SimpleNamespace(updated=at, examples=examples, best=best)) for at, examples, best in each]
+        for cell, each in ended.items()
+    }
+    spent = budget(SimpleNamespace(cells=runs))  # type: ignore[arg-type]
+    assert (spent.spent, spent.scores, spent.best) == ((30, 40, 70), (2.0, 5.0, 8.0), (2.0, 5.0, 8.0))
+    assert spent.expected == pytest.approx((5.0, 7.0, 8.0))
+    assert budget(SimpleNamespace(cells={})) == SpentBudget((), (), ())  # type: ignore[arg-type]
+
+
+def test_the_best_so_far_never_falls() -> None:
+    assert SpentBudget((1, 2, 3), (5.0, 4.0, 6.0), ()).best == (5.0, 5.0, 6.0)
