@@ -440,7 +440,7 @@ PLANTS = [
         "room analysis.answers must not import cse.site",
     ),
     ("cse/cli/app.py", "import cse.doctor.checks\n", "room cse.cli must not import cse.doctor.checks"),
-    ("cse/site/page.py", "import cse.compare.text\n", "room cse.site must not import cse.compare.text"),
+    ("cse/site/page.py", "import cse.compare.comparison\n", "room cse.site must not import cse.compare.comparison"),
     ("cse/cli/app.py", "from tests import conftest\n", "room cse.cli must not import tests"),
     (
         "analysis/answers/build.py",

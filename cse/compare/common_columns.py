@@ -20,10 +20,9 @@ from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
-from cse.compare.by_queries import QueryValues
-from cse_train.data_paths import DataPaths
+from cse.compare.items import QueryValues
 from cse_train.evaluate.judgements import read_queries
-from cse_train.evaluate.suites.registry import is_known, sense
+from cse_train.evaluate.suites.registry import sense
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
 
@@ -324,17 +323,3 @@ def _kept_queries(model: Model, column: str, scored: Mapping[int, Value]) -> lis
             if values_Q is not None and np.isclose(values_Q.mean(), value, rtol=0.0, atol=KEPT_TOLERANCE):
                 values_by_run.append(values_Q)
     return values_by_run
-
-
-def suites_to_score(other: Model, ledger: Ledger | None, paths: DataPaths) -> list[str]:
-    """Returns the suites on which to score a model folder by default: the other model's suites, else its dev set.
-
-    Raises ConfigError if the dev set is a user's own file that no space of the other model's sweeps names.
-    """
-    signatures = [run.signature for run in other.runs]
-    stored = dict.fromkeys(score.suite for score in ledger.scores(signatures)) if ledger else {}
-    names = [name for name in stored if is_known(name) or paths.data_set(name)]
-    if not names and other.dev and not is_known(other.dev) and paths.data_set(other.dev) is None:
-        line = f"no set to score: {other.name} was picked on {other.dev}, whose file no space of its sweeps names"
-        raise ConfigError([f"{line}; give --suite FILE"])
-    return names or [other.dev or "sts_dev"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from analysis.statistics.looks import FAMILY, TIE_MARGIN
 from cse.cli import ledgers
-from cse.compare.compared import Scoring, compare_models
-from cse.compare.judged import GateVerdict, judge_candidate
+from cse.compare.candidate import GateVerdict, judge_candidate
+from cse.compare.comparison import Comparison, compare_models
 from cse.compare.loop import DEFAULT_LOOP, Loop
+from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
-from cse.compare.text import Comparison
 from cse_train.fields import Scalar
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import cse
 from analysis import frames
 from cse.cli.python import answers, notebook
-from cse.compare.judged import GateVerdict
-from cse.compare.text import Comparison
+from cse.compare.candidate import GateVerdict
+from cse.compare.comparison import Comparison
 
 HEAD = """\
 # Python: `import cse`

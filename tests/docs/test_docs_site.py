@@ -11,7 +11,7 @@ import pytest
 
 import cse
 from cse.cli import app, exit
-from cse.compare import judged
+from cse.compare import candidate
 from docs import data_flow_picture
 from docs.hooks import commands, python_api, repository, results, space_keys
 from search_spaces.schema import schema
@@ -22,7 +22,7 @@ HINT = "the site needs mkdocs-material: pip install -c constraints.txt -e '.[doc
 LLMS = (DOCS / "llms.txt").read_text(encoding="utf8")
 COMMANDS = {command.name: command for command in commands.commands()}
 CODES = {exit.DONE, exit.SOME_FAILED, exit.MISTAKE, exit.INTERRUPTED}
-OF_GATE = {judged.WORSE, judged.MORE_SEEDS}
+OF_GATE = {candidate.WORSE, candidate.MORE_SEEDS}
 
 
 def test_every_command_has_a_page_with_every_option() -> None:

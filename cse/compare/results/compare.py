@@ -8,9 +8,9 @@ from analysis.documents import dump_json
 from analysis.render.formats import render
 from cse.cli import ledgers, options, screen
 from cse.cli.table_text import TableFormat
-from cse.compare.compared import Scoring, compare_models
+from cse.compare.comparison import Comparison, compare_models, table, text
+from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
-from cse.compare.text import table, text
 
 NAME_HELP = (
     "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, a model's folder or its name on the hub, "
@@ -33,6 +33,8 @@ Also = Annotated[
 ]
 Top = Annotated[int, typer.Option(min=0, help="Sentence pairs and queries to list in which A and B differ most.")]
 
+Answer = Comparison
+
 
 @options.add_arguments
 def compare(
@@ -52,7 +54,7 @@ def compare(
     opened = ledgers.existing_ledger(ledger, storage)
     comparison = compare_models(a, b, opened, difference, naming, Scoring.of(scoring), top, also or ())
     if form == "json":
-        print(dump_json(comparison.as_dict()))
+        print(dump_json(comparison))
     elif form in (None, "md"):
         print(text(comparison, screen.width() if form is None else None))
     else:

@@ -7,9 +7,9 @@ import typer
 from analysis.documents import dump_json
 from cse.cli import ledgers, options
 from cse.cli.listing import FormatOption
-from cse.compare.compared import Scoring
-from cse.compare.judged import judge_candidate
+from cse.compare.candidate import GateVerdict, judge_candidate
 from cse.compare.loop import DEFAULT_LOOP, Loop
+from cse.compare.missing_scores import Scoring
 from cse.compare.question import DifferenceOptions, ModelOptions, ScoringOptions
 from cse_train.fields import ConfigError
 
@@ -40,6 +40,8 @@ Candidates = Annotated[
 ]
 NMore = Annotated[bool, typer.Option("--n-more", help="Also say how many more seeds would decide, and their cost.")]
 
+Answer = GateVerdict
+
 
 @options.add_arguments
 def gate(
@@ -66,7 +68,7 @@ def gate(
     verdict = judge_candidate(
         candidate, against, opened, difference, naming, _numbers(looks), gate_loop, Scoring.of(scoring)
     )
-    print(dump_json(verdict.as_dict()) if form == "json" else verdict.text(n_more))
+    print(dump_json(verdict) if form == "json" else verdict.text(n_more))
     return verdict.exit_code
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.answers.judge import Terms
-from analysis.tables.columns import Interval
+from analysis.answers.judge import Sides, Terms
+from analysis.tables.columns import Interval, entry_of
 from analysis.tables.pair_cosines import ColumnCosines
-from cse.compare.by_pairs import compare_by_pairs, disagreements
+from cse.compare.items import compare_by_pairs, disagreements
 
 
 def made(pairs: int, noise: tuple[float, float], seed: int = 0, seeds: int = 1) -> ColumnCosines:
@@ -18,9 +18,13 @@ def made(pairs: int, noise: tuple[float, float], seed: int = 0, seeds: int = 1) 
     return ColumnCosines(gold, rows)
 
 
+def sides(*columns: str) -> dict[str, Sides]:
+    return dict.fromkeys(columns, Sides(entry_of({0: 1.0}), entry_of({0: 1.0})))
+
+
 def test_the_difference_is_scipys_and_its_interval_that_of_a_plain_loop() -> None:
     kept = made(120, (0.5, 1.0), seeds=2)
-    (compared,) = compare_by_pairs({"sts_dev": kept}, Terms())
+    (compared,) = compare_by_pairs({"sts_dev": kept}, Terms(), sides("sts_dev"))
 
     def value(row: int, index: np.ndarray) -> float:
         seeds = [scipy.stats.spearmanr(c[index], kept.gold[index]).statistic for c in kept.rows[row]]
@@ -37,7 +41,7 @@ def test_the_difference_is_scipys_and_its_interval_that_of_a_plain_loop() -> Non
 
 def test_columns_share_the_level() -> None:
     kept = made(100, (0.5, 0.6))
-    alone, shared = (compare_by_pairs({"a": kept}, Terms(), columns=columns)[0] for columns in (1, 5))
+    alone, shared = (compare_by_pairs({"a": kept}, Terms(), sides(*columns))[0] for columns in ("a", "abcde"))
     assert (alone.level, shared.level) == (0.05, 0.01)
 
     def width(interval: Interval) -> float:
@@ -49,13 +53,15 @@ def test_columns_share_the_level() -> None:
 def test_equal_models_are_a_tie_and_a_side_without_cosines_is_left_out() -> None:
     kept = made(50, (0.5, 0.5))
     same = ColumnCosines(kept.gold, {0: kept.rows[0], 1: kept.rows[0]})
-    (compared,) = compare_by_pairs({"a": same, "b": ColumnCosines(kept.gold, {0: kept.rows[0]})}, Terms(), top=5)
-    assert (compared.column, compared.word, compared.interval, compared.disagreements) == ("a", "tie", (0.0, 0.0), ())
+    (compared,) = compare_by_pairs(
+        {"a": same, "b": ColumnCosines(kept.gold, {0: kept.rows[0]})}, Terms(), sides("a", "b"), top=5
+    )
+    assert (compared.column, compared.word, compared.interval, compared.disagreements) == ("a", "tie", (0.0, 0.0), [])
 
 
 def test_equally_good_models_are_rarely_told_apart() -> None:
     """100 sets of 150 pairs at 5%: three standard errors of chance above it."""
-    words = [compare_by_pairs({"a": made(150, (1.0, 1.0), seed)}, Terms())[0].word for seed in range(100)]
+    words = [compare_by_pairs({"a": made(150, (1.0, 1.0), seed)}, Terms(), sides("a"))[0].word for seed in range(100)]
     wrong = np.mean([word in ("better", "worse") for word in words])
     assert wrong <= 0.05 + 3 * (0.05 * 0.95 / 100) ** 0.5
 

@@ -13,20 +13,18 @@ from analysis.answers.judge import Sides, Terms
 from analysis.ledger import Ledger
 from analysis.tables.columns import entry_of
 from cse.cli import screen
-from cse.compare.by_queries import compare_by_queries
+from cse.compare.items import compare_by_queries
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.judgements import RANK_METRICS, save_queries
 from cse_train.evaluate.suites.registry import set_hash
 from cse_train.user_files import UserFile
 from tests.commands import printed
-from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import A, B, book, facts
+from tests.cse.compare.models import A, B, Capture, book, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 from tests.cse_train.evaluate.test_three_files import DOCUMENTS, JUDGED, QUERIES, beir
 from tests.documents import validated
 from tests.run_values import score_of
 
-ledger = compared.ledger
 SIDES = {"faq": Sides(entry_of({0: 1.0}), entry_of({0: 1.0}))}
 
 
@@ -43,7 +41,7 @@ def test_the_interval_is_scipys_and_the_columns_share_the_level() -> None:
     assert made.interval == pytest.approx(tuple(theirs.confidence_interval(0.95)), abs=1e-9)
     assert (made.word, made.seeds, made.queries) == ("better", (2, 1), 200)
     assert made.difference == pytest.approx((left - right).mean())
-    first, second = (abs(query.left - query.right) for query in made.apart)
+    first, second = (abs(query.left - query.right) for query in made.largest)
     assert first == np.abs(left - right).max() >= second
     (shared,) = compare_by_queries({"faq": ([left], [right])}, Terms(), SIDES | {"other": SIDES["faq"]})
     assert shared.interval == pytest.approx(tuple(theirs.confidence_interval(0.975)), abs=1e-9)
@@ -53,7 +51,7 @@ def test_the_interval_is_scipys_and_the_columns_share_the_level() -> None:
 def test_equal_models_are_a_tie() -> None:
     _, right = drawn(1)
     (same,) = compare_by_queries({"faq": ([right], [right])}, Terms(), SIDES, top=5)
-    assert (same.word, same.interval, same.apart) == ("tie", (0.0, 0.0), ())
+    assert (same.word, same.interval, same.largest) == ("tie", (0.0, 0.0), [])
 
 
 def draw_ndcg(generator: np.random.Generator, queries: int) -> np.ndarray:
@@ -106,9 +104,7 @@ FIRST, SECOND, *REST = PROMPTS
 AGAINST = ("compare", FIRST, SECOND, *(word for name in REST for word in ("--also", name)))
 
 
-def test_each_query_of_prompted_models_is_sentence_transformers_own(
-    capsys: pytest.CaptureFixture[str], models: list[Any]
-) -> None:
+def test_each_query_of_prompted_models_is_sentence_transformers_own(capsys: Capture, models: list[Any]) -> None:
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
     documents = {key: f"{title} {text}" for key, (title, text) in DOCUMENTS.items()}
@@ -135,9 +131,7 @@ def test_each_query_of_prompted_models_is_sentence_transformers_own(
     assert "only the interval over queries speaks" in printed(capsys, *argv)
 
 
-def test_a_dev_file_behind_prompts_is_sentence_transformers_own(
-    capsys: pytest.CaptureFixture[str], models: list[Any]
-) -> None:
+def test_a_dev_file_behind_prompts_is_sentence_transformers_own(capsys: Capture, models: list[Any]) -> None:
     from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
     draw = np.random.default_rng(0)
@@ -162,7 +156,7 @@ def keep(ledger: Ledger, names: Sequence[str], values: np.ndarray, data_hash: st
 
 
 def test_runs_keep_their_queries_and_a_line_says_who_has_not(
-    capsys: pytest.CaptureFixture[str], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, right = book(ledger, 0.24, [62.0, 64.0]), book(ledger, 0.08, [60.0, 61.0])
     beir(Path("faq"))

@@ -2,102 +2,26 @@
 
 import csv
 import io
-import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from analysis.answers.judge import Sides, Terms, judge_models
 from analysis.ledger import Ledger
-from analysis.sweep_spec import SweepSpec
 from analysis.tables.columns import entry_of
 from cse.cli import screen
-from cse.compare.by_seeds import compare_by_seeds
-from cse.compare.text import tell_uneven
+from cse.compare.answers import answer_columns
+from cse.compare.comparison import tell_uneven
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.score import save_cosines
-from search_spaces.catalog import load_space
-from search_spaces.cells import Cell, resolve
 from search_spaces.identity.signature import signature
 from tests.commands import printed, refused
-from tests.run_values import book_run, score_of
-
-INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
-SET = "generated_dev:30"
-PROTOCOL = {"suite": SET, "pooler": "cls", "max_length": 32, "precision": "fp32", "data_hash": ""}
-A, B, C = "E7:dup_rate=0.24", "E7:dup_rate=0.08", "E7:dup_rate=0.32"
+from tests.cse.compare.models import INPUTS, SET, A, B, C, Capture, Names, book, cell, facts, score
+from tests.run_values import book_run
 
 
-@pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CSE_DATA", raising=False)
-    opened = Ledger.open(tmp_path / "results" / "ledger.db")
-    resolved = resolve(load_space("E7"))
-    spec = {
-        "title": "t",
-        "space": "E7",
-        "file": str(resolved.space.file),
-        "profile": "small",
-        "encoder": "words-l4-h128",
-        "set": {},
-    }
-    opened.record_sweep("E7", SweepSpec(spec))
-    return opened
-
-
-def cell(rate: float) -> Cell:
-    return next(cell for cell in resolve(load_space("E7")).cells() if cell.key == {"method.dup_rate": rate})
-
-
-def book(
-    ledger: Ledger, rate: float, values: Sequence[float], inputs: dict[str, str] = INPUTS, first: int = 0
-) -> list[str]:
-    """Done runs of a cell of E7 with these best dev scores, seeds counted from `first`; their signatures."""
-    names = []
-    for seed, value in enumerate(values, first):
-        run = cell(rate).run(seed)
-        name = signature(run, inputs)
-        book_run(ledger, name, run.flat(), seed=seed, identity=inputs, best=value, folder=f"runs/{name}")
-        ledger.link("E7", [(name, cell(rate).key, seed)])
-        names.append(name)
-    return names
-
-
-def score(ledger: Ledger, names: Sequence[str], noise: float, suite: str = SET, **protocol: object) -> None:
-    """Kept cosines on a set that is made here: grades with noise."""
-    pairs = load_pairs(SET, DataPaths())
-    generator = np.random.default_rng(round(100 * noise))
-    for name in names:
-        file = Path("results/runs", name, "scores", f"{suite.replace(':', '-')}.npz").resolve()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        cosines = pairs.gold + noise * generator.normal(size=len(pairs))
-        digest = save_cosines(file, cosines, pairs.gold)
-        about = PROTOCOL | {"suite": suite, "data_hash": pairs.content_hash} | protocol
-        ledger.add_score(name, score_of(suite, 100 - 10 * noise, about, file, digest))
-
-
-@pytest.fixture
-def two(ledger: Ledger) -> tuple[list[str], list[str]]:
-    """Differences of 2, 3 and 4 points; both scored with cosines."""
-    names = book(ledger, 0.24, [62.0, 64.0, 66.0]), book(ledger, 0.08, [60.0, 61.0, 62.0])
-    score(ledger, names[0], 0.3)
-    score(ledger, names[1], 1.0)
-    return names
-
-
-def facts(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> Any:
-    return json.loads(printed(capsys, *argv, "--format", "json", code=code))
-
-
-def test_cells_are_compared_in_every_common_column(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_cells_are_compared_in_every_common_column(capsys: Capture, two: Names) -> None:
     """Dev: mean 3, sd 1; two columns share 5%, and Student's t(0.9875) at 2 degrees of freedom is 6.205347."""
     said = facts(capsys, "compare", A, B)
     dev, graded = said["columns"]
@@ -110,7 +34,7 @@ def test_cells_are_compared_in_every_common_column(
     assert "settings: method.dup_rate A 0.24, B 0.08" in said["notes"]
 
 
-def test_sentence_pairs_with_their_texts(capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]) -> None:
+def test_sentence_pairs_with_their_texts(capsys: Capture, two: Names) -> None:
     (pairs,) = facts(capsys, "compare", A, B, "--top", "2")["pairs"]
     assert (pairs["column"], pairs["pairs"], pairs["seeds"]) == (SET, 30, [3, 3]) and pairs["difference"] > 0
     assert pairs["interval"][0] <= pairs["difference"] <= pairs["interval"][1]
@@ -122,9 +46,7 @@ def test_sentence_pairs_with_their_texts(capsys: pytest.CaptureFixture[str], two
     assert texts.left[first["index"]] in text and "**Sentence pairs: these runs on other sentences**" in text
 
 
-def test_single_runs_say_that_seeds_are_not_covered(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_single_runs_say_that_seeds_are_not_covered(capsys: Capture, two: Names) -> None:
     text = printed(capsys, "compare", two[0][0][:8], two[1][0][:8])
     assert "One seed on a side: only the bootstrap over sentence pairs speaks" in text
     assert "what other seeds would give is not covered" in text
@@ -132,28 +54,26 @@ def test_single_runs_say_that_seeds_are_not_covered(
     assert (column["difference"], column["interval"], column["word"]) == (2.0, None, "undecided")
 
 
-def test_several_runs_are_one_model(capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]) -> None:
+def test_several_runs_are_one_model(capsys: Capture, two: Names) -> None:
     left, right = (",".join(name[:10] for name in names[:2]) for names in two)
     said = facts(capsys, "compare", left, right, "--column", "sts_dev")
     assert [run["seed"] for run in said["A"]["runs"]] == [0, 1] and said["columns"][0]["difference"] == 2.5
 
 
-def test_a_runs_folder_is_the_run(capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]) -> None:
+def test_a_runs_folder_is_the_run(capsys: Capture, two: Names) -> None:
     folder = Path("results/runs", two[0][1])
     said = facts(capsys, "compare", str(folder), two[1][1], "--column", "sts_dev")
     assert said["A"]["runs"][0]["signature"] == two[0][1] and said["columns"][0]["difference"] == 3.0
 
 
-def test_models_that_are_no_runs_are_scored_for_it(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_models_that_are_no_runs_are_scored_for_it(capsys: Capture, ledger: Ledger) -> None:
     argv = ("compare", "wiki-l1-h64", "wiki-l2-h128", "--pooler", "mean", "--suite", SET)
     said = facts(capsys, *argv)
     assert said["columns"][0]["common"] == 0 and said["A"]["folder"] == "wiki-l1-h64"
     assert said["pairs"][0]["pairs"] == 30 and said["pairs"][0]["seeds"] == [1, 1]
 
 
-def test_a_folder_is_scored_on_what_the_runs_have(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_a_folder_is_scored_on_what_the_runs_have(capsys: Capture, two: Names) -> None:
     argv = ("compare", A, "wiki-l1-h64", "--pooler", "mean")
     said = facts(capsys, *argv)
     assert [column["column"] for column in said["columns"]] == [SET]
@@ -161,9 +81,7 @@ def test_a_folder_is_scored_on_what_the_runs_have(
     assert "pooler differs: A cls and B mean" in said["notes"], "a pooler is a model's own"
 
 
-def test_scores_under_unlike_protocols_are_not_compared(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_scores_under_unlike_protocols_are_not_compared(capsys: Capture, two: Names, ledger: Ledger) -> None:
     score(ledger, two[0], 0.5, data_hash="f" * 64)
     said = facts(capsys, "compare", A, B)
     assert [column["column"] for column in said["columns"]] == ["sts_dev"]
@@ -173,23 +91,21 @@ def test_scores_under_unlike_protocols_are_not_compared(
     assert f"no such column: column={SET} of both; not compared: {SET}: scored with unlike data_hash" in line
 
 
-def test_models_on_another_dev_set_of_that_name_are_refused(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_models_on_another_dev_set_of_that_name_are_refused(capsys: Capture, ledger: Ledger) -> None:
     left = book(ledger, 0.24, [62.0, 64.0])
     right = book(ledger, 0.08, [60.0, 61.0], INPUTS | {"dev": "x"})
     line = refused(capsys, "gate", ",".join(left), "--against", ",".join(right))
     assert "unlike data_hash (A d and B x)" in line
 
 
-def test_another_corpus_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_another_corpus_is_said(capsys: Capture, ledger: Ledger) -> None:
     left = book(ledger, 0.24, [62.0, 64.0, 66.0])
     right = book(ledger, 0.24, [60.0, 61.0, 62.0], INPUTS | {"corpus": "k"})
     said = facts(capsys, "compare", ",".join(left), ",".join(right))
     assert "trained on or by other corpus: A c, B k" in said["notes"] and said["columns"][0]["word"] == "better"
 
 
-def test_a_cell_of_a_space_with_unfinished_runs_says_so(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_a_cell_of_a_space_with_unfinished_runs_says_so(capsys: Capture, two: Names, ledger: Ledger) -> None:
     run = cell(0.24).run(3)
     name = signature(run, INPUTS)
     ledger.claim(name, run.flat(), method=run.method, seed=3, owner="me", identity=INPUTS, provenance={})
@@ -215,15 +131,11 @@ def test_a_cell_of_a_space_with_unfinished_runs_says_so(
         (("gate", A, "--against", B, "--looks", "2,3,4,5,6"), "at most 4 looks: looks=[2, 3, 4, 5, 6]"),
     ],
 )
-def test_mistakes(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], argv: tuple[str, ...], line: str
-) -> None:
+def test_mistakes(capsys: Capture, two: Names, argv: tuple[str, ...], line: str) -> None:
     assert refused(capsys, *argv).startswith(f"cse: {line}")
 
 
-def test_runs_of_two_cells_or_of_one_seed_are_no_model(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_runs_of_two_cells_or_of_one_seed_are_no_model(capsys: Capture, two: Names, ledger: Ledger) -> None:
     (third,) = book(ledger, 0.32, [50.0])
     mixed = refused(capsys, "compare", f"{two[0][0]},{two[1][1]}", third)
     assert "several models" in mixed and "differ in method.dup_rate; give runs of one cell" in mixed
@@ -231,14 +143,14 @@ def test_runs_of_two_cells_or_of_one_seed_are_no_model(
     assert "differ in corpus (content)" in refused(capsys, "compare", f"{two[0][0]},{twice[0]}", third)
 
 
-def test_without_a_common_column_nothing_is_compared(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_without_a_common_column_nothing_is_compared(capsys: Capture, ledger: Ledger) -> None:
     names = book(ledger, 0.24, [1.0]), book(ledger, 0.08, [2.0], INPUTS | {"dev": "x"})
     line = refused(capsys, "compare", names[0][0], names[1][0])
     assert line.startswith("cse: nothing to compare: A and B have no column in common; not compared: sts_dev: ")
 
 
 @pytest.mark.parametrize("form", ["md", "tex", "csv", "html"])
-def test_every_table_format(capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], form: str) -> None:
+def test_every_table_format(capsys: Capture, two: Names, form: str) -> None:
     text = printed(capsys, "compare", A, B, "--format", form)
     assert "better" in printed(capsys, "compare", A, B, "--column", "sts_dev", "--format", form)
     assert "64.00" in text or "64.0" in text
@@ -247,18 +159,14 @@ def test_every_table_format(capsys: pytest.CaptureFixture[str], two: tuple[list[
         assert (row["column"], row["A mean"], row["B mean"], row["A is"]) == ("sts_dev", "64.0", "61.0", "undecided")
 
 
-def test_it_fits_a_terminal_of_80_columns(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_fits_a_terminal_of_80_columns(capsys: Capture, two: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "width", lambda: 80)
     text = printed(capsys, "compare", A, B)
     plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in text.split("\n")]
     assert max(map(len, plain)) <= 80 and "? undecided" in "\n".join(plain)
 
 
-def test_the_gates_line_json_and_exit_codes(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_the_gates_line_json_and_exit_codes(capsys: Capture, two: Names, ledger: Ledger) -> None:
     better = printed(capsys, "gate", A, "--against", B)
     assert better == "better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0 (3 seeds))\n"
     worse = facts(capsys, "gate", B, "--against", A, code=3)
@@ -274,21 +182,19 @@ def test_the_gates_line_json_and_exit_codes(
     assert text.startswith("more-seeds 7: sts_dev +1.00 (") and text.count("\n") == 1
 
 
-def test_a_gate_on_one_seed_asks_for_more(capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]) -> None:
+def test_a_gate_on_one_seed_asks_for_more(capsys: Capture, two: Names) -> None:
     more = facts(capsys, "gate", two[0][0], "--against", two[1][0], code=4)
     assert (more["verdict"], more["more_seeds"]) == ("more-seeds", 2)
 
 
-def test_a_gate_without_common_seeds_compares_means(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_a_gate_without_common_seeds_compares_means(capsys: Capture, ledger: Ledger) -> None:
     left = book(ledger, 0.24, [70.0, 70.5, 71.0, 70.2, 70.7, 70.3])
     right = book(ledger, 0.08, [60.0, 60.5, 61.0, 60.2, 60.7, 60.3])
     made = facts(capsys, "gate", ",".join(left[3:]), "--against", ",".join(right[:3]))
     assert made["verdict"] == "better" and made["columns"][0]["common"] == 0
 
 
-def test_looks_that_were_named_cost_level_and_bind(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_looks_that_were_named_cost_level_and_bind(capsys: Capture, two: Names) -> None:
     """At 0.015 a look, t(0.9925) at 2 degrees of freedom is 8.07: 3 points with sd 1 stay open."""
     open_row = facts(capsys, "gate", A, "--against", B, "--looks", "3,5,8,12", code=4)
     assert open_row["verdict"] == "more-seeds" and open_row["columns"][0]["level"] == pytest.approx(0.015)
@@ -296,17 +202,13 @@ def test_looks_that_were_named_cost_level_and_bind(
     assert early["more_seeds"] == 2 and early["columns"][0]["interval"] is None
 
 
-def test_several_columns_of_a_gate_share_the_level(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_several_columns_of_a_gate_share_the_level(capsys: Capture, two: Names) -> None:
     made = facts(capsys, "gate", A, "--against", B, "--column", f"sts_dev,{SET}", "--level", "0.1", code=4)
     assert [column["level"] for column in made["columns"]] == [0.05, 0.05]
     assert [column["word"] for column in made["columns"]] == ["better", "undecided"]
 
 
-def test_arithmetic_that_the_device_chose_is_told_and_never_mixed_on_a_side(
-    ledger: Ledger, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_arithmetic_that_the_device_chose_is_told_and_never_mixed_on_a_side(ledger: Ledger, capsys: Capture) -> None:
     flat = cell(0.24).run(0).flat() | {"train.precision": "auto"}
     for name, computed in (("aa" * 12, "bf16"), ("bb" * 12, "fp32")):
         end = {"best": 60.0, "folder": f"runs/{name}", "details": {"train.precision": computed}}
@@ -323,4 +225,4 @@ def test_a_line_says_over_which_seeds_means_and_difference_are() -> None:
         "sts_dev": Sides(*(entry_of(dict(enumerate(v))) for v in ([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0])))
     }
     line = "A - B of sts_dev is over the 3 seeds that both have; A's mean is over 4, B's over 3"
-    assert tell_uneven(compare_by_seeds(columns, judge_models(columns, Terms()))) == [line]
+    assert tell_uneven(answer_columns(columns, judge_models(columns, Terms()))) == [line]

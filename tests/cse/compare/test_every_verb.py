@@ -10,11 +10,9 @@ import cse
 from analysis.documents import JSON_VERSION
 from cse.cli.extend.schema import commands_with_json
 from tests.commands import printed, refused
-from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import A, B
+from tests.cse.compare.models import A, B, Capture, Names
 from tests.documents import validated
 
-ledger, two = compared.ledger, compared.two
 ELSEWHERE = {
     "eval": "tests/cse/cli/models/test_eval.py",
     "doctor": "tests/cse/doctor/test_checks.py",
@@ -55,9 +53,7 @@ def test_every_verb_with_json_is_tried() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_text_json_and_python_give_the_same_numbers(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], verb: str
-) -> None:
+def test_text_json_and_python_give_the_same_numbers(capsys: Capture, two: Names, verb: str) -> None:
     words, call, numbers = VERBS[verb]
     printed(capsys, verb, *words)  # a gate's second asking says that it was seen
     text = printed(capsys, verb, *words)
@@ -83,7 +79,7 @@ def without_clock(document: Any) -> Any:
     return {**document, "rows": [{**row, "seconds_left": None} if "seconds_left" in row else row for row in rows]}
 
 
-def test_a_frame_has_the_numbers_of_the_comparison(two: tuple[list[str], list[str]]) -> None:
+def test_a_frame_has_the_numbers_of_the_comparison(two: Names) -> None:
     (line,) = cse.gate(A, B).to_frame().to_dict("records")
     kept = {name: line[name] for name in ("column", "word", "difference", "common", "A mean", "B mean")}
     assert kept == {
@@ -93,12 +89,12 @@ def test_a_frame_has_the_numbers_of_the_comparison(two: tuple[list[str], list[st
 
 
 def test_the_command_is_a_function_although_a_folder_has_its_name() -> None:
-    import cse.compare.text
+    import cse.compare.comparison
 
     assert callable(cse.compare) and cse.compare.__name__ == "compare"
 
 
-def test_a_schema_is_printed_and_an_unknown_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_schema_is_printed_and_an_unknown_version_is_refused(capsys: Capture) -> None:
     assert json.loads(printed(capsys, "schema", "gate"))["properties"]["version"] == {"const": JSON_VERSION}
     unknown = refused(capsys, "schema", "gate", "--version", "7")
     assert unknown.startswith("cse: unknown schema version: version=7, this cse-search prints 1; adapt the program")

@@ -17,12 +17,10 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import save_cosines
 from tests.commands import printed, refused
-from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import PROTOCOL, SET, A, B, book
+from tests.cse.compare.models import PROTOCOL, SET, A, B, Capture, book
 from tests.documents import validated
 from tests.run_values import score_of
 
-ledger = compared.ledger
 ENCODER = "words-l4-h128"
 """With which E7's runs at profile small begin."""
 
@@ -47,9 +45,7 @@ def scored(ledger: Ledger) -> list[float]:
     return values
 
 
-def test_the_untrained_encoder_and_another_run_share_the_level(
-    capsys: pytest.CaptureFixture[str], scored: list[float]
-) -> None:
+def test_the_untrained_encoder_and_another_run_share_the_level(capsys: Capture, scored: list[float]) -> None:
     said = validated("compare", printed(capsys, "compare", A, "untrained", "--also", B, "--format", "json"))
     (column,), (pairs,), (other,) = said["columns"], said["pairs"], said["also"]
     model = open_model(Path(ENCODER), pooler="cls_no_mlp")
@@ -70,7 +66,7 @@ def test_the_untrained_encoder_and_another_run_share_the_level(
 
 
 def test_it_is_told_at_80_columns_and_in_every_format(
-    capsys: pytest.CaptureFixture[str], scored: list[float], monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, scored: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     argv = ("compare", A, "untrained", "--also", "wiki-l1-h64", "--also", B, "--pooler", "mean")
     for form in ("tex", "html", "csv"):
@@ -93,7 +89,5 @@ def test_it_is_told_at_80_columns_and_in_every_format(
         ((A, B, "--also", "E7x"), "unknown model: model=E7x; "),
     ],
 )
-def test_each_mistake_is_one_line(
-    capsys: pytest.CaptureFixture[str], scored: list[float], argv: tuple[str, ...], line: str
-) -> None:
+def test_each_mistake_is_one_line(capsys: Capture, scored: list[float], argv: tuple[str, ...], line: str) -> None:
     assert refused(capsys, "compare", *argv).startswith(f"cse: {line}")

@@ -2,26 +2,20 @@
 
 from pathlib import Path
 
-import pytest
-
 import cse
 from analysis.ledger import Ledger
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from tests.commands import printed, refused
-from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import PROTOCOL, SET, A, book, facts
+from tests.cse.compare.models import PROTOCOL, SET, A, Capture, book, facts
 from tests.documents import validated
 from tests.run_values import score_of
 
-ledger = compared.ledger
 ONE, TWO = "wiki-l1-h64", "wiki-l2-h128"
 HOW = ("--pooler", "mean", "--suite", SET)
 
 
-def test_a_folder_is_judged_against_runs_and_the_question_is_counted(
-    capsys: pytest.CaptureFixture[str], ledger: Ledger
-) -> None:
+def test_a_folder_is_judged_against_runs_and_the_question_is_counted(capsys: Capture, ledger: Ledger) -> None:
     about = PROTOCOL | {"data_hash": load_pairs(SET, DataPaths()).content_hash}
     for seed, name in enumerate(book(ledger, 0.24, [62.0, 64.0, 66.0])):
         ledger.add_score(name, score_of(SET, 97 + seed / 2, about))
@@ -37,9 +31,7 @@ def test_a_folder_is_judged_against_runs_and_the_question_is_counted(
     )
 
 
-def test_two_folders_have_no_seeds_and_two_sets_of_folders_do(
-    capsys: pytest.CaptureFixture[str], somewhere: Path
-) -> None:
+def test_two_folders_have_no_seeds_and_two_sets_of_folders_do(capsys: Capture, somewhere: Path) -> None:
     text = printed(capsys, "gate", ONE, "--against", TWO, *HOW, "--n-more", code=4).splitlines()
     assert text[0].startswith(f"more-seeds 2: {SET} -") and "one seed on a side" in text[0]
     assert text[1].startswith("2 more seeds of both would decide it: 4 runs, time unknown")

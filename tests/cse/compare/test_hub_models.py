@@ -11,11 +11,9 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from tests.commands import printed, refused
-from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import SET, A, facts
+from tests.cse.compare.models import SET, A, Capture, Names, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 
-ledger, two = compared.ledger, compared.two
 MINILM, PLAIN, TWIN = "sentence-transformers/all-MiniLM-L6-v2", "tiny-bert", "some-one/tiny-bert"
 SUITE = ("--suite", SET)
 
@@ -30,7 +28,7 @@ def put(folder: Path, cache: Path, name: str) -> Path:
 
 
 @pytest.fixture
-def cache(somewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+def cache(somewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Path:
     """A hub's cache with a model of sentence-transformers and two plain encoders, and no hub."""
     library: Any = pytest.importorskip(
         "sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'"
@@ -55,9 +53,7 @@ def score_of_folder(folder: str, pooler: str | None = None) -> float:
     return score.value
 
 
-def test_a_name_of_the_hub_is_its_snapshot_beside_a_folder_and_runs(
-    capsys: pytest.CaptureFixture[str], cache: Path, two: tuple[list[str], list[str]]
-) -> None:
+def test_a_name_of_the_hub_is_its_snapshot_beside_a_folder_and_runs(capsys: Capture, cache: Path, two: Names) -> None:
     said = facts(capsys, "compare", MINILM, "of/tiny-bert", "--also", A, "--pooler", "mean", *SUITE)
     for made, values in ((said, [score_of_folder("of/tiny-bert", "mean")]), (said["also"][0], [97.0] * 3)):
         (column,) = (column for column in made["columns"] if column["column"] == SET)
@@ -70,7 +66,7 @@ def test_a_name_of_the_hub_is_its_snapshot_beside_a_folder_and_runs(
     assert "no seeds tell" not in printed(capsys, "eval", MINILM, *SUITE)
 
 
-def test_several_names_are_the_seeds_of_one_training(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+def test_several_names_are_the_seeds_of_one_training(capsys: Capture, cache: Path) -> None:
     (column,) = facts(capsys, "compare", f"{PLAIN},{TWIN}", MINILM, "--pooler", "mean", *SUITE)["columns"]
     assert column["A"]["values"] == pytest.approx(
         [score_of_folder(f"of/{name}", "mean") for name in (PLAIN, TWIN)], abs=1e-9
@@ -89,16 +85,14 @@ def test_several_names_are_the_seeds_of_one_training(capsys: pytest.CaptureFixtu
         (PLAIN, "which pooler: model="),
     ],
 )
-def test_what_is_not_to_be_had_is_one_line(
-    capsys: pytest.CaptureFixture[str], cache: Path, name: str, line: str
-) -> None:
+def test_what_is_not_to_be_had_is_one_line(capsys: Capture, cache: Path, name: str, line: str) -> None:
     assert line in refused(capsys, "compare", name, MINILM, *SUITE)
     assert refused(capsys, "eval", name, *SUITE).startswith(
         "cse: which pooler" if name == PLAIN else "cse: no such run"
     )
 
 
-def test_a_snapshot_without_weights_is_no_model(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+def test_a_snapshot_without_weights_is_no_model(capsys: Capture, cache: Path) -> None:
     for file in cache.glob("models--some-one--*/snapshots/*/model.safetensors"):
         file.unlink()
     assert "not a model: model=" in refused(capsys, "compare", TWIN, MINILM, "--pooler", "mean", *SUITE)

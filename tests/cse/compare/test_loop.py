@@ -8,14 +8,12 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.statistics.looks import spend
 from tests.commands import printed, refused
-from tests.cse.compare import test_compare as compared
-from tests.cse.compare.test_compare import A, B, book, facts
+from tests.cse.compare.models import A, B, Capture, Names, book, facts
 
-ledger, two = compared.ledger, compared.two
 D, E = "E7:dup_rate=0.2", "E7:dup_rate=0.28"
 
 
-def level(capsys: pytest.CaptureFixture[str], *argv: str, code: int) -> tuple[int, float]:
+def level(capsys: Capture, *argv: str, code: int) -> tuple[int, float]:
     """The question's number, and its level."""
     asked = facts(capsys, "gate", *argv, code=code)["asked"]
     return asked["number"], asked["level"]
@@ -29,7 +27,7 @@ def test_the_levels_of_a_loop() -> None:
 
 
 def test_each_candidate_costs_its_level_and_the_same_question_nothing(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+    capsys: Capture, two: Names, ledger: Ledger
 ) -> None:
     book(ledger, 0.2, [60.0, 62.0, 64.0])
     assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
@@ -43,9 +41,7 @@ def test_each_candidate_costs_its_level_and_the_same_question_nothing(
     assert level(capsys, A, "--against", B, "--loop", "new", code=0) == (1, 0.05)
 
 
-def test_more_seeds_are_another_question_unless_looks_were_named(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_more_seeds_are_another_question_unless_looks_were_named(capsys: Capture, two: Names, ledger: Ledger) -> None:
     looked = ("--loop", "looked", "--looks", "3,5")
     assert level(capsys, A, "--against", B, *looked, code=4) == (1, 0.05)
     assert level(capsys, A, "--against", B, code=0) == (1, 0.05)
@@ -56,16 +52,12 @@ def test_more_seeds_are_another_question_unless_looks_were_named(
     assert (grown["number"], grown["earlier"]) == (2, [two[0][0]])
 
 
-def test_the_second_seed_gives_the_first_word_and_is_no_other_question(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_the_second_seed_gives_the_first_word_and_is_no_other_question(capsys: Capture, two: Names) -> None:
     assert level(capsys, two[0][0], "--against", two[1][0], code=4) == (1, 0.05)
     assert level(capsys, ",".join(two[0]), "--against", ",".join(two[1]), code=0) == (1, 0.05)
 
 
-def test_other_seeds_of_the_same_number_are_another_question(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]]
-) -> None:
+def test_other_seeds_of_the_same_number_are_another_question(capsys: Capture, two: Names) -> None:
     """Else the best of many pairs of seeds would cost one question."""
     (a, b, c), (d, e, f) = two
     looked = ("--looks", "2,3")
@@ -75,7 +67,7 @@ def test_other_seeds_of_the_same_number_are_another_question(
 
 
 def test_announced_candidates_share_the_level_and_no_more_are_asked(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
+    capsys: Capture, two: Names, ledger: Ledger
 ) -> None:
     book(ledger, 0.2, [60.0, 62.0, 64.0])
     book(ledger, 0.28, [60.0, 62.0, 64.0])
@@ -88,16 +80,14 @@ def test_announced_candidates_share_the_level_and_no_more_are_asked(
     assert late.startswith("cse: announced too late: candidates=9, loop=main began with 2 candidates; leave --cand")
 
 
-def test_a_change_of_seed_is_refused(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_a_change_of_seed_is_refused(capsys: Capture, ledger: Ledger) -> None:
     names = book(ledger, 0.24, [60.0, 60.5, 61.0, 66.0, 66.5, 67.0])
     line = refused(capsys, "gate", ",".join(names[3:]), "--against", ",".join(names[:3]))
     assert line.startswith("cse: seen: candidate=") and line.endswith("change a setting, a seed is no improvement")
     assert f"is the reference with other seeds (run {names[3][:12]}, run {names[0][:12]})" in line
 
 
-def test_n_more_says_what_more_seeds_cost(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_n_more_says_what_more_seeds_cost(capsys: Capture, two: Names, ledger: Ledger) -> None:
     """Ten seeds decide; each side has three, whose runs took a second."""
     book(ledger, 0.2, [60.0, 62.0, 64.0])
     text = printed(capsys, "gate", D, "--against", B, "--n-more", code=4).splitlines()
@@ -108,9 +98,7 @@ def test_n_more_says_what_more_seeds_cost(
     assert printed(capsys, "gate", A, "--against", B, "--loop", "b", "--n-more").endswith("no more seeds are needed\n")
 
 
-def test_seeds_that_the_reference_has_cost_nothing(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_seeds_that_the_reference_has_cost_nothing(capsys: Capture, two: Names, ledger: Ledger) -> None:
     book(ledger, 0.2, [60.0, 62.0, 64.0])
     book(ledger, 0.08, [60.0, 61.0, 62.0, 60.0, 61.0, 62.0, 61.0], first=3)
     made = facts(capsys, "gate", D, "--against", B, code=4)
@@ -118,9 +106,7 @@ def test_seeds_that_the_reference_has_cost_nothing(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_ledger_that_cannot_be_written_still_judges(
-    capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
-) -> None:
+def test_a_ledger_that_cannot_be_written_still_judges(capsys: Capture, two: Names, ledger: Ledger) -> None:
     ledger.close()
     for path in (*Path("results").glob("ledger*"), Path("results")):
         path.chmod(0o500 if path.is_dir() else 0o400)

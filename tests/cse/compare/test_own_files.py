@@ -21,7 +21,7 @@ from search_spaces.cells import resolve
 from search_spaces.identity.signature import signature
 from search_spaces.parse import parse_file
 from tests.commands import refused
-from tests.cse.compare.test_compare import facts
+from tests.cse.compare.models import Capture, facts
 from tests.run_values import book_run
 
 pytestmark = pytest.mark.usefixtures("somewhere")
@@ -56,7 +56,7 @@ def of_the_shipped_set() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_file_of_pairs_in_every_form_is_compared_pair_by_pair(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_file_of_pairs_in_every_form_is_compared_pair_by_pair(capsys: Capture, name: str) -> None:
     FORMS[name](Path(name))
     ours, shipped = facts(capsys, *TWO, "--suite", name, "--top", "1"), of_the_shipped_set()
     (column,), (pairs,) = ours["columns"], ours["pairs"]
@@ -65,7 +65,7 @@ def test_a_file_of_pairs_in_every_form_is_compared_pair_by_pair(capsys: pytest.C
     assert [pairs | {"column": ""}] == [each | {"column": ""} for each in shipped["pairs"]], "texts are shown too"
 
 
-def test_several_files_share_the_level_and_what_they_hold_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_share_the_level_and_what_they_hold_is_told(capsys: Capture) -> None:
     FORMS["shop.csv"](Path("shop.csv"))
     FORMS["shop.tsv"](Path("desk.tsv"))
     assert main([*TWO, "--suite", "shop.csv,desk.tsv", "--format", "json"]) == 0
@@ -89,7 +89,7 @@ def test_several_files_share_the_level_and_what_they_hold_is_told(capsys: pytest
         ("shop.cvs", "unknown suite: suite=shop.cvs; "),
     ],
 )
-def test_each_mistake_is_one_line(capsys: pytest.CaptureFixture[str], given: str, line: str) -> None:
+def test_each_mistake_is_one_line(capsys: Capture, given: str, line: str) -> None:
     Path("shop.csv").write_text("sentence1,sentence2,score\na,b,1\nc,d,\ne,f,2\n", encoding="utf8")
     assert refused(capsys, *TWO, "--suite", given).startswith(f"cse: {line}")
 
@@ -106,9 +106,7 @@ space:
 """
 
 
-def test_a_folder_is_scored_on_the_set_by_which_the_runs_were_picked(
-    capsys: pytest.CaptureFixture[str], somewhere: Path
-) -> None:
+def test_a_folder_is_scored_on_the_set_by_which_the_runs_were_picked(capsys: Capture, somewhere: Path) -> None:
     FORMS["shop.csv"](Path("shop.csv"))
     Path("mine.yaml").write_text(SPACE, encoding="utf8")
     resolved = resolve(parse_file(Path("mine.yaml").resolve()))

@@ -10,7 +10,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate
 from tests.commands import printed, refused
-from tests.cse.compare.test_compare import SET, facts
+from tests.cse.compare.models import SET, Capture, facts
 from tests.cse_train.encoders import tokenizer_of, write_encoder
 from tests.documents import validated
 
@@ -29,9 +29,7 @@ def values(somewhere: Path) -> dict[str, float]:
 MORE = ("--pooler", "mean", "--suite", SET)
 
 
-def test_folders_are_seeds_of_which_none_is_common(
-    capsys: pytest.CaptureFixture[str], values: dict[str, float]
-) -> None:
+def test_folders_are_seeds_of_which_none_is_common(capsys: Capture, values: dict[str, float]) -> None:
     argv = ("compare", "a0,a1,a2", "b0, b1, b2", *MORE)
     said = validated("compare", printed(capsys, *argv, "--format", "json"))
     ((column,), (pairs,)) = said["columns"], said["pairs"]
@@ -46,9 +44,7 @@ def test_folders_are_seeds_of_which_none_is_common(
     assert "a0,a1,a2 (3 folders, each taken for a seed)" in printed(capsys, *argv)
 
 
-def test_several_beside_one_are_compared_with_it_as_it_is(
-    capsys: pytest.CaptureFixture[str], values: dict[str, float]
-) -> None:
+def test_several_beside_one_are_compared_with_it_as_it_is(capsys: Capture, values: dict[str, float]) -> None:
     (column,) = facts(capsys, "compare", "a0,a1,a2", "b1", *MORE)["columns"]
     above = scipy.stats.ttest_1samp([values[name] - values["b1"] for name in ("a0", "a1", "a2")], 0.0)
     interval = above.confidence_interval(0.95)
@@ -64,9 +60,7 @@ def test_several_beside_one_are_compared_with_it_as_it_is(
         (("a0,none", "b0"), "unknown model: model=none; "),
     ],
 )
-def test_each_mistake_is_one_line(
-    capsys: pytest.CaptureFixture[str], somewhere: Path, argv: tuple[str, str], line: str
-) -> None:
+def test_each_mistake_is_one_line(capsys: Capture, somewhere: Path, argv: tuple[str, str], line: str) -> None:
     for name in ("a0", "a1", "b0"):
         (somewhere / name).mkdir()
     assert refused(capsys, "compare", *argv, *MORE).startswith(f"cse: {line}")

@@ -9,7 +9,7 @@ import pytest
 from analysis.ledger import Baselines, Ledger
 from cse.cli.app import main
 from tests.commands import printed
-from tests.cse.compare.test_compare import SET, facts, score
+from tests.cse.compare.models import SET, Capture, facts, score
 from tests.site_ledger import noise, small, train
 
 IDLE, ALSO_IDLE, HIGH = "E7:dup_rate=0.08", "E7:dup_rate=0.12", "E7:dup_rate=0.16"
@@ -40,7 +40,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         yield opened
 
 
-def test_two_idle_sides_are_no_tie(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_two_idle_sides_are_no_tie(capsys: Capture, ledger: Ledger) -> None:
     said = facts(capsys, "compare", IDLE, ALSO_IDLE)
     (dev,) = said["columns"]
     assert (dev["word"], dev["reason"], dev["more_seeds"], dev["A"]["idle"]) == ("no signal", BOTH, None, [0, 1, 2])
@@ -51,7 +51,7 @@ def test_two_idle_sides_are_no_tie(capsys: pytest.CaptureFixture[str], ledger: L
         assert ("∅ no signal" if form == "md" else "no signal") in text, form
 
 
-def test_a_gate_does_not_open_for_them(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_a_gate_does_not_open_for_them(capsys: Capture, ledger: Ledger) -> None:
     made = facts(capsys, "gate", IDLE, "--against", ALSO_IDLE, code=4)
     assert (made["verdict"], made["more_seeds"], made["exit_code"]) == ("no signal", None, 4)
     line, again = printed(capsys, "gate", IDLE, "--against", ALSO_IDLE, code=4).splitlines()
@@ -61,16 +61,14 @@ def test_a_gate_does_not_open_for_them(capsys: pytest.CaptureFixture[str], ledge
     assert looked["verdict"] == "no signal", "more seeds are not what is lacking"
 
 
-def test_one_idle_side_may_be_worse_and_is_no_tie(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+def test_one_idle_side_may_be_worse_and_is_no_tie(capsys: Capture, ledger: Ledger) -> None:
     assert facts(capsys, "gate", IDLE, "--against", LEARNS, code=3)["verdict"] == "worse"
     assert facts(capsys, "gate", LEARNS, "--against", IDLE)["verdict"] == "better"
     equal = facts(capsys, "gate", LEARNS, "--against", HIGH, code=4)
     assert (equal["verdict"], equal["columns"][0]["reason"]) == ("no signal", f"3 of 3 runs of B {NEVER}")
 
 
-def test_sides_that_learn_are_a_tie_until_they_end_below_their_encoder(
-    capsys: pytest.CaptureFixture[str], ledger: Ledger
-) -> None:
+def test_sides_that_learn_are_a_tie_until_they_end_below_their_encoder(capsys: Capture, ledger: Ledger) -> None:
     tie = facts(capsys, "gate", LEARNS, "--against", ALSO_LEARNS)
     assert (tie["verdict"], tie["columns"][0]["word"], tie["columns"][0]["A"]["idle"]) == ("tie", "tie", [])
     assert not [note for note in facts(capsys, "compare", LEARNS, ALSO_LEARNS)["notes"] if "evaluation" in note]
@@ -80,9 +78,7 @@ def test_sides_that_learn_are_a_tie_until_they_end_below_their_encoder(
     assert facts(capsys, "gate", LEARNS, "--against", ALSO_LEARNS, code=4)["verdict"] == "no signal"
 
 
-def test_other_suites_and_sentence_pairs_of_idle_runs_have_none_either(
-    capsys: pytest.CaptureFixture[str], ledger: Ledger
-) -> None:
+def test_other_suites_and_sentence_pairs_of_idle_runs_have_none_either(capsys: Capture, ledger: Ledger) -> None:
     for name, spread in ((IDLE, 0.3), (ALSO_IDLE, 0.3), (LEARNS, 1.0)):
         score(ledger, [run["signature"] for run in facts(capsys, "compare", name, HIGH)["A"]["runs"]], spread)
     said = facts(capsys, "compare", IDLE, ALSO_IDLE)
@@ -97,7 +93,7 @@ def test_other_suites_and_sentence_pairs_of_idle_runs_have_none_either(
 
 
 def test_runs_of_other_tools_are_not_judged_by_encoders_of_ours(
-    capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
+    capsys: Capture, ledger: Ledger, tmp_path: Path
 ) -> None:
     """Exports with all settings of a run of ours, and a score from 0 to 1 under the name of our dev set."""
     ledger.store_baselines([Baselines("sts_dev", "words-l4-h128", "wiki", 512, {}, {"untrained [CLS]": 51.0})])

@@ -1,0 +1,178 @@
+"""What `cse compare` and `cse gate` answer on each model and each column: their JSON, a frame, and phrases in text.
+
+A difference is always A minus B.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from analysis.answers.judge import Judgement, ModelWord, Sides
+from analysis.answers.models import Model
+from analysis.documents import HIDDEN
+from analysis.tables.columns import Entry, Interval
+from analysis.tables.spec import Sense
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """One run of a compared model."""
+
+    signature: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """One compared model: runs of the ledger, or folders."""
+
+    name: str
+    label: str
+    folder: str | None
+    """First folder; null for runs of the ledger."""
+    folders: Sequence[str]
+    runs: Sequence[RunAnswer]
+    description: str = field(metadata=HIDDEN)
+    """Label with its seeds or folders, for people."""
+
+    @classmethod
+    def of(cls, model: Model) -> "ModelAnswer":
+        if model.pooler is not None:
+            note = ""
+        elif model.folders:
+            note = f" ({len(model.folders)} folders, each taken for a seed)" * (len(model.folders) > 1)
+            note = note or " (a folder, no seeds)"
+        else:
+            note = f" (seed{'s' * (len(model.seeds) > 1)} {', '.join(map(str, model.seeds))})"
+        runs = [RunAnswer(run.signature, run.seed) for run in model.runs]
+        folders = [str(folder) for folder in model.folders]
+        return cls(model.name, model.label, folders[0] if folders else None, folders, runs, model.label + note)
+
+
+@dataclass(frozen=True)
+class SideAnswer:
+    """One model's values in one column."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    values: Sequence[float]
+    """Score of each seed, or of each folder."""
+    collapsed: int
+    """Number of seeds that collapsed: their values lie far below the others."""
+    seeds: Sequence[int]
+    """Seeds of `values`; empty for model folders, which have none."""
+    idle: Sequence[int]
+    """Seeds whose runs show no signal of training."""
+
+    @classmethod
+    def of(cls, entry: Entry, failed: int) -> "SideAnswer":
+        seeds = [seed for seed in entry.seeds if seed >= 0]
+        return cls(entry.n, entry.mean, entry.sd, entry.values, failed, seeds, entry.idle)
+
+
+@dataclass(frozen=True)
+class ColumnAnswer:
+    """Comparison of models A and B in one column: the word, the difference and its interval over seeds."""
+
+    column: str
+    word: ModelWord
+    """Word on model A: "better" means that A is better than B."""
+    difference: float
+    """A minus B: the mean over common seeds; without common seeds, the difference of the two means."""
+    interval: Interval | None
+    """Interval of the difference over seeds: the shorter one for a tie; null where seeds give none."""
+    level: float
+    """Probability that `interval` misses the true difference, at one interim analysis."""
+    common: int
+    """Number of seeds that both models have; 0 means that Welch's interval compares the two means."""
+    reason: str
+    seeds_needed: int | None
+    """Seeds of each side that would decide, if the difference does not change; null if decided or over 200."""
+    more_seeds: int | None
+    """Seeds of each side that are lacking for `seeds_needed`; 0 if decided, null if over 200 or without signal."""
+    seeds_for_margin: int | None
+    """Seeds of each side that would show a difference of one margin in four of five comparisons."""
+    better: Sense
+    """Direction of the metric: whether the higher or the lower value is better."""
+    point: float
+    """One point in the column's units, in which the margin is given; 0 where the range is unknown, and no tie is
+    possible."""
+    digits: int
+    """Decimals shown for the column's values."""
+    A: SideAnswer
+    B: SideAnswer
+
+
+def answer_columns(columns: Mapping[str, Sides], judged: Mapping[str, Judgement]) -> list[ColumnAnswer]:
+    """Returns the answer on each judged column."""
+    answers = []
+    for column, judgement in judged.items():
+        sides = columns[column]
+        assert judgement.difference is not None and judgement.level is not None
+        answers.append(
+            ColumnAnswer(
+                column=column,
+                word=cast(ModelWord, judgement.word),
+                difference=judgement.difference,
+                interval=judgement.interval,
+                level=judgement.level,
+                common=sides.common,
+                reason=judgement.reason,
+                seeds_needed=judgement.seeds_needed,
+                more_seeds=judgement.more_seeds,
+                seeds_for_margin=judgement.seeds_for_effect,
+                better=sides.scale.better or "higher",
+                point=sides.scale.point,
+                digits=sides.scale.digits(sides.values),
+                A=SideAnswer.of(sides.left, judgement.failed[0]),
+                B=SideAnswer.of(sides.right, judgement.failed[1]),
+            )
+        )
+    return answers
+
+
+def frame_of(columns: Sequence[ColumnAnswer]) -> "pd.DataFrame":
+    """Returns a frame with a line for each column.
+
+    It has `column`, `word`, `difference` (A minus B), its interval from `low` to `high`, `level` (the probability that
+    the interval misses), `common` seeds, and `n`, `mean` and `sd` of A and of B, in the column's units.
+    """
+    lines = []
+    for column in columns:
+        low, high = column.interval or (None, None)
+        numbers = {"column": column.column, "word": column.word, "difference": column.difference}
+        numbers |= {"low": low, "high": high, "level": column.level, "common": column.common}
+        for side, values in (("A", column.A), ("B", column.B)):
+            numbers |= {f"{side} n": values.n, f"{side} mean": values.mean, f"{side} sd": values.sd}
+        lines.append(numbers)
+    import pandas  # half a second, and only notebooks ask
+
+    return pandas.DataFrame(lines)
+
+
+def word_with_count(word: str, others: str) -> str:
+    """Returns a word; better and worse with the number of other settings that differ."""
+    return word + others if word in ("better", "worse") else word
+
+
+def no_ties(columns: Sequence[ColumnAnswer]) -> list[str]:
+    """Returns a line on the columns whose range is unknown, in which no tie is possible; empty where all are known."""
+    unknown = [column.column for column in columns if not column.point]
+    if not unknown:
+        return []
+    flags = " ".join(f"--scale {name}=1" for name in unknown)
+    return [f"no tie is told in {', '.join(unknown)}, whose range is not known: give {flags}, or how wide it is"]
+
+
+def sign_number(value: float, digits: int) -> str:
+    """Returns the number with its sign; 0 is `+0`, never `-0`."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def interval_text(interval: Interval | None, digits: int) -> str:
+    """Returns an interval such as `+0.35 to +3.33`; "-" for None."""
+    return "-" if interval is None else " to ".join(sign_number(end, digits) for end in interval)
