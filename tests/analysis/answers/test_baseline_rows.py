@@ -20,6 +20,6 @@ def test_s7_of_two_corpora(cls: float, rows: int, tmp_path: Path) -> None:
         setup = both[corpus]
         key = ("sts_dev", str(setup["train.encoder"]), corpus, int(setup["train.dev_max_length"]))
         ledger.store_baselines([Baselines(*key, {}, {"untrained [CLS]": value, "idf bag of words": idf})])
-    names = [row["name"] for row in read_stored(setups(resolved), ["sts_dev"], ledger)]
+    names = [row.label for row in read_stored(setups(resolved), ["sts_dev"], ledger)]
     shown = {1: ["untrained [CLS]"], 2: ["untrained [CLS], wiki", "untrained [CLS], nli"]}
     assert names == [*shown[rows], "idf bag of words, wiki", "idf bag of words, nli"]

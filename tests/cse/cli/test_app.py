@@ -196,10 +196,10 @@ def test_rows_without_training_name_the_setting_they_differ_by(ledger: Ledger) -
         Baselines(*baselines.key_of(setup, "sts_dev"), {}, {"word counts": 56.5, "idf bag of words": value})
         for setup, value in zip(both, (75.2, 73.8), strict=True)
     )
-    rows = {row["name"]: row["cells"]["sts_dev"] for row in baselines.read_stored(both, ["sts_dev"], ledger)}
+    rows = {row.label: row.values["sts_dev"] for row in baselines.read_stored(both, ["sts_dev"], ledger)}
     assert rows == {"word counts": 56.5, "idf bag of words, wiki": 75.2, "idf bag of words, documents": 73.8}
     alone = baselines.read_stored(both[:1], ["sts_dev"], ledger)
-    assert [row["name"] for row in alone] == ["word counts", "idf bag of words"]
+    assert [row.label for row in alone] == ["word counts", "idf bag of words"]
 
 
 def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
