@@ -20,6 +20,8 @@ SAME_ROW = 1e-5
 """Relative difference up to which two values are equal: of 65, less than a tenth of the last printed digit."""
 NO_SCORE_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
 SCORING_ADVICE = "`cse table` with --data computes what can be"
+CHANGE_SUFFIX = " - untrained"
+"""End of the name of the column with a set's scores minus those before training."""
 NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
 
 UNTRAINED_NAMES = {
@@ -52,46 +54,51 @@ def read_stored(
     """Returns the stored baseline rows for these encoders and columns.
 
     `data` is column -> content hashes of the set on which the table's numbers were made; rows on another set are left
-    out, except those of early ledgers, which do not record it.
+    out, except those of early ledgers, which do not record it. A row is one where all setups agree, else one for each
+    setup, named by the settings that differ.
     """
     entries = {
         entry.key: entry
         for entry in ledger.baselines()
         if entry.suite not in data or entry.inputs.get("suite") in {None, *data[entry.suite]}
     }
-    setups_once = distinct(setups)
+    setups = distinct(setups)
     parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
-    for setup in setups_once:
+    for setup in setups:
         of_column = {column: _find_rows(entries, key_of(setup, column)) for column in columns}
         for name in dict.fromkeys(name for rows in of_column.values() for name in rows):
             cells = {column: rows[name] for column, rows in of_column.items() if name in rows}
             parts.setdefault(name, []).append((setup, cells))
-    return [row for name, cells in parts.items() for row in _rows(name, cells, setups_once)]
+    varied = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1] if setups else []
+    baselines = []
+    for name, each in parts.items():
+        first = each[0][1]
+        # Rounding may order pairs with tied cosines either way.
+        if all(
+            cells.keys() == first.keys()
+            and all(math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items())
+            for _, cells in each
+        ):
+            baselines.append(Baseline(name, first))
+        else:
+            baselines += [Baseline(", ".join([name, *(str(s[key]) for key in varied)]), cells) for s, cells in each]
+    return baselines
 
 
 def _find_rows(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float]:
     """Returns the baseline rows of a key. An encoder at a path is found by its content, whatever its path was."""
     suite, encoder, corpus, length = key
-    digest = encoder_hash(encoder) if encoder.startswith("/") else None
-    candidates = [entry for entry in entries.values() if entry.key == (suite, entry.encoder, corpus, length)]
-    entry = next((each for each in candidates if digest and each.inputs.get("encoder") == digest), entries.get(key))
-    if entry is None or (digest and entry.inputs.get("encoder", digest) != digest):
-        return {}
-    return entry.rows
-
-
-def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]) -> list[Baseline]:
-    """Returns one row where all setups agree, else one for each setup, named by the settings that differ."""
-    if all(_agree(cells, parts[0][1]) for _, cells in parts):
-        return [Baseline(name, parts[0][1])]
-    varied = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
-    return [Baseline(", ".join([name, *(str(setup[k]) for k in varied)]), cells) for setup, cells in parts]
-
-
-def _agree(cells: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Returns whether two rows are equal up to SAME_ROW; rounding may order pairs with tied cosines either way."""
-    close = (math.isclose(value, first[column], rel_tol=SAME_ROW) for column, value in cells.items() if column in first)
-    return cells.keys() == first.keys() and all(close)
+    entry = entries.get(key)
+    if encoder.startswith("/") and (digest := encoder_hash(encoder)):
+        same_content = (
+            each
+            for each in entries.values()
+            if each.key == (suite, each.encoder, corpus, length) and each.inputs.get("encoder") == digest
+        )
+        entry = next(same_content, entry)
+        if entry is not None and entry.inputs.get("encoder", digest) != digest:
+            return {}
+    return {} if entry is None else entry.rows
 
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
@@ -141,15 +148,11 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     """Finds the runs without signal; a run without a stored score of its encoder is judged by its curve alone."""
     finished = [run for run in runs if run.state == RunState.DONE and run.best is not None]
     entries = {entry.key: entry for entry in ledger.baselines()} if finished else {}
-    starts = {
-        run.signature: _starting_score(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries)
-        for run in finished
-    }
-    below = {
-        run.signature: f"{run.config[DEV]} {start:.2f}"
-        for run in finished
-        if (start := starts[run.signature]) is not None and (run.best or 0.0) < start
-    }
+    below = {}
+    for run in finished:
+        start = _starting_score(run, str(run.config.get(DEV)), str(run.identity.get("dev", "")), entries)
+        if start is not None and (run.best or 0.0) < start:
+            below[run.signature] = f"{run.config[DEV]} {start:.2f}"
     peaked = [run for run in finished if run.best_examples is not None and run.best_examples < (run.examples or 0)]
     first = ledger.first_points(run.signature for run in peaked)
     early = [run.signature for run in peaked if run.best_examples == first.get(run.signature, 0)]
@@ -171,11 +174,6 @@ def _starting_score(run: RunRow, column: str, data: str, entries: Mapping[Key, B
     return entry.rows.get(UNTRAINED_NAMES[name]) if name else None
 
 
-def name_change(column: str) -> str:
-    """Returns the name of the column with a set's scores minus those before training."""
-    return f"{column} - untrained"
-
-
 def find_changes(
     values: Sequence[RunValue], runs: Sequence[RunRow], forgotten: Sequence[str], ledger: Ledger
 ) -> tuple[list[RunValue], list[str]]:
@@ -194,7 +192,7 @@ def find_changes(
         start = _starting_score(run, value.column, data, entries) if run and has_rows else None
         unknown_columns += [value.column] if start is None and math.isfinite(value.value) else []
         change = math.nan if start is None else value.value - start
-        changes.append(replace(value, column=name_change(value.column), value=change, dev=None))
+        changes.append(replace(value, column=f"{value.column}{CHANGE_SUFFIX}", value=change, dev=None))
     description = f"before training, with the encoder, pooler and prompt of each run; {SCORING_ADVICE}"
     return changes, [f"Not stored: what {column} was {description}" for column in dict.fromkeys(unknown_columns)]
 

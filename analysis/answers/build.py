@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from analysis.answers import baselines
 from analysis.answers.imported import IMPORTED, metric_of_runs, plan_imported
@@ -81,15 +80,24 @@ def build_planned(
     spec = replace(spec, protocol={**spec.protocol, **prompts_of(runs or [])})
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
     spec = replace(spec, scales={**scales_of(spec, lines), **scales})
-    data = data_of(lines, runs or [])
+    data: dict[str, set[str]] = {}  # column -> content hashes of the sets behind its numbers
+    for run in runs or []:
+        if "dev" in run.identity:
+            data.setdefault(str(run.config.get(DEV)), set()).add(str(run.identity["dev"]))
+    for line in lines:
+        if line.protocol is not None:
+            data.setdefault(line.column, set()).add(str(line.protocol.facts.get("data_hash")))
     changes, remarks = (
         baselines.find_changes(lines, runs or [], resolved.space.forgotten, ledger) if ledger else ([], [])
     )
     rows = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     models = baselines.models_of(resolved, spec, ledger)
     no_signal = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
-    start = _starting_point(resolved, rows)
-    forgotten = {baselines.name_change(column): column for column in resolved.space.forgotten}
+    # Training starts from the untrained encoder under the pooler that all cells share.
+    poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
+    untrained = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
+    start = next((dict(row.values) for row in rows if row.label == untrained), None)
+    forgotten = {f"{column}{baselines.CHANGE_SUFFIX}": column for column in resolved.space.forgotten}
     scales = {name: spec.scales[column] for name, column in forgotten.items()}
     spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
     table = aggregate(
@@ -110,18 +118,6 @@ def _list_unscorable(space: str, lines: Sequence[RunValue], runs: Sequence[RunRo
     return [f"{line}; {command}, with the same settings and data, trains what lacks them again"] if unscored else []
 
 
-def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:
-    """Returns column -> content hashes of the sets behind its numbers; a column without any is left out."""
-    hashes: dict[str, set[str]] = {}
-    for run in runs:
-        if "dev" in run.identity:
-            hashes.setdefault(str(run.config.get(DEV)), set()).add(str(run.identity["dev"]))
-    for value in values:
-        if value.protocol is not None:
-            hashes.setdefault(value.column, set()).add(str(value.protocol.facts.get("data_hash")))
-    return hashes
-
-
 def prompts_of(runs: Sequence[RunRow]) -> dict[str, str]:
     """Returns the prompts before the texts of these runs, for the line under the table; empty where no run has one."""
     texts = dict.fromkeys(str(run.identity.get(PROMPT, "")) for run in runs)
@@ -140,7 +136,10 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
     ]
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
     paper_notes = [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""] if paper else []
-    scale_note = resolved.own_loop.NOTE if resolved.own_loop else describe_substitutions(resolved)
+    changes = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
+    scale_note = f"At profile {resolved.profile.name}: {', '.join(changes)}." if changes else ""
+    if resolved.own_loop:
+        scale_note = resolved.own_loop.NOTE
     return TableSpec(
         id=space.id,
         title=space.title,
@@ -207,12 +206,6 @@ def list_apart(resolved: ResolvedSpace) -> list[str]:
     return [f"{suite} stands on runs of its own, with {text}." for suite, text in texts.items() if suite in parts]
 
 
-def describe_substitutions(resolved: ResolvedSpace) -> str:
-    """Returns a line on the substitutions that the profile makes for the table's values; empty for none."""
-    parts = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
-    return f"At profile {resolved.profile.name}: {', '.join(parts)}." if parts else ""
-
-
 def columns_of(resolved: ResolvedSpace) -> list[str]:
     """Returns the paper's columns and those that the space evaluates too, else the dev set alone.
 
@@ -239,13 +232,6 @@ def scale(resolved: ResolvedSpace) -> dict[str, object]:
         if len(values) == 1 and (key not in resolved.axes or resolved.axes[key].finite):
             shared[name] = values.pop()
     return shared
-
-
-def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
-    """Returns column -> the untrained encoder's value under the cells' pooler; None for several poolers or no value."""
-    poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
-    label = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
-    return next((dict(row.values) for row in rows if row.label == label), None)
 
 
 CELLS_NAMED = 20
