@@ -93,7 +93,10 @@ def match(
     matcher = RunMatcher(resolved)
     seed_rows = (row for row in rows if seeds is None or row.seed in seeds)
     matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in seed_rows for cell in matcher.cells(row)]
-    return matches if any_inputs else _choose_data_set(_keep_matching_paths(resolved, matches)[0], matches, None)[0]
+    if any_inputs:
+        return matches
+    candidates, _ = _keep_matching_paths(resolved, matches)
+    return one_data_set([m.run for m in candidates], [m.run for m in matches]).choose(candidates)
 
 
 def match_on(
@@ -109,41 +112,29 @@ def match_on(
     The inputs are those in `paths`, or those with a hash that begins with `data_hash`. An input in neither is taken to
     be the newest. Raises ConfigError where no run has the hash.
     """
-    every = match(resolved, rows, seeds, any_inputs=True)
-    candidates, available_hashes = (every, {}) if data_hash else _keep_matching_paths(resolved, every)
-    return _choose_data_set(
-        candidates if paths is None else _keep_available(every, paths), every, data_hash, available_hashes
-    )
-
-
-def _choose_data_set(
-    candidates: Sequence[MatchedRun],
-    every: Sequence[MatchedRun],
-    data_hash: str | None,
-    available_hashes: Mapping[str, str | int] | None = None,
-) -> tuple[list[MatchedRun], list[str]]:
+    every, available = match(resolved, rows, seeds, any_inputs=True), dict[str, Identity]()
+    candidates, path_hashes = (every, {}) if data_hash else _keep_matching_paths(resolved, every)
+    if paths is not None:
+        for matched in every:
+            if matched.cell.id not in available:
+                available[matched.cell.id] = inputs_at_hand(matched.cell.run(0), paths)
+        candidates = [m for m in every if available[m.cell.id].items() <= m.run.identity.items()]
     data = one_data_set([matched.run for matched in candidates], [matched.run for matched in every], data_hash)
-    chosen_runs = {(m.cell.id, m.run.seed): m for m in candidates if m.run.signature in data.signatures}
-    return list(chosen_runs.values()), replace(data, available_hashes=available_hashes or {}).notes()
+    return data.choose(candidates), replace(data, path_hashes=path_hashes).notes()
 
 
 def _keep_matching_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
     """Returns the runs whose inputs equal what the paths of their cells hold now, as far as files exist, and the
     hashes for the last run that was left out."""
     inputs = AvailableInputs(resolved)
-    left_out = [m for m in matches if not inputs.hash_absolute_paths(m.cell).items() <= m.run.identity.items()]
-    left_out_ids = {id(m) for m in left_out}
-    hashes = inputs.hash_absolute_paths(left_out[-1].cell) if left_out else {}
-    return [m for m in matches if id(m) not in left_out_ids], hashes
-
-
-def _keep_available(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
-    """Returns the runs whose inputs equal the available ones, as far as any are available."""
-    available: dict[str, Identity] = {}
+    kept, hashes = list[MatchedRun](), Identity()
     for matched in matches:
-        if matched.cell.id not in available:
-            available[matched.cell.id] = inputs_at_hand(matched.cell.run(0), paths)
-    return [m for m in matches if available[m.cell.id].items() <= m.run.identity.items()]
+        at_paths = inputs.hash_absolute_paths(matched.cell)
+        if at_paths.items() <= matched.run.identity.items():
+            kept.append(matched)
+        else:
+            hashes = at_paths
+    return kept, hashes
 
 
 def hash_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
@@ -171,18 +162,15 @@ class AvailableInputs:
     def hash_inputs(self, cell: Cell) -> Identity:
         """Returns input -> content hash, for the inputs of a cell that are available without any `--data`."""
         if cell.id not in self._hashes:
-            self._hashes[cell.id] = self._read_recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
+            # Files may be gone since the sweep recorded their content.
+            recorded = {
+                part: digest
+                for key, value in cell.flat.items()
+                for part, digest in self._recorded.get(str(value), {}).items()
+                if find_setting(part) == key
+            }
+            self._hashes[cell.id] = recorded | inputs_at_hand(cell.run(0), self._paths)
         return self._hashes[cell.id]
-
-    def _read_recorded(self, cell: Cell) -> Identity:
-        """Returns input -> content hash as recorded with the sweep, for files that may be gone."""
-        paths = {key: self._recorded.get(str(value), {}) for key, value in cell.flat.items()} if self._recorded else {}
-        return {
-            part: digest
-            for key, hashes in paths.items()
-            for part, digest in hashes.items()
-            if find_setting(part) == key
-        }
 
     def hash_absolute_paths(self, cell: Cell) -> Identity:
         """Returns input -> content hash, for inputs that a cell names by absolute paths, whose content may change."""
@@ -316,15 +304,19 @@ class DataSet:
     left_out: Sequence[RunRow]
     contents: frozenset[Content]
     """Contents of the inputs of the chosen runs."""
-    available_hashes: Mapping[str, str | int] = field(default_factory=dict)
+    path_hashes: Mapping[str, str | int] = field(default_factory=dict)
     """Input -> hash of the content at the paths that a cell names."""
+
+    def choose(self, matches: Iterable[MatchedRun]) -> list[MatchedRun]:
+        """Returns the matches on this data set, the last one of each cell and seed."""
+        return list({(m.cell.id, m.run.seed): m for m in matches if m.run.signature in self.signatures}.values())
 
     def notes(self) -> list[str]:
         """Returns a line on the runs that are left out: in which inputs they differ, and how to show them."""
         other_contents = sorted({content for run in self.left_out for content in contents(run)} - self.contents)
-        if not self.signatures and self.available_hashes:  # nothing is left to compare with but what lies here
-            other_contents = [content for content in other_contents if content[0] in self.available_hashes]
-            other_contents = [content for content in other_contents if content[2] != self.available_hashes[content[0]]]
+        if not self.signatures and self.path_hashes:  # nothing is left to compare with but what lies here
+            other_contents = [content for content in other_contents if content[0] in self.path_hashes]
+            other_contents = [content for content in other_contents if content[2] != self.path_hashes[content[0]]]
         if not other_contents:
             return []
         names = ", ".join(f"{part} {shorten_hash(value)}" for part, _, value in other_contents)

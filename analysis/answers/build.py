@@ -11,7 +11,7 @@ from analysis.answers.imported import IMPORTED, metric_of_runs, plan_imported
 from analysis.ledger import Ledger, RunRow
 from analysis.matching import match_on
 from analysis.run_state import RunState
-from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import differing, number_of, some
 from analysis.tables.results import DEV, PART, Planned, drop_part, results_of
 from analysis.tables.spec import Key, MetricScale, PaperRow, RunValue, SettingDifference, TableSpec, identify
@@ -74,38 +74,47 @@ def build_planned(
     columns without a suite of this project. `published` is for readers without the ledger, to whom commands that fill
     it say nothing.
     """
-    spec = spec_of(resolved)
-    if ledger and runs is None:
-        runs = ledger.runs(signatures=[signature for _, signature, _ in planned])
-    spec = replace(spec, protocol={**spec.protocol, **prompts_of(runs or [])})
-    lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
-    spec = replace(spec, scales={**scales_of(spec, lines), **scales})
-    data: dict[str, set[str]] = {}  # column -> content hashes of the sets behind its numbers
-    for run in runs or []:
-        if "dev" in run.identity:
-            data.setdefault(str(run.config.get(DEV)), set()).add(str(run.identity["dev"]))
-    for line in lines:
-        if line.protocol is not None:
-            data.setdefault(line.column, set()).add(str(line.protocol.facts.get("data_hash")))
-    changes, remarks = (
-        baselines.find_changes(lines, runs or [], resolved.space.forgotten, ledger) if ledger else ([], [])
-    )
-    rows = baselines.read_stored(setups(resolved), spec.columns, ledger, data) if ledger else []
+    spec, lines, changes, remarks = spec_of(resolved), list[RunValue](), list[RunValue](), list[str]()
+    rows, no_signal = list[Baseline](), baselines.NO_IDLE
+    if ledger is None:
+        runs = []
+    else:
+        if runs is None:
+            runs = ledger.runs(signatures=[signature for _, signature, _ in planned])
+        lines = results_of(ledger, planned, spec.columns, spec.scores, runs)
+        data: dict[str, set[str]] = {}  # column -> content hashes of the sets behind its numbers
+        for run in runs:
+            if "dev" in run.identity:
+                data.setdefault(str(run.config.get(DEV)), set()).add(str(run.identity["dev"]))
+        for line in lines:
+            if line.protocol is not None:
+                data.setdefault(line.column, set()).add(str(line.protocol.facts.get("data_hash")))
+        changes, remarks = baselines.find_changes(lines, runs, resolved.space.forgotten, ledger)
+        rows = baselines.read_stored(setups(resolved), spec.columns, ledger, data)
+        no_signal = baselines.idle(runs, ledger)
     models = baselines.models_of(resolved, spec, ledger)
-    no_signal = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     # Training starts from the untrained encoder under the pooler that all cells share.
     poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
     untrained = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
-    start = next((dict(row.values) for row in rows if row.label == untrained), None)
+    scales = {**scales_of(spec, lines), **scales}
     forgotten = {f"{column}{baselines.CHANGE_SUFFIX}": column for column in resolved.space.forgotten}
-    scales = {name: spec.scales[column] for name, column in forgotten.items()}
-    spec = replace(spec, columns=[*spec.columns, *forgotten], scales={**spec.scales, **scales})
+    spec = replace(
+        spec,
+        protocol={**spec.protocol, **prompts_of(runs)},
+        columns=[*spec.columns, *forgotten],
+        scales={**scales, **{name: scales[column] for name, column in forgotten.items()}},
+    )
     table = aggregate(
-        spec, [*lines, *changes], baselines=rows, untrained=start, models=models, no_signal_runs=no_signal.signatures
+        spec,
+        [*lines, *changes],
+        baselines=rows,
+        untrained=next((dict(row.values) for row in rows if row.label == untrained), None),
+        models=models,
+        no_signal_runs=no_signal.signatures,
     )
     remarks += [*baselines.list_unscored(resolved, models, unevaluated), *no_signal.lines()]
-    remarks += [] if published else _list_unscorable(space_name(resolved.space.file), lines, runs or [])
-    return replace(table, notes=[*table.notes, *remarks], differing=find_differences(spec, planned, runs or []))
+    remarks += [] if published else _list_unscorable(space_name(resolved.space.file), lines, runs)
+    return replace(table, notes=[*table.notes, *remarks], differing=find_differences(spec, planned, runs))
 
 
 def _list_unscorable(space: str, lines: Sequence[RunValue], runs: Sequence[RunRow]) -> list[str]:

@@ -92,6 +92,13 @@ def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | Non
     return open_ledger(url, storage)
 
 
+def require_ledger(opened: Ledger | None) -> Ledger:
+    """Returns the ledger that `existing_ledger` opened. Raises ConfigError if there is none yet."""
+    if opened is None:
+        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse demo starts one, or name another"])
+    return opened
+
+
 def ledger_to_be(url: str | None) -> Ledger | None:
     """Opens the ledger to count finished runs; returns None, with a line on stderr, if the named file does not exist
     yet."""

@@ -13,7 +13,6 @@ import pandas as pd
 
 from analysis.answers.selection import rank_cells
 from analysis.documents import document
-from analysis.ledger import Ledger
 from analysis.progress.sweeps import Follower
 from analysis.render.formats import render
 from cse.cli import ledgers, options
@@ -100,7 +99,7 @@ def best(
     list. No test set is scored.
     """
     options.use_plugins(plugins)
-    opened = _require(ledgers.existing_ledger(ledger, storage))
+    opened = ledgers.require_ledger(ledgers.existing_ledger(ledger, storage))
     result = bests.judge_best(opened, rank_cells(opened, options.sweep_named(str(sweep), opened)), top)
     return _answer(result.text(), result, "cells")
 
@@ -192,12 +191,6 @@ def export(
     place, folder = Path(to).expanduser(), None if data is None else Path(data).expanduser()
     exports.export(str(run), place, form=form, data=folder, ledger=ledger, storage=storage, encoder=encoder)
     return place.resolve()
-
-
-def _require(ledger: Ledger | None) -> Ledger:
-    if ledger is None:
-        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse demo starts one, or name another"])
-    return ledger
 
 
 def _list(rows: Sequence[object], text: str) -> CommandAnswer:

@@ -10,7 +10,6 @@ from analysis.answers.paper_scale import unlike_paper
 from analysis.answers.study import compare_with_paper, read_space, read_sweep
 from analysis.ledger import Ledger
 from analysis.report.facts import folder_name
-from analysis.study.study import Study
 from analysis.tables.labels import some
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
@@ -72,9 +71,12 @@ def write(
     else:
         resolved = resolve(_space(name, opened), profile, settings)
         seed_range = tuple(range(seeds)) if seeds else None
-        study, table = read_space(resolved, _require_ledger(opened), seed_range, ledger, data_hash)
-    _check_finished(study)
-    verdicts, ordering = compare_with_paper(resolved, study, table, _require_ledger(opened))
+        study, table = read_space(resolved, ledgers.require_ledger(opened), seed_range, ledger, data_hash)
+    if not study.finished:
+        missing = [f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing]
+        runs_text = f"; missing: {some(missing, REPORTS_NAMED)}" if missing else ""
+        raise ConfigError([f"no finished run: study={study.id}{runs_text}; {study.command} runs them"])
+    verdicts, ordering = compare_with_paper(resolved, study, table, ledgers.require_ledger(opened))
     same_scale = resolved is not None and not unlike_paper(resolved)
     target = out or folder / "reports" / folder_name(study.id)
     contents = reports.make_report(study, table, verdicts, ordering, same_scale=same_scale)
@@ -87,18 +89,3 @@ def _space(name: str, ledger: Ledger | None) -> Space:
     if not is_space(name):
         raise ConfigError([f"unknown study: study={name}; {nearest(name, names)}"])
     return load_space(name)
-
-
-def _require_ledger(ledger: Ledger | None) -> Ledger:
-    if ledger is None:
-        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse demo starts one, or name another"])
-    return ledger
-
-
-def _check_finished(study: Study) -> None:
-    """Raises ConfigError that names the missing runs, if no run of the study has a result."""
-    if study.finished:
-        return
-    missing = [f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing]
-    runs_text = f"; missing: {some(missing, REPORTS_NAMED)}" if missing else ""
-    raise ConfigError([f"no finished run: study={study.id}{runs_text}; {study.command} runs them"])
