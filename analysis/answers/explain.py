@@ -25,6 +25,8 @@ from search_spaces.cell_names import cell_argument, setting
 from search_spaces.cells import Cell, ResolvedSpace, full_key
 from search_spaces.paper import Paper
 
+STORED = "signature seed state best best_examples examples seconds folder reason identity attempt".split()
+"""Fields of a run's row in the ledger that an explained run has too."""
 UNIQUE_DETAILS = ("id", "metrics", "row")
 """Details that differ between any two imported runs, so that they are not compared."""
 
@@ -329,23 +331,13 @@ def read_seeds(
     attempts = {signature: _read_attempts(ledger, signature) for signature in values}
     rows = [
         SeedRun(
-            signature=run.signature,
-            seed=run.seed,
-            state=run.state,
-            best=run.best,
-            best_examples=run.best_examples,
-            examples=run.examples,
-            seconds=run.seconds,
-            folder=run.folder,
-            reason=run.reason,
-            identity=run.identity,
+            **{name: getattr(run, name) for name in STORED},
             values=values[run.signature],
             checkpoint=str(run.files.best) if run.files and run.files.best.is_dir() else None,
             source=sources.get(run.signature),
             sweeps=sweeps[run.signature],
             attempts=attempts[run.signature],
             dev=dev[run.signature],
-            attempt=run.attempt,
         )
         for run in runs
     ]

@@ -47,17 +47,15 @@ def tell_unlike(unlike: Unlike) -> str:
     replaced, other_names = [], []
     for name, (run_values, paper_values) in unlike.items():
         if name in (ENCODER, EXAMPLES) and len(run_values) == len(paper_values) == 1:
-            words = _encoder_text(run_values[0]) if name == ENCODER else f"{_number_text(run_values[0])} examples"
+            words = f"{_number_text(run_values[0])} examples"
+            if name == ENCODER:
+                layers = LAYERS.search(str(run_values[0]))
+                words = f"{layers[1]}-layer encoder" if layers else str(run_values[0])
             replaced.append(f"{words} instead of {_number_text(paper_values[0])}")
         else:
             other_names.append(name.rpartition(".")[2])
     names_text = ", ".join(other_names[:OTHERS_NAMED]) + (" and more" if len(other_names) > OTHERS_NAMED else "")
     return "; ".join(part for part in (", ".join(replaced), f"other {names_text}" if names_text else "") if part)
-
-
-def _encoder_text(encoder: Scalar) -> str:
-    layers = LAYERS.search(str(encoder))
-    return f"{layers[1]}-layer encoder" if layers else str(encoder)
 
 
 def _number_text(value: Scalar) -> str:
@@ -70,7 +68,10 @@ def name_scale(resolved: ResolvedSpace) -> str:
     values = {name: list(dict.fromkeys(flat[name] for flat in flats)) for name in (ENCODER, EXAMPLES, CORPUS)}
     words, overrides = [resolved.profile.name], dict(resolved.overrides)
     if len(values[ENCODER]) == 1:
-        words.append(_name_encoder(str(values[ENCODER][0]), str(resolved.profile.train.get(ENCODER))))
+        # The number of layers, if nothing else differs from the profile's own encoder.
+        encoder, layers = str(values[ENCODER][0]), LAYERS.search(str(values[ENCODER][0]))
+        same_family = LAYERS.sub("", encoder) == LAYERS.sub("", str(resolved.profile.train.get(ENCODER)))
+        words.append(f"{layers[1]} layer{'s' * (layers[1] != '1')}" if layers and same_family else encoder)
         overrides.pop(ENCODER, None)
     if len(values[EXAMPLES]) == 1:
         noun = "sentences" if all(str(corpus).startswith(("wiki", "file")) for corpus in values[CORPUS]) else "examples"
@@ -79,10 +80,3 @@ def name_scale(resolved: ResolvedSpace) -> str:
     if EVALUATIONS in overrides:
         words.append(f"{overrides.pop(EVALUATIONS)} evaluations")
     return ", ".join([*words, *(setting(key, value) for key, value in sorted(overrides.items()))])
-
-
-def _name_encoder(encoder: str, of_profile: str) -> str:
-    """Returns the encoder's number of layers, if nothing else differs from the profile's own; else its name."""
-    layers = LAYERS.search(encoder)
-    same_family = LAYERS.sub("", encoder) == LAYERS.sub("", of_profile)
-    return f"{layers[1]} layer{'s' * (layers[1] != '1')}" if layers and same_family else encoder
