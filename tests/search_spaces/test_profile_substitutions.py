@@ -65,7 +65,7 @@ def test_the_command_line_is_taken_as_it_stands(tmp_path):
 def test_the_table_says_so_and_keeps_the_other_published_numbers(tmp_path):
     spec = build.spec_of(resolved(tmp_path, SPACE))
     assert spec.notes == ["At profile p: train.encoder=large left out, train.encoder=base is wiki-l4-h128."]
-    assert [row["key"]["train.encoder"] for row in spec.published] == ["base"]
+    assert [row.key["train.encoder"] for row in spec.published] == ["base"]
     assert spec.columns == ["sts_dev", "transfer_dev"]
 
 
@@ -81,7 +81,7 @@ def test_published_rows_may_leave_out_what_does_not_count(tmp_path):
         "{key: {train.dropout: 0.2}, cells: {sts_dev: 80}}]}\n"
     )
     spec = build.spec_of(resolved(tmp_path, text))
-    assert [row["key"] for row in spec.published] == [{"train.encoder": None, "train.dropout": 0.2}]
+    assert [row.key for row in spec.published] == [{"train.encoder": None, "train.dropout": 0.2}]
 
 
 def test_a_figure_without_numbers_has_a_reference_alone(tmp_path):

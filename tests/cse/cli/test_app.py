@@ -116,9 +116,7 @@ def test_plan_of_a_folder_counts_shared_runs_once(capsys: pytest.CaptureFixture[
 def test_plan_knows_finished_runs_without_the_data(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[1.0, 2.0], [3.0]],
     )
     found = json.loads(printed(capsys, "plan", "E7", "--format", "json"))
@@ -128,9 +126,7 @@ def test_plan_knows_finished_runs_without_the_data(capsys: pytest.CaptureFixture
 def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[60.0, 62.0], [61.0, 64.0]],
     )
     found = json.loads(printed(capsys, "table", "E7", "--format", "json"))
@@ -156,9 +152,7 @@ def test_table_of_an_unfinished_sweep_says_what_is_missing(capsys: pytest.Captur
 def test_table_can_show_fewer_seeds_and_one_cell(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[60.0, 62.0], [61.0, 64.0]],
     )
     argv = ("table", "E7", "--format", "json", "--seeds", "1", "--set", "method.dup_rate=0.12")
@@ -167,9 +161,7 @@ def test_table_can_show_fewer_seeds_and_one_cell(capsys: pytest.CaptureFixture[s
 
 
 def test_a_table_never_mixes_runs_on_other_data(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    resolved = resolve(
-        load_space("E7"),
-    )
+    resolved = resolve(load_space("E7"))
     book(ledger, resolved, [[10.0, 10.0, 10.0]], {**INPUTS, "corpus": "old"})
     book(ledger, resolved, [[60.0, 62.0]])
     cell = json.loads(printed(capsys, "table", "E7", "--format", "json"))["rows"][0]["cells"]["sts_dev"]
@@ -177,9 +169,7 @@ def test_a_table_never_mixes_runs_on_other_data(capsys: pytest.CaptureFixture[st
 
 
 def test_rows_without_training_stand_under_the_table(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    resolved = resolve(
-        load_space("E7"),
-    )
+    resolved = resolve(load_space("E7"))
     book(ledger, resolved, [[60.0, 62.0]])
     (setup,) = baselines.distinct(table_command.setups(resolved))
     rows = {"untrained [CLS]": 41.5, "word counts": 56.5}
@@ -203,9 +193,7 @@ def test_rows_without_training_name_the_setting_they_differ_by(ledger: Ledger) -
 
 
 def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    resolved = resolve(
-        load_space("E7"),
-    )
+    resolved = resolve(load_space("E7"))
     book(ledger, resolved, [[60.0, 62.0, 61.0]] * 8)
     (setup,) = baselines.distinct(table_command.setups(resolved))
     ledger.store_baselines([Baselines(*baselines.key_of(setup, "sts_dev"), {}, {"untrained [CLS]": 61.2})])
@@ -215,9 +203,7 @@ def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -
 def test_trials_are_ledger_rows(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[60.0, 62.0]],
     )
     rows = json.loads(printed(capsys, "trials", "--format", "json"))["rows"]
@@ -229,9 +215,7 @@ def test_trials_are_ledger_rows(capsys: pytest.CaptureFixture[str], ledger: Ledg
 def test_ls_counts_the_states_of_a_sweep(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[60.0, 62.0]],
     )
     (row,) = json.loads(printed(capsys, "ls", "--format", "json"))["rows"]
@@ -247,9 +231,7 @@ def test_listings_of_a_fresh_folder_are_empty_not_errors(capsys: pytest.CaptureF
 def test_best_ranks_cells_by_mean_and_gives_the_folder(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[60.0, 62.0], [70.0, 50.0], [61.5, 62.5]],
     )
     first, second = json.loads(printed(capsys, "best", "E7", "--top", "2", "--format", "json"))["cells"]
@@ -262,9 +244,7 @@ def test_best_ranks_cells_by_mean_and_gives_the_folder(capsys: pytest.CaptureFix
 def test_best_of_an_unknown_sweep_names_the_nearest(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(
         ledger,
-        resolve(
-            load_space("E7"),
-        ),
+        resolve(load_space("E7")),
         [[60.0]],
     )
     assert main(["best", "E8"]) == 2

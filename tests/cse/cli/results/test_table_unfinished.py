@@ -20,9 +20,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.chdir(tmp_path)
     opened = Ledger.open(tmp_path / "results" / "ledger.db")
     for cell, seeds in zip(
-        resolve(
-            load_space("E7"),
-        ).cells(),
+        resolve(load_space("E7")).cells(),
         (2, 1),
         strict=False,
     ):
