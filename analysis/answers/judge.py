@@ -275,13 +275,10 @@ def _judge_direction(
         clause = "; the paper's own gap is below what seeds do" if below else "; ours is too wide"
         clause += f"; {_tell_more_seeds(more_seeds)} would decide it"
     elif published:
-        word, clause = "same direction" if (measured.value > 0) == (published > 0) else "opposite direction", ""
+        word, clause = "same direction" if (word == "better") == (published > 0) else "opposite direction", ""
     else:
-        word, clause, more_seeds = (
-            "undecided",
-            "; the paper's rows are equal, so that ours has no direction to share",
-            None,
-        )
+        word, more_seeds = "undecided", None
+        clause = "; the paper's rows are equal, so that ours has no direction to share"
     if failure := no_signal or lacking_signal(rows, word):
         word, clause, more_seeds = "no signal", f"; {failure}", None
     interval, of_level = _deciding(measured, word)

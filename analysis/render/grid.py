@@ -198,8 +198,8 @@ def list_differences(table: Table) -> list[SettingDifference]:
 
 def difference_line(table: Table) -> str:
     """Returns a line on the settings other than the axes in which rows differ; empty where none do."""
-    if table.apart:
-        return table.apart
+    if table.compared_settings:
+        return table.compared_settings
     axes = table.named
     names = (lambda key: axis_text(key.get(axes[0]))) if len(axes) == 1 else (lambda key: label(key, axes))
     return differing_line(list_differences(table), names)

@@ -100,7 +100,7 @@ class Table:
 
     differing: Sequence[SettingDifference] = ()
     """Settings other than the axes in which rows differ."""
-    apart: str = ""
+    compared_settings: str = ""
     """Line on settings in which compared models differ, for a table whose rows are comparisons; else empty."""
     _scales: dict[str, MetricScale] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Cache of each column's scale: every row asks for it, and reading all rows each time would be quadratic."""

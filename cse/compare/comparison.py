@@ -364,7 +364,7 @@ def table(first: Comparison) -> Table:
     title = f"{first.A.description} against {against}"
     spec = TableSpec(id="comparison", title=title, axes=list(rows[0].key), columns=["A", "B"], best="none")
     differing = "; ".join(comparison.differing for comparison in comparisons if comparison.differing)
-    return Table(spec, rows, [], {}, list(dict.fromkeys(words)), apart=differing)
+    return Table(spec, rows, [], {}, list(dict.fromkeys(words)), compared_settings=differing)
 
 
 def _entry(side: SideAnswer) -> Entry:

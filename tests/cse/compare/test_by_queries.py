@@ -52,6 +52,11 @@ def test_equal_models_are_a_tie() -> None:
     _, right = drawn(1)
     (same,) = compare_by_queries({"faq": ([right], [right])}, Terms(), SIDES, top=5)
     assert (same.word, same.interval, same.largest) == ("tie", (0.0, 0.0), [])
+    left, right = drawn(1, shift=0.1)
+    (near,) = compare_by_queries({"faq": ([left], [right])}, Terms(), SIDES)
+    theirs = scipy.stats.ttest_rel(left, right).confidence_interval(0.9)
+    assert (near.word, near.level) == ("tie", 0.1), "its shorter interval decides"
+    assert near.interval == pytest.approx(tuple(theirs), abs=1e-9)
 
 
 def draw_ndcg(generator: np.random.Generator, queries: int) -> np.ndarray:
