@@ -56,8 +56,6 @@ FRESH_SECONDS = 1.0
 """Seconds for which an answer is served again without asking the ledger, however many pages are open."""
 MOST_ANSWERS = 100
 """Maximum number of answers that are kept; each filter that a user tries makes one."""
-KEEP_SECONDS = 60.0
-"""Seconds for which an unused answer is kept; it is served again if the ledger has not changed."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +109,11 @@ class Answers:
 
     def _keep(self, key: tuple[str, ...], answer: Answer) -> Answer:
         with self._lock:
-            others = {
-                name: other
-                for name, other in self._answers.items()
-                if name != key and answer.at - other.at < KEEP_SECONDS
-            }
             # The newest answer goes last: the one that was asked for longest ago is dropped first.
-            self._answers = dict(list(others.items())[-MOST_ANSWERS:]) | {key: answer}
+            self._answers.pop(key, None)
+            self._answers[key] = answer
+            if len(self._answers) > MOST_ANSWERS:
+                del self._answers[next(iter(self._answers))]
         return answer
 
     def _data(self, path: str, query: Mapping[str, str]) -> Mapping[str, object] | None:
