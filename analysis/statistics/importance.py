@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import scipy
 
+from analysis.statistics.basics import CONFIDENCE
+
 IMPORTANCE_LEVELS = 8
 """Largest number of distinct values of a numeric axis; an axis with more is cut into quarters of equal counts."""
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
