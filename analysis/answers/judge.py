@@ -231,7 +231,7 @@ def _judge_directions(
     scored, values = align_by_seed(column.entries)
     margin = terms.margin * column.scale.point
     by_place = differences(
-        values, scored.index(reference), point=column.point, level=share, margin=margin, looks=terms.looks
+        values, scored.index(reference), point=column.point, level=share, margin=margin, interim_analyses=terms.looks
     )
     collapsed = find_collapsed(values[None], column.point)[0].sum(axis=1)
     for index in rows:
@@ -389,7 +389,7 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
     note = "".join(lines)
     measured = None
     if not terms.looks or common >= terms.looks[0]:
-        measured = differences(values, 1, point=point, level=share, margin=margin, looks=terms.looks).get(0)
+        measured = differences(values, 1, point=point, level=share, margin=margin, interim_analyses=terms.looks).get(0)
     if measured is None:
         means = np.nanmean(values, axis=1)
         reason, more = _tell_no_interval(common or int(counts.min()), common, terms, any(failed))
@@ -463,14 +463,14 @@ def _deciding(measured: Difference, word: Word) -> tuple[Interval, float]:
 
 
 def _count_more_seeds(
-    measured: Difference, margin: float, share: float, seeds: int, looks: Sequence[int] | None = None
+    measured: Difference, margin: float, share: float, seeds: int, interim_analyses: Sequence[int] | None = None
 ) -> int | None:
     """Returns the seeds beyond `seeds` that would decide, up to a planned look; None for over MOST_SEEDS_NEEDED."""
     needed = seeds_to_decide(measured.value, margin, measured.variance, measured.weight, share)
     if needed is None:
         return None
     least = max(needed, seeds + 1)
-    return next((look for look in looks or () if look >= least), least) - seeds
+    return next((look for look in interim_analyses or () if look >= least), least) - seeds
 
 
 def _tell_more_seeds(seeds: int | None, over: str = f"over {MOST_SEEDS_NEEDED} more seeds") -> str:

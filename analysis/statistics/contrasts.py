@@ -72,18 +72,24 @@ class Difference:
 
 
 def differences(
-    values_RS: Array, reference: int, *, point: float, level: float, margin: float, looks: Sequence[int] | None = None
+    values_RS: Array,
+    reference: int,
+    *,
+    point: float,
+    level: float,
+    margin: float,
+    interim_analyses: Sequence[int] | None = None,
 ) -> dict[int, Difference]:
     """Returns row -> difference at the interim analysis that decides it, else at the last one; rows without a spread
     are left out.
 
     `values_RS` [rows, seeds] holds NaN where a row lacks a seed. `point` is a point in the values' units; `margin` is
     in the same units, 0 where nothing can be a tie. `level` is the significance level of one row's interval at one
-    analysis. `looks` holds the numbers of seeds of the analyses; those above the number of seeds have not come yet.
+    analysis. `interim_analyses` holds their numbers of seeds; those above the number of seeds have not come yet.
     Without any there is one analysis of all seeds.
     """
     by_row: dict[int, Difference] = {}
-    for look in [look for look in looks or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
+    for look in [look for look in interim_analyses or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
         seen_RS = values_RS[:, :look]
         for row, current in _differences_at(seen_RS, reference, point, level).items():
             earlier = by_row.get(row)

@@ -26,13 +26,17 @@ def looks_until(most: int) -> tuple[int, ...]:
     return (*[look for look in LOOKS[:-1] if look < most], most)
 
 
-def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None, family: float = FAMILY) -> float:
+def level(
+    contrasts: int, columns: int = 1, interim_analyses: Sequence[int] | None = None, family: float = FAMILY
+) -> float:
     """Returns the significance level of one comparison at one interim analysis, shared equally by columns and
     contrasts.
 
-    `looks` holds at most four numbers of seeds; `family` is the family-wise error rate, which the looks share equally.
+    `interim_analyses` holds at most four numbers of seeds; `family` is the family-wise error rate, which they share
+    equally.
     """
-    return NOMINAL[len(looks) if looks else 1] * (family / FAMILY) / max(1, columns) / max(1, contrasts)
+    share = NOMINAL[len(interim_analyses or (1,))] * (family / FAMILY)
+    return share / max(1, columns) / max(1, contrasts)
 
 
 def spend(question: int, candidates: int | None = None, family: float = FAMILY) -> float:

@@ -43,20 +43,21 @@ def seeds_to_decide(difference: float, margin: float, variance: float, weight: f
 
 
 def expect_seeds(
-    means_R: Array, reference: int, deviation: float, margin: float, columns: int, looks: Sequence[int]
+    means_R: Array, reference: int, deviation: float, margin: float, columns: int, interim_analyses: Sequence[int]
 ) -> Array:
     """Returns the mean number of seeds that each row will have had when it is decided, or at the last look, [R].
 
     `means_R` are the assumed true means; `deviation` is that of a row's difference from the reference within one seed.
     """
     # A difference of two rows has twice the variance of a row.
-    noise_TRS = np.random.default_rng(0).normal(size=(NEEDED_DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
+    shape = NEEDED_DRAWS, len(means_R), interim_analyses[-1]
+    noise_TRS = np.random.default_rng(0).normal(size=shape) * deviation / np.sqrt(2)
     values_TRS = np.asarray(means_R)[:, None] + noise_TRS
-    share = level(len(means_R) - 1, columns, looks)
+    share = level(len(means_R) - 1, columns, interim_analyses)
     rows = np.delete(np.arange(len(means_R)), reference)
-    seeds_TR = np.full((NEEDED_DRAWS, len(means_R)), looks[0])
+    seeds_TR = np.full((NEEDED_DRAWS, len(means_R)), interim_analyses[0])
     open_TC = np.ones((NEEDED_DRAWS, len(rows)), bool)
-    for look, next_look in pairwise(looks):
+    for look, next_look in pairwise(interim_analyses):
         contrast = contrasts(values_TRS[:, :, :look], reference)
         size_TC = np.abs(contrast.difference)
         open_TC &= (size_TC <= contrast.half(share)) & (size_TC + contrast.half(2 * share) >= margin)

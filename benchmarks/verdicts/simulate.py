@@ -63,7 +63,7 @@ def ours(values_TRS: Array, looks: Sequence[int], margin: float) -> Words:
     """The verdicts' rule at every look, where the first word stays and a row that has one gets no more seeds."""
     shape = (len(values_TRS), values_TRS.shape[1] - 1)
     direction, tie = np.zeros(shape), np.zeros(shape, bool)
-    share, kept = level(shape[1], looks=looks), values_TRS[:, :, : looks[-1]].copy()
+    share, kept = level(shape[1], interim_analyses=looks), values_TRS[:, :, : looks[-1]].copy()
     for seeds in looks:
         made = contrasts(comparable(kept[:, :, :seeds], 0), 0)
         is_open = (direction == 0) & ~tie

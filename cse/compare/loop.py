@@ -161,14 +161,14 @@ def ask(
     ledger: Ledger | None,
     sides: tuple[Model, Model],
     differences: Mapping[str, float],
-    looks: Sequence[int] | None = None,
+    interim_analyses: Sequence[int] | None = None,
     family: float = FAMILY,
 ) -> LoopQuestion:
     """Logs a gate question and returns it with its level; a question that was asked before costs nothing.
 
-    `differences`: column -> candidate minus reference. `looks`: numbers of seeds planned before the first; all of them
-    are one question. Raises ConfigError where another number of candidates was announced, and where all have been
-    asked. Where neither side has a run that the log could name, the level is that of a first question.
+    `differences`: column -> candidate minus reference. `interim_analyses`: numbers of seeds planned before the first;
+    all of them are one question. Raises ConfigError where another number of candidates was announced, and where all
+    have been asked. Where neither side has a run that the log could name, the level is that of a first question.
     """
     logged_run = next((run.signature for model in sides for run in model.runs), None)
     if ledger is None or logged_run is None:
@@ -176,7 +176,7 @@ def ask(
         return LoopQuestion(loop.name, 1, loop.candidates, level, again=False, uncounted=NO_RUNS)
     space, columns = f"{LOG_NAME}{loop.name}", sorted(differences)
     earlier_looks = ledger.looks(space)
-    question = _question_of(sides, columns, looks, ledger)
+    question = _question_of(sides, columns, interim_analyses, ledger)
     candidates, entries = _read_candidates(loop, earlier_looks), _entries(earlier_looks, columns)
     earlier = next((name for name, logged in entries.items() if question.continues(logged)), None)
     if candidates is not None and earlier is None and len(entries) >= candidates:
@@ -202,7 +202,7 @@ def ask(
 
 
 def _question_of(
-    sides: tuple[Model, Model], columns: Sequence[str], looks: Sequence[int] | None, ledger: Ledger
+    sides: tuple[Model, Model], columns: Sequence[str], interim_analyses: Sequence[int] | None, ledger: Ledger
 ) -> _Question:
     """Returns the gate question on two models, equal for A against B and for B against A."""
     by_seed = [{run.seed: run.signature for run in model.runs} for model in sides]
@@ -214,8 +214,8 @@ def _question_of(
     configurations = [
         hash_configuration(model.runs[0], ledger) if model.runs else model.names[0][:16] for model in sides
     ]
-    key = [sorted(configurations), list(columns), list(looks or ())]
-    return _Question(key, configurations[0], pairs, bool(looks))
+    key = [sorted(configurations), list(columns), list(interim_analyses or ())]
+    return _Question(key, configurations[0], pairs, bool(interim_analyses))
 
 
 def _entries(looks: Sequence[Look], columns: Sequence[str]) -> dict[str, list[_Entry]]:

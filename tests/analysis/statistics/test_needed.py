@@ -30,7 +30,7 @@ def test_a_tie_may_take_fewer() -> None:
 
 def test_levels() -> None:
     assert level(1) == 0.05 and level(7) == 0.05 / 7 and level(7, columns=2) == 0.05 / 14
-    assert level(7, looks=LOOKS) == 0.015 / 7
+    assert level(7, interim_analyses=LOOKS) == 0.015 / 7
     assert all(looks * one >= 0.05 - 1e-3 for looks, one in NOMINAL.items() if looks > 1)
 
 
