@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from analysis.answers.judge import Judgement
-from analysis.answers.reproduction import judge_study
-from analysis.answers.study import read_space
+from analysis.answers.study import judge_study, read_space
 from analysis.ledger import Ledger
 from analysis.render.markup import align_table
 from analysis.render.signs import sign_word

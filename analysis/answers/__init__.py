@@ -10,7 +10,6 @@ __all__ = [
     "lookup",
     "models",
     "paper_scale",
-    "reproduction",
     "selection",
     "study",
 ]

@@ -10,8 +10,7 @@ from analysis.answers.explain import command
 from analysis.answers.judge import judge, read_terms
 from analysis.answers.lookup import space_of_sweep
 from analysis.answers.paper_scale import name_scale
-from analysis.answers.reproduction import add_left_out, judge_study
-from analysis.answers.study import read_space, read_sweep, spell_terms
+from analysis.answers.study import add_left_out, judge_study, read_space, read_sweep, spell_terms
 from analysis.ledger import Ledger, SweepRow
 from analysis.render.formats import render
 from analysis.study.study import Member, Study, sum_cost

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.answers import reproduction
+from analysis.answers import study
 from analysis.answers.judge import Terms
 from analysis.answers.study import spell_terms
 from analysis.ledger import Ledger, mask_password
@@ -77,7 +77,7 @@ def reproduce(
     return max(code, _show(tables, finished.missed(), ledger, arguments, out))
 
 
-def train_and_judge(requests: list[sweeping.Request], arguments: SweepArguments) -> list[reproduction.Reproduction]:
+def train_and_judge(requests: list[sweeping.Request], arguments: SweepArguments) -> list[study.Reproduction]:
     """Trains the runs that tables lack, without asking, and returns each table. Raises TableError for one that cannot
     be made."""
     ledger = ledgers.open_ledger(arguments.ledger, arguments.storage, create=True)
@@ -179,13 +179,13 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, arguments: Swee
     return code
 
 
-def _print_page(page: reproduction.Reproduction, out: Path | None) -> None:
+def _print_page(page: study.Reproduction, out: Path | None) -> None:
     """Prints a table with verdicts and the order of its rows, and writes it to the folder `out`."""
-    written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
+    written = "" if out is None else f"\nwritten: {', '.join(map(str, study.write(page, out)))}\n"
     print(f"\n{_text(page)}{written}", end="", flush=True)
 
 
-def _text(page: reproduction.Reproduction) -> str:
+def _text(page: study.Reproduction) -> str:
     """Returns a reproduced table as text: the headline first, the basis of the numbers last."""
     if screen.width() is None:
         return page.markdown()
@@ -203,12 +203,12 @@ def _report_unfinished(
             page = _judge_table(tables, place, ledger, arguments, baselines_too=False)
             exit.say([f"{page.table.spec.id}: {line}" for line in page.lacking()])
             if out is not None:
-                reproduction.write(page, out)
+                study.write(page, out)
 
 
 def _judge_table(
     tables: Tables, place: int, ledger: Ledger, arguments: SweepArguments, *, baselines_too: bool = True
-) -> reproduction.Reproduction:
+) -> study.Reproduction:
     """Returns one table from the ledger; `baselines_too` first scores rows that need no training. Raises TableError."""
     request, space = tables[place]
     elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
@@ -217,9 +217,7 @@ def _judge_table(
     command = spell_command(space_name(request.resolved.space.file), arguments, request.terms)
     planned = plan_rows(space, request.seeds, ledger)
     incomplete, unevaluated = space.incomplete, space.unevaluated
-    return reproduction.gather(
-        space.resolved, planned, ledger, command, elsewhere, request.terms, incomplete, unevaluated
-    )
+    return study.gather(space.resolved, planned, ledger, command, elsewhere, request.terms, incomplete, unevaluated)
 
 
 def spell_command(name: str, arguments: SweepArguments, terms: Terms) -> str:

@@ -5,7 +5,7 @@ import pytest
 from analysis.answers.build import spec_of
 from analysis.answers.judge import judge
 from analysis.answers.paper_scale import name_scale, tell_unlike, unlike_paper
-from analysis.answers.reproduction import add_left_out, best_cells
+from analysis.answers.study import add_left_out, best_cells
 from analysis.tables.aggregate import Row, Table, aggregate
 from analysis.tables.columns import Entry
 from analysis.tables.spec import TableSpec

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.answers.reproduction import Reproduction, judge_study
-from analysis.answers.study import compare_with_paper, read_space
+from analysis.answers.study import Reproduction, compare_with_paper, judge_study, read_space
 from analysis.ledger import Baselines, Ledger
 from analysis.render.formats import render
 from analysis.report.report import make_report
