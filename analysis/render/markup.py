@@ -12,6 +12,11 @@ def escape_markdown(text: str) -> str:
     return text.replace("<", "&lt;").replace("](", "]\\(")
 
 
+def shorten(text: str, length: int = 48) -> str:
+    """Returns a text cut to `length` characters, for figures; the middle of a longer one is left out."""
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[-(length // 2 - 1) :]}"
+
+
 @dataclass(frozen=True)
 class Markup:
     """Functions and signs with which one text format writes numbers and words."""

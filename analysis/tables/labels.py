@@ -101,11 +101,6 @@ def _find_varying(rows: Set[Row]) -> list[int]:
     return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 
 
-def shorten(text: str, length: int = 48) -> str:
-    """Returns a text cut to `length` characters, for figures; the middle of a longer one is left out."""
-    return text if len(text) <= length else f"{text[: length // 2]}…{text[-(length // 2 - 1) :]}"
-
-
 def some(names: Sequence[str], limit: int, separator: str = ", ") -> str:
     """Returns the first names, and how many more there are."""
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""

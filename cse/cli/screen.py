@@ -11,9 +11,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from analysis.render.markup import shorten
 from analysis.render.signs import GLYPHS, TONES
 from analysis.run_state import RunState
-from analysis.tables.labels import shorten
 
 if TYPE_CHECKING:  # what goes to no terminal needs no Rich
     from rich.text import Text

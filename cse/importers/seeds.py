@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from analysis.tables.labels import number_of, shorten, some
+from analysis.render.markup import shorten
+from analysis.tables.labels import number_of, some
 from cse.importers import ForeignRun, names_of
 from cse_train.fields import ConfigError, Settings, nearest
 

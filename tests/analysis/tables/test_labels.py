@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from analysis.tables.labels import choose_axes, distinguish_runs, label, shorten
+from analysis.render.markup import shorten
+from analysis.tables.labels import choose_axes, distinguish_runs, label
 from analysis.tables.spec import identify
 
 
