@@ -69,6 +69,19 @@ def test_a_sweep_of_a_relative_file_knows_its_space_from_any_folder(
     assert [cell.settings["train.encoder"] for cell in made.cells()] == [str(tmp_path / "project" / "enc")] * 2
 
 
+def test_of_a_sweep_and_a_space_with_one_name_either_counts(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
+    spec = {"title": "t", "file": str(load_space("E7").file), "profile": "small", "set": {"train.examples": 640}}
+    for name in ("E7", "E7 train.examples=640"):
+        ledger.record_sweep(name, SweepSpec(spec))
+    counted = {
+        (name, as_run): select(name, ledger, None, {}, as_run=as_run).overrides.get("train.examples")
+        for name in ("E7", "E7 train.examples=640")
+        for as_run in (True, False)
+    }
+    assert list(counted.values()) == [640, None, 640, 640]
+
+
 def test_a_sweep_knows_its_space_and_profile_when_their_files_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
