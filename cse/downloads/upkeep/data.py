@@ -2,12 +2,14 @@
 
 import os
 import shlex
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from analysis.documents import spell_key
 from cse.cli.listing import FormatOption, listing, size
 from cse.cli.loader import deferred
 from cse_train.fields import ConfigError
@@ -28,6 +30,23 @@ Mirror = Annotated[
 Update = Annotated[bool, typer.Option("--update", help="Take what is published now, where it is another version.")]
 
 
+@dataclass(frozen=True)
+class ListedSet:
+    """A public data set, and what the data folder has of it."""
+
+    name: str
+    state: Literal["there", "incomplete", "not fetched"]
+    megabytes: int = field(metadata=spell_key("MB"))
+    """Approximate size of the download."""
+    what: str
+    licence: str
+    source: str = field(metadata=spell_key("from"))
+    """Address of the publisher's folder."""
+
+
+Answer = list[ListedSet]
+
+
 def data(
     action: Action,
     names: Names = None,
@@ -41,7 +60,7 @@ def data(
     if action == "list":
         if names:
             raise ConfigError([f"names are of get: {' '.join(names)}; write cse data get {' '.join(names)}"])
-        print(listing(_rows(to), form, "", spare=("from", "licence", "MB")))
+        print(listing(list_sets(to), form, "", spare=("from", "licence", "MB")))
         return
     if not names:
         raise ConfigError(["no name: cse data get NAME...; cse data list has them, all is every one"])
@@ -62,20 +81,14 @@ def _tell(name: str, line: str) -> None:
     print(f"{name}: {line}", flush=True)
 
 
-def _rows(to: Path) -> list[dict[str, object]]:
+def list_sets(to: Path) -> list[ListedSet]:
+    """Returns the public data sets, with what a data folder has of them. Raises ConfigError for a damaged lock file."""
     entries = getting.read_lock(to)
-    rows = list[dict[str, object]]()
+    rows = []
     for data_set in catalog.PUBLIC_SETS:
-        entry = entries.get(data_set.name)
-        is_there = entry is not None and all((to / path).is_file() for path in entry.files)
-        rows.append(
-            {
-                "name": data_set.name,
-                "state": "not fetched" if entry is None else "there" if is_there else "incomplete",
-                "MB": data_set.megabytes,
-                "what": data_set.what,
-                "licence": data_set.licence,
-                "from": data_set.downloads[0].addresses[0].rpartition("/")[0],
-            }
-        )
+        state: Literal["there", "incomplete", "not fetched"] = "not fetched"
+        if entry := entries.get(data_set.name):
+            state = "there" if all((to / path).is_file() for path in entry.files) else "incomplete"
+        source = data_set.downloads[0].addresses[0].rpartition("/")[0]
+        rows.append(ListedSet(data_set.name, state, data_set.megabytes, data_set.what, data_set.licence, source))
     return rows
