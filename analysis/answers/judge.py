@@ -90,8 +90,6 @@ class Terms:
     """Numbers of seeds of the interim analyses; None for one analysis of all seeds."""
     seconds: float | None = None
     """Duration of one run; None if unknown."""
-    each: bool = False
-    """True if every comparison has the whole error rate for itself, as in a table of two rows; else all share it."""
     family: float = FAMILY
     """Family-wise error rate: how often anything at all may be wrong."""
 
@@ -115,7 +113,7 @@ class Terms:
 
     def share(self, contrasts: int, columns: int) -> float:
         """Returns the significance level of one row's comparison at one interim analysis."""
-        return level(1, 1, self.looks, self.family) if self.each else level(contrasts, columns, self.looks, self.family)
+        return level(contrasts, columns, self.looks, self.family)
 
 
 def read_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
@@ -257,7 +255,7 @@ def _judge_direction(
         difference = entry.mean - base.mean
         unknown = f"; ours {round(difference, digits) + 0.0:+.{digits}f}, and no setting has two seeds that differ"
         gap = f"paper {published:+.6g}{_note_faintness(published, column)}"
-        failure = no_signal or lacking_signal(rows, "undecided")
+        failure = no_signal or _lacking_signal(rows, "undecided")
         return Judgement(
             "no signal" if failure else "undecided",
             gap + (f"{note}, too few are left" if failed[0] else unknown) + f"; {failure}" * bool(failure),
@@ -279,7 +277,7 @@ def _judge_direction(
     else:
         word, more_seeds = "undecided", None
         clause = "; the paper's rows are equal, so that ours has no direction to share"
-    if failure := no_signal or lacking_signal(rows, word):
+    if failure := no_signal or _lacking_signal(rows, word):
         word, clause, more_seeds = "no signal", f"; {failure}", None
     interval, of_level = _deciding(measured, word)
     needs = f"needs {needed} seeds" if needed else f"needs over {MOST_SEEDS_NEEDED} seeds"
@@ -335,7 +333,7 @@ class Sides:
 
     def lacking_signal(self, word: Word) -> str:
         """Returns why runs that trained without signal rule out this word; "" where nothing rules it out."""
-        return lacking_signal({"A": self.left, "B": self.right}, word)
+        return _lacking_signal({"A": self.left, "B": self.right}, word)
 
 
 def judge_models(columns: Mapping[str, Sides], terms: Terms) -> dict[str, Judgement]:
@@ -451,7 +449,7 @@ def _tell_no_interval(seeds: int, common: int, terms: Terms, has_failed: bool) -
 # What both have in common.
 
 
-def lacking_signal(rows: Mapping[str, Entry], word: Word) -> str:
+def _lacking_signal(rows: Mapping[str, Entry], word: Word) -> str:
     """Returns why a word on two rows is void: both are without signal, or one is and the word is tie."""
     phrases = [f"{len(row.idle)} of {row.n} runs of {name}" for name, row in rows.items() if not row.has_signal]
     return f"{' and '.join(phrases)} {NO_SIGNAL_TEXT}" if len(phrases) == 2 or (phrases and word == "tie") else ""

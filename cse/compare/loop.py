@@ -131,16 +131,10 @@ class _Question:
     grows: bool
     """True if looks were planned, so that more seeds continue the same question."""
 
-    @property
-    def id(self) -> str:
-        """Hash of this gate question, if it was not asked before."""
-        return self._hash(len(self.pairs))
-
-    def _hash(self, seeds: int) -> str:
-        return digest([self.key, self.pairs[:seeds]])
-
-    def entry(self, question: str) -> _Entry:
-        return _Entry(question, self.configuration, len(self.pairs), digest(self.pairs))
+    def entry(self, question: str | None) -> _Entry:
+        """Returns the log entry of this question; `question`: hash of its earlier entries, None where it has none."""
+        name = question or digest([self.key, self.pairs])
+        return _Entry(name, self.configuration, len(self.pairs), digest(self.pairs))
 
     def continues(self, entries: Sequence[_Entry]) -> bool:
         """Returns True if logged entries belong to this gate question: all of their runs are the first of its runs.
@@ -148,7 +142,7 @@ class _Question:
         Without planned looks a question may have gained seeds only if it had one seed, with which no verdict is
         possible.
         """
-        if self._hash(entries[0].seeds) != entries[0].question:
+        if digest([self.key, self.pairs[: entries[0].seeds]]) != entries[0].question:
             return False
         matches = all(entry.seeds <= len(self.pairs) and digest(self.pairs[: entry.seeds]) == entry.runs
                    for entry in entries)  # fmt: skip
@@ -182,7 +176,7 @@ def ask(
     if candidates is not None and earlier is None and len(entries) >= candidates:
         line = f"no level is left: loop={loop.name} announced {candidates} candidates, and all were asked"
         raise ConfigError([f"{line}; judge by another held-out set (--column), or begin another --loop"])
-    entry, uncounted = question.entry(earlier or question.id), ""
+    entry, uncounted = question.entry(earlier), ""
     again = earlier is not None and entry in entries[earlier]
     if not again:
         try:

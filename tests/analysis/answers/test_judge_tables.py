@@ -128,11 +128,11 @@ def test_undecided_says_why_and_what_would_decide_it() -> None:
 
 
 def test_contrasts_and_columns_share_the_error() -> None:
-    """An interval is wider where two rows share 5% than where each has it, and wider still with a second column."""
+    """An interval is wider where two rows share 5% than where each has 5%, and wider still with a second column."""
     rows = ([60.0, 60.0, 60.0], 84.0), ([61.0, 61.1, 60.9], 84.5), ([62.0, 61.9, 62.1], 84.5)
     table = table_of(*rows)
     shared = judge(table, same_scale=False)[1, "dev"].interval
-    alone = judge(table, same_scale=False, terms=Terms(each=True))[1, "dev"].interval
+    alone = judge(table, same_scale=False, terms=Terms(family=0.1))[1, "dev"].interval
     assert shared is not None and alone is not None
     assert shared[1] - 1 > 1.2 * (alone[1] - 1)
     for row in table.rows:
