@@ -30,13 +30,27 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
             [f"which cell: cell=none of {len(cells)} of {resolved.space.id}; give {_some(cells, before)}"]
         )
     pairs = _pairs(resolved, wanted)
-    fitting = [cell for cell in cells if all(_same(cell.key.get(axis), value) for axis, value in pairs.items())]
+    # True is no 1, although Python says that they are equal.
+    typed = {axis: (value, isinstance(value, bool)) for axis, value in pairs.items()}
+    fitting = [
+        cell
+        for cell in cells
+        if typed == {axis: (cell.key.get(axis), isinstance(cell.key.get(axis), bool)) for axis in pairs}
+    ]
     exact = [cell for cell in fitting if cell.key.keys() == pairs.keys()]
-    if len(exact or fitting) != 1:
-        raise ConfigError(
-            [_none(text, pairs, cells, before) if not fitting else _several(text, pairs, fitting, before)]
-        )
-    return (exact or fitting)[0]
+    if len(exact or fitting) == 1:
+        return (exact or fitting)[0]
+    if fitting:
+        more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
+        advice = f"add {' and '.join(more)}" if more else "give a label"
+        line = f"ambiguous cell: cell={text} is {len(fitting)} cells; {advice}, as in {_some(fitting, before)}"
+    elif len(pairs) == 1:
+        (axis,) = pairs
+        values = dict.fromkeys(_write(cell.key.get(axis)) for cell in cells)
+        line = f"no such cell: cell={text}; {axis} is one of {_list_first(list(values))}"
+    else:
+        line = f"no such cell: cell={text}; give one such as {_some(cells, before)}"
+    raise ConfigError([line])
 
 
 def cell_name(key: Mapping[str, Scalar], seed: int | None = None) -> str:
@@ -100,24 +114,6 @@ def _axis(resolved: ResolvedSpace, name: str) -> str:
     if ends:
         raise ConfigError([f"ambiguous axis: cell={name} may be {' or '.join(ends)}; give it in full"])
     raise ConfigError([f"unknown axis: cell={name}; {nearest(name, axes)}"])
-
-
-def _same(value: Scalar, wanted: Scalar) -> bool:
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
-
-
-def _none(text: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell], before: str) -> str:
-    if len(pairs) == 1:
-        (axis,) = pairs
-        values = dict.fromkeys(_write(cell.key.get(axis)) for cell in cells)
-        return f"no such cell: cell={text}; {axis} is one of {_list_first(list(values))}"
-    return f"no such cell: cell={text}; give one such as {_some(cells, before)}"
-
-
-def _several(text: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
-    more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
-    advice = f"add {' and '.join(more)}" if more else "give a label"
-    return f"ambiguous cell: cell={text} is {len(fitting)} cells; {advice}, as in {_some(fitting, before)}"
 
 
 def _some(cells: Sequence[Cell], before: str) -> str:

@@ -143,15 +143,15 @@ class ResolvedSpace:
             raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])
         keys_of_axes = domains.assignments(self.axes, self.fixed) if self.axes else []
         listed = [self.cell(key) for key in keys_of_axes] if self.axes else self._explicit()
-        rows = {cell.id: cell for cell in listed}.values()
-        return tuple(cell for row in rows for cell in (row, *self._parts(row)))
-
-    def _parts(self, row: Cell) -> Iterator[Cell]:
-        """Yields a row's cells for single columns, unless their settings equal the row's or its method lacks a key."""
-        for suite, settings in self.space.set_for.items():
-            part = self.cell(row.key, row.label and f"{row.label}, {suite}", suite)
-            if keys.have(settings, str(row.settings["method"])) and part.settings != row.settings:
-                yield part
+        cells = []
+        for row in {cell.id: cell for cell in listed}.values():
+            cells.append(row)
+            for suite, settings in self.space.set_for.items():
+                part = self.cell(row.key, row.label and f"{row.label}, {suite}", suite)
+                # A row needs no cell for a column where its method lacks a key, or where the settings are the row's.
+                if keys.have(settings, str(row.settings["method"])) and part.settings != row.settings:
+                    cells.append(part)
+        return tuple(cells)
 
     def cell(self, key: Mapping[str, Scalar], label: str | None = None, part: str | None = None) -> Cell:
         """Returns the cell with these axis values; `part` is the only suite for which its runs are trained, if any."""
@@ -261,7 +261,15 @@ def resolve(
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     overrides = {k: keys.normal(k, v, _methods_with(space, k, candidates)[0]) for k, v in overrides.items()}
-    axes = {name: _narrow(name, domain, overrides, profile, candidates) for name, domain in space.axes.items()}
+    axes = {}
+    for name, domain in space.axes.items():
+        if name in overrides:
+            domain = dataclasses.replace(domain, word="grid", arguments=(overrides[name],))
+        elif domain.word in ("grid", "choice"):
+            leaves_out = functools.partial(profile.leaves_out, name)
+            left = (v for v in domain.arguments if not all(leaves_out(v, method) for method in candidates))
+            domain = dataclasses.replace(domain, arguments=tuple(left))
+        axes[name] = domain
     empty = [name for name, domain in axes.items() if not domain.arguments]
     if empty:
         line = f"nothing left: space.{empty[0]} has no value with a counterpart at profile {profile.name}"
@@ -282,17 +290,6 @@ def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates
 def _methods_with(space: Space, key: str, candidates: list[str]) -> list[str]:
     """Returns the candidate methods for which a key counts; all of them where it is no axis or counts for none."""
     return (space.axes[key].methods(candidates) if key in space.axes else candidates) or candidates
-
-
-def _narrow(
-    name: str, domain: Domain, overrides: Mapping[str, Scalar], profile: Profile, candidates: list[str]
-) -> Domain:
-    if name in overrides:
-        return dataclasses.replace(domain, word="grid", arguments=(overrides[name],))
-    if domain.word not in ("grid", "choice"):
-        return domain
-    left = [v for v in domain.arguments if not all(profile.leaves_out(name, v, method) for method in candidates)]
-    return dataclasses.replace(domain, arguments=tuple(left))
 
 
 def full_key(resolved: ResolvedSpace, key: Key) -> dict[str, Scalar]:

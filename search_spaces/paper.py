@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Strict
 
@@ -191,15 +191,14 @@ def read_paper(raw: Json) -> tuple[Paper | None, list[str]]:
     listed = rows if isinstance(rows, list) else []
     wrong = [line for row in listed if isinstance(row, dict) for line in _check_evaluated(row)]
     if wrong:
-        sound = [_drop_evaluated(row) for row in listed]
+        sound = [
+            {name: value for name, value in row.items() if name != "evaluated"} if isinstance(row, dict) else row
+            for row in listed
+        ]
         return None, wrong + read(Paper, {**raw, "references": sound}, "paper.")[1]
     paper, problems = read(Paper, raw, "paper.")
     silent = [name for name in paper.columns if needs_direction(name)] if paper and "best" not in raw else []
     return paper, problems + [f"no direction: paper.columns={name}; give best: min, or best: max" for name in silent]
-
-
-def _drop_evaluated(row: Any) -> Any:
-    return {name: value for name, value in row.items() if name != "evaluated"} if isinstance(row, dict) else row
 
 
 def _check_evaluated(row: Json) -> list[str]:

@@ -1,7 +1,7 @@
 """Parses a space's YAML file into a `Space`, or into every problem of the file."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,12 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
     Relative paths count from the file's folder unless `absolute` is set.
     """
     folder = path.resolve().parent
-    unknown = _use_plugins(raw.get("plugins"), path.absolute().parent)
+    unknown, sources = list[str](), raw.get("plugins")
+    if isinstance(sources, list) and all(isinstance(source, str) for source in sources):
+        try:
+            plugins.use(sources, path.absolute().parent)
+        except ConfigError as error:
+            unknown = error.problems
     written = raw
     raw, of_trainer = adopt_trainer(raw, folder)
     collected = collect(raw if absolute else absolute_models(raw, folder), folder)
@@ -51,11 +56,32 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
     file, problems = read(SpaceFile, {"version": None, "id": None, **raw})
     if unknown or of_trainer:  # what names them would only be reported once more
         return None, problems + unknown + of_trainer
-    problems += collected.problems + _cell_list_problems(raw)
+    problems += collected.problems
+    # A table may say outright that it has no cells, only rows of models that are not trained here.
+    printed = raw.get("paper")
+    rows_alone = not {"space", "cells"} & set(raw) and isinstance(printed, dict) and bool(printed.get("references"))
+    if bool(raw.get("space")) == bool(raw.get("cells")) and not rows_alone:
+        count = "both" if raw.get("space") else "neither"
+        problems.append(f"no single list of cells: space,cells={count}; give `space:` or `cells:`, not both")
     suites = tuple(str(suite) for suite in file.evaluate)
     user_names = {user_file.name for user_file in collected.files}
-    problems += _suite_problems(suites, user_names) + _forgotten_problems(file.forgotten, suites, user_names)
-    axes, lines = _parse_axes(file.space or {})
+    for suite in suites:
+        if not registry.is_known(suite) and suite not in user_names:
+            problems.append(
+                f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *user_names])}"
+            )
+    columns = [column for suite in suites for column in registry.columns(suite)]
+    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in user_names)
+    for name in file.forgotten:
+        if name not in rated:
+            hint = fields.nearest(name, rated) if rated else "list a set of rated pairs under `evaluate:`"
+            problems.append(f"no such column: forgotten={name}; {hint}")
+    axes = dict[str, Domain]()
+    for name, value in (file.space or {}).items():
+        domain, lines = parse_domain(name, value)
+        problems += lines
+        axes |= {name: domain} if domain else {}
+    axes, lines = parents_first(axes)
     problems += lines
     methods, lines = _parse_methods(file, axes)
     problems += lines
@@ -70,12 +96,19 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
         problems += _set_for_problems(file, methods)
         cells = tuple(ExplicitCell(c.label, _normal(c.settings, _method_of(c, methods))) for c in cells)
     paper, lines = (None, []) if file.paper is None else read_paper(file.paper)
-    problems += lines if lines or paper is None else _misprint_problems(paper)
+    problems += lines
+    if paper is not None and not lines:
+        problems += [
+            f"half a misprint: paper.{part}: {brief(row.name)}: as_printed={row.as_printed} "
+            f"recomputed={dict(row.recomputed) or None}; give `as_printed: true` with recomputed"
+            for part, rows in (("rows", paper.rows), ("references", paper.references))
+            for row in rows
+            if row.as_printed != bool(row.recomputed)
+        ]
     seeds = tuple(range(file.seeds)) if isinstance(file.seeds, int) else tuple(file.seeds)
     problems += [f"duplicate seed: seeds={seed}; list it once" for seed, count in Counter(seeds).items() if count > 1]
-    search, lines = _parse_search(file.search)
+    search, lines = _parse_search(raw, axes)
     problems += lines
-    problems += _search_problems(search, axes, "search" in raw)
     problems += [f"key set twice: {k}={settings[k]} in `set` and `space`; keep one" for k in settings if k in axes]
     if problems:
         return None, problems
@@ -86,48 +119,7 @@ def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | Non
         search=search, paper=paper, components=components, notes=file.notes,
         files=tuple(dict.fromkeys(collected.files)), written=written if absolute else absolute_paths(written, folder),
     )  # fmt: skip
-    return space, row_problems(space)
-
-
-def _use_plugins(sources: object, folder: Path) -> list[str]:
-    """Loads plug-ins that a space names; returns the problems of those that cannot be loaded."""
-    if not isinstance(sources, list) or not all(isinstance(source, str) for source in sources):
-        return []
-    try:
-        plugins.use(sources, folder)
-    except ConfigError as error:
-        return error.problems
-    return []
-
-
-def _cell_list_problems(raw: Json) -> list[str]:
-    paper = raw.get("paper")
-    # A table may say outright that it has no cells, only rows of models that are not trained here.
-    rows_alone = not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
-    if bool(raw.get("space")) != bool(raw.get("cells")) or rows_alone:
-        return []
-    count = "both" if raw.get("space") else "neither"
-    return [f"no single list of cells: space,cells={count}; give `space:` or `cells:`, not both"]
-
-
-def _suite_problems(suites: Sequence[str], user_names: Set[str]) -> list[str]:
-    unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in user_names]
-    return [
-        f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *user_names])}"
-        for suite in unknown
-    ]
-
-
-def _forgotten_problems(names: Sequence[str], suites: Sequence[str], user_names: Set[str]) -> list[str]:
-    """Returns problems of `forgotten:`, whose columns must belong to suites of `evaluate:` and hold rated pairs."""
-    columns = [column for suite in suites for column in registry.columns(suite)]
-    rated = sorted(column for column in columns if set_name(column) in suite_names() or column in user_names)
-    advice = "list a set of rated pairs under `evaluate:`"
-    return [
-        f"no such column: forgotten={name}; {fields.nearest(name, rated) if rated else advice}"
-        for name in names
-        if name not in rated
-    ]
+    return space, _row_problems(space, paper) if paper else []
 
 
 def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
@@ -145,55 +137,37 @@ def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
     return problems
 
 
-def _parse_axes(block: Json) -> tuple[dict[str, Domain], list[str]]:
-    """Parses the `space:` block; returns the axes, `when:` parents first, and every problem."""
-    axes, problems = {}, []
-    for name, value in block.items():
-        domain, lines = parse_domain(name, value)
-        problems += lines
-        if domain:
-            axes[name] = domain
-    ordered, circles = parents_first(axes)
-    return ordered, problems + circles
-
-
 def _parse_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> tuple[list[str], list[str]]:
     """Returns every method that the space may run, and problems; no methods where they are not clear."""
     problems = []
     if "method" in axes and file.method is not None:
         problems.append(f"key set twice: method={file.method} stands at top level and in `space`; keep one")
-    names = _list_methods(file, axes)
+    names: Sequence[Any] = [file.method]
+    if "method" in axes:
+        names = axes["method"].arguments
+    elif file.method is None and "method" in (file.space or {}):
+        names = []
+    elif file.method is None:
+        names = [cell.settings.get("method") for cell in file.cells] or [None]
     wrong = [line for value in names if (line := keys.problem("method", value, ""))]
     return [] if wrong else [str(name) for name in dict.fromkeys(names)], problems + wrong
 
 
-def _list_methods(file: SpaceFile, axes: Mapping[str, Domain]) -> list[Any]:
-    if "method" in axes:
-        return list(axes["method"].arguments)
-    if file.method is not None:
-        return [file.method]
-    if "method" in (file.space or {}):
-        return []
-    return [cell.settings.get("method") for cell in file.cells] or [None]
-
-
 def _axis_problems(axes: Mapping[str, Domain], methods: list[str]) -> list[str]:
+    """Returns problems of the axes' conditions and of their values."""
     problems = []
     for name, domain in axes.items():
-        problems += _when_problems(name, domain, axes, methods)
+        for key, allowed in domain.when.items():
+            if key not in axes and key != "method":
+                hint = fields.nearest(key, [*axes, "method"])
+                problems.append(f"unknown key: {name}.when.{key}={list(allowed)}; {hint}")
+                continue
+            outside = [v for v in allowed if not (axes[key].contains(v) if key in axes else v in methods)]
+            problems += [
+                f"condition never true: {name}.when.{key}={v}; give a value that the space has" for v in outside
+            ]
         for value in domain.arguments:
             problems += keys.problems({name: value}, domain.methods(methods))
-    return problems
-
-
-def _when_problems(name: str, domain: Domain, axes: Mapping[str, Domain], methods: list[str]) -> list[str]:
-    problems = []
-    for key, allowed in domain.when.items():
-        if key not in axes and key != "method":
-            problems.append(f"unknown key: {name}.when.{key}={list(allowed)}; {fields.nearest(key, [*axes, 'method'])}")
-            continue
-        outside = [v for v in allowed if not (axes[key].contains(v) if key in axes else v in methods)]
-        problems += [f"condition never true: {name}.when.{key}={v}; give a value that the space has" for v in outside]
     return problems
 
 
@@ -219,39 +193,31 @@ def _normal_domain(name: str, domain: Domain, methods: list[str]) -> Domain:
     return replace(domain, arguments=tuple(keys.normal(name, value, method) for value in domain.arguments))
 
 
-def _parse_search(block: Json | None) -> tuple[SearchConfig | None, list[str]]:
-    if block is None:
-        return None, []
-    removed = _find_removed(block)
-    rest = {name: value for name, value in block.items() if name not in removed}
-    problems = [*removed.values(), *fields.problems(SearchConfig, rest, "search.")]
-    return None if problems else fields.make_checked(SearchConfig, block), problems
-
-
-def _find_removed(search: Json) -> dict[str, str]:
-    """Returns settings of `search:` in older files that no longer exist -> what to write instead."""
-    lines = {
-        name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
-        for name in ("race", "max_seeds")
-        if name in search
-    }
-    if search.get("sampler") == "posterior":
-        lines["sampler"] = "removed sampler: search.sampler=posterior; give tpe, which finds cells as good"
-    return lines
-
-
-def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], has_block: bool) -> list[str]:
-    problems = []
+def _parse_search(raw: Json, axes: Mapping[str, Domain]) -> tuple[SearchConfig | None, list[str]]:
+    """Parses `search:`; returns it and problems, those of a space that needs one and has none among them."""
+    block = raw.get("search")
+    search, problems = None, []
+    if isinstance(block, dict):
+        removed = {
+            name: f"removed setting: search.{name}={brief(block[name])}; seeds are not raced, give `seeds: N` and tpe"
+            for name in ("race", "max_seeds")
+            if name in block
+        }
+        if block.get("sampler") == "posterior":
+            removed["sampler"] = "removed sampler: search.sampler=posterior; give tpe, which finds cells as good"
+        rest = {name: value for name, value in block.items() if name not in removed}
+        problems = [*removed.values(), *fields.problems(SearchConfig, rest, "search.")]
+        search = None if problems else fields.make_checked(SearchConfig, block)
     if search and not axes:
         problems.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
-    if sampled and not has_block:
+    if sampled and "search" not in raw:
         problems.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")
     endless = [name for name, domain in axes.items() if not domain.finite]
     if search and endless and (search.num_samples is None or search.sampler == "grid"):
         settings = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
         problems.append(f"endless search: {settings} over {endless[0]}; give num_samples and a sampler other than grid")
-    return problems
+    return search, problems
 
 
 def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Component], list[str]]:
@@ -280,30 +246,27 @@ def _component_problems(name: str, value: object, methods: Sequence[str]) -> lis
     return problems
 
 
-def _misprint_problems(paper: Paper) -> list[str]:
-    return [
-        f"half a misprint: paper.{part}: {brief(row.name)}: as_printed={row.as_printed} "
-        f"recomputed={dict(row.recomputed) or None}; give `as_printed: true` with recomputed"
-        for part, rows in (("rows", paper.rows), ("references", paper.references))
-        for row in rows
-        if row.as_printed != bool(row.recomputed)
-    ]
-
-
-def row_problems(space: Space) -> list[str]:
+def _row_problems(space: Space, paper: Paper) -> list[str]:
     """Returns problems of the published table: rows without a cell, undeclared columns, averages that do not add up."""
-    if space.paper is None:
-        return []
-    is_cell = _membership(space)
-    keys = [row.key for row in space.paper.rows]
-    problems = [f"row without a cell: paper.rows.key={key}; add it to the space" for key in keys if not is_cell(key)]
-    if space.paper.default is not None and not is_cell(space.paper.default):
-        problems.append(f"no such cell: paper.default={space.paper.default}; give the key of a cell")
-    problems += _column_problems(space.paper)
+    fixed = {"method": space.method} if space.method else {}
+    cell_keys = [{a: c.settings.get(a, space.settings.get(a)) for a in space.axis_names} for c in space.cells]
+
+    def is_cell(key: Key) -> bool:
+        if not space.cells:
+            return contains(space.axes, fixed, key)
+        return {**dict.fromkeys(space.axis_names), **key} in cell_keys
+
+    row_keys = [row.key for row in paper.rows]
+    problems = [
+        f"row without a cell: paper.rows.key={key}; add it to the space" for key in row_keys if not is_cell(key)
+    ]
+    if paper.default is not None and not is_cell(paper.default):
+        problems.append(f"no such cell: paper.default={paper.default}; give the key of a cell")
+    problems += _column_problems(paper)
     return problems + [
         f"average does not re-add: paper.{column}={row.cells[column]} of {brief(row.name)}: its columns give "
         f"{mean:.4f}; correct it, or keep it with `as_printed: true` and `recomputed: {{{column}: {mean:.2f}}}`"
-        for row, column, mean in space.paper.misadded()
+        for row, column, mean in paper.misadded()
     ]
 
 
@@ -323,11 +286,3 @@ def _column_problems(paper: Paper) -> list[str]:
         for name in row.recomputed
         if name not in row.cells
     ]
-
-
-def _membership(space: Space) -> Callable[[Key], bool]:
-    if not space.cells:
-        fixed = {"method": space.method} if space.method else {}
-        return lambda key: contains(space.axes, fixed, key)
-    cell_keys = [{a: c.settings.get(a, space.settings.get(a)) for a in space.axis_names} for c in space.cells]
-    return lambda key: {**dict.fromkeys(space.axis_names), **key} in cell_keys

@@ -173,11 +173,8 @@ def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
     if wrong:
         return [SUBSTITUTIONS.line("substitutions", wrong[0])]
     targets = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
-    lines = [keys.problem(a, v, method) if method else _check_any_method(a, v) for a, v, method in targets]
-    return [line for line in lines if line]
-
-
-def _check_any_method(key: str, value: Scalar) -> str | None:
-    """Returns the problem of a setting that must suit at least one method; None where it does."""
-    lines = [keys.problem(key, value, method) for method in methods.list_methods()]
-    return None if None in lines else lines[0]
+    problems = []
+    for axis, value, method in targets:  # one for all methods must suit at least one of them
+        lines = [keys.problem(axis, value, name) for name in ([method] if method else methods.list_methods())]
+        problems += [lines[0]] if lines[0] and None not in lines else []
+    return problems

@@ -37,19 +37,30 @@ def schema(names: Sequence[str] | None = None) -> Json:
     references = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_describe(shape) for shape in (SpaceFile, Paper, SearchConfig))
     settings = _close({key: value for key, value in references.items() if key != "method"})
+    # Keys of a component have the value that turns it off, or a map from values on to off.
+    off = {"anyOf": [SCALAR, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]}
+    names_of_settings = {"enum": [key for key in references if key != "method"]}
+    component = {"type": "object", "minProperties": 1, "propertyNames": names_of_settings, "additionalProperties": off}
     method_keys = {
         "method": references["method"],
         "set": settings,
         "set_for": {"type": "object", "additionalProperties": settings},
         "space": _close({key: _axis(value) for key, value in references.items()}),
         "cells": {**file["properties"]["cells"], "minItems": 1},
-        "components": {"type": "object", "additionalProperties": _component(list(references))},
+        "components": {"type": "object", "additionalProperties": component},
     }
     nested = {"search": search, "paper": paper, "cells": {"type": "array", "minItems": 1}}
     # A table without cells: rows of models that are not trained here.
     no_cells = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
     rows_alone = {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
     definitions = {**file.pop("$defs"), **paper.pop("$defs"), **values, "domain": _domain()}
+    # In a space with `trainer:` any name is a parameter of the user's program.
+    free = {"type": "object", "additionalProperties": SCALAR}
+    axes = {"type": "object", "additionalProperties": {"$ref": "#/$defs/domain"}}
+    bare = {
+        "properties": {"set": free, "space": axes},
+        "not": {"anyOf": [{"required": [key]} for key in METHOD_KEYS]},
+    }
     definitions["ExplicitCell"]["properties"]["set"] = _close(references)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -57,7 +68,7 @@ def schema(names: Sequence[str] | None = None) -> Json:
         "title": "cse-search space",
         "properties": {**file["properties"], **nested},
         "if": {"required": ["trainer"]},
-        "then": _bare(),
+        "then": bare,
         "else": {"properties": method_keys},
         "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, {**no_cells, **rows_alone}],
         "$defs": definitions,
@@ -66,21 +77,6 @@ def schema(names: Sequence[str] | None = None) -> Json:
 
 def _describe(shape: type) -> Json:
     return TypeAdapter(shape).json_schema(schema_generator=Untitled)
-
-
-def _bare() -> Json:
-    """Returns the schema of a space with `trainer:`, in which any name is a parameter of the user's program."""
-    free = {"type": "object", "additionalProperties": SCALAR}
-    axes = {"type": "object", "additionalProperties": {"$ref": "#/$defs/domain"}}
-    others = {"not": {"anyOf": [{"required": [key]} for key in METHOD_KEYS]}}
-    return {"properties": {"set": free, "space": axes}, **others}
-
-
-def _component(keys: list[str]) -> Json:
-    """Returns the schema of a component: keys with the value that turns it off, or with a map from values on to off."""
-    off = {"anyOf": [SCALAR, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]}
-    names = {"enum": [key for key in keys if key != "method"]}
-    return {"type": "object", "minProperties": 1, "propertyNames": names, "additionalProperties": off}
 
 
 def _close(properties: Json) -> Json:

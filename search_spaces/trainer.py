@@ -115,14 +115,21 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     place, _, function = program.partition(":") if file.function else (program, "", "")
     script = (folder / Path(place).expanduser()).resolve()
     parameters = _read_parameters(raw)
-    problems = _check_script(script, program, "function" if function else "script") + _check_names(parameters)
+    kind = "function" if function else "script"
+    if script.suffix != ".py":
+        problems = [f"no Python: trainer.{kind}={program}; give a .py file"]
+    elif not script.is_file():
+        problems = [f"no such file: trainer.{kind}={program}; {script} is not there"]
+    problems += _check_names(parameters)
     args = None if file.args is None else tuple(word for block in file.args for word in _read_words(block))
     problems += _check_args(args, [name for name, _ in parameters])
     if problems:
         return None, problems
+    scale, direction = float(file.score.scale), file.score.direction or "max"
+    score = TrainerScore(name=file.score.name, direction=direction, scale=scale)
     trainer = Trainer(
         "method", "", script.stem, file=script, script=script, root=script.parent, function=function,
-        parameters=parameters, args=args, score=_score(file.score),
+        parameters=parameters, args=args, score=score,
         data=tuple((folder / Path(text).expanduser()).resolve() for text in file.data),
         steps=file.length.steps if file.length else None, fits=file.fits or "",
     )  # fmt: skip
@@ -156,10 +163,6 @@ def _place(text: Any, folder: Path) -> Any:
     return str((folder / Path(text).expanduser()).resolve()) if isinstance(text, str) and "\0" not in text else text
 
 
-def _score(block: ScoreBlock) -> TrainerScore:
-    return TrainerScore(name=block.name, direction=block.direction or "max", scale=float(block.scale))
-
-
 def _check_block(file: TrainerBlock) -> list[str]:
     problems = []
     if (file.script is None) == (file.function is None):
@@ -177,12 +180,6 @@ def _check_block(file: TrainerBlock) -> list[str]:
         line = f"trainer.score: name={file.score.name}, scale={file.score.scale:g}"
         problems.append(f"no score: {line}; give a name, and a finite scale above 0")
     return problems
-
-
-def _check_script(script: Path, program: str, kind: str) -> list[str]:
-    if script.suffix != ".py":
-        return [f"no Python: trainer.{kind}={program}; give a .py file"]
-    return [] if script.is_file() else [f"no such file: trainer.{kind}={program}; {script} is not there"]
 
 
 def list_settings(raw: Json) -> Iterable[tuple[str, Any]]:

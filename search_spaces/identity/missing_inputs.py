@@ -50,7 +50,12 @@ def reasons(missing: Sequence[MissingInput], run: RunConfig, axes: Sequence[str]
 
     `axes` are the settings that distinguish the rows.
     """
-    return tuple(dict.fromkeys(f"{absent.line}{_describe_source(absent, run, axes)}" for absent in missing))
+    lines = []
+    for absent in missing:
+        more = _encoder_source(absent.line, axes, run.method)
+        source = source_of(run.train.corpus) if absent.part == "corpus" and not more else None
+        lines.append(f"{absent.line}{more}" + (f"; get it from {source}" if source else ""))
+    return tuple(dict.fromkeys(lines))
 
 
 @dataclass(frozen=True)
@@ -155,13 +160,6 @@ def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
     if key in axes:
         give = f"--profile FILE with `substitutions: {{{key}: {{{name}: {path}}}}}`"
     return f"; get it {get}, or give its {kind} by {give}"
-
-
-def _describe_source(lack: MissingInput, run: RunConfig, axes: Sequence[str]) -> str:
-    if lack.line.startswith(NO_ENCODER):
-        return _encoder_source(lack.line, axes, run.method)
-    source = source_of(run.train.corpus) if lack.part == "corpus" else None
-    return f"; get it from {source}" if source else ""
 
 
 def source_of(corpus: str) -> str | None:

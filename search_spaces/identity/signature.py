@@ -161,7 +161,13 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
     try:
         inputs = run.options.inputs()
     except ConfigError as error:
-        lines = [f"{line}{_suggest_own_head(run, line)}" for line in error.problems]
+        encoder, key = run.train.encoder, f"method.{GENERATOR}"
+        lines = error.problems
+        with contextlib.suppress(ConfigError):  # an encoder that is not at hand
+            named = [f"{key}=" in line and str(run.flat()[key]) != encoder for line in lines]
+            if any(named) and has_masked_lm_head(encoder):
+                advice = f"; or set {key}={encoder}, which has a masked-LM head of its own vocabulary"
+                lines = [line + advice if is_named else line for line, is_named in zip(lines, named, strict=True)]
         if absent is None:
             raise ConfigError(lines) from error
         absent["method"] = "; ".join(lines)
@@ -171,15 +177,6 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
             raise ConfigError([line])
         absent["method"] = line
     return {f"{run.options.PREFIX or DATA}{name}": digest for name, digest in inputs.items()}
-
-
-def _suggest_own_head(run: RunConfig, line: str) -> str:
-    """Returns advice to use the encoder as generator, where it has a masked-LM head; else an empty text."""
-    encoder, key = run.train.encoder, f"method.{GENERATOR}"
-    with contextlib.suppress(ConfigError):
-        if f"{key}=" in line and str(run.flat()[key]) != encoder and has_masked_lm_head(encoder):
-            return f"; or set {key}={encoder}, which has a masked-LM head of its own vocabulary"
-    return ""
 
 
 def _other_vocabulary(run: RunConfig) -> str | None:

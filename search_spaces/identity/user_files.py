@@ -43,21 +43,16 @@ def add_user_files(paths: DataPaths, files: Iterable[UserFile]) -> DataPaths:
         except ConfigError as error:
             problems += error.problems
     if not problems:
-        problems = _tests_as_dev([file for file in present if file.role != "corpus"])
+        prints = {file: fingerprint_of(file) for file in present if file.role != "corpus"}
+        tests = SHIPPED_TESTS | {text: file.name for file, text in prints.items() if file.role == "test"}
+        problems = [
+            f"test set as dev: {file.file} of {file.name} has the texts of {tests[text]}; give other data as `dev:`"
+            for file, text in prints.items()
+            if file.role == "dev" and text in tests
+        ]
     if problems:
         raise ConfigError(problems)
     return paths
-
-
-def _tests_as_dev(files: Iterable[UserFile]) -> list[str]:
-    """Returns a line for each dev set whose texts are those of a test set."""
-    prints = {file: fingerprint_of(file) for file in files}
-    tests = SHIPPED_TESTS | {text: file.name for file, text in prints.items() if file.role == "test"}
-    return [
-        f"test set as dev: {file.file} of {file.name} has the texts of {tests[text]}; give other data as `dev:`"
-        for file, text in prints.items()
-        if file.role == "dev" and text in tests
-    ]
 
 
 def require_corpora(paths: DataPaths) -> None:
@@ -84,16 +79,12 @@ def describe_files(paths: DataPaths) -> list[str]:
     require_corpora(paths)
     present = [file for file in map_files(paths.files).values() if _is_there(file)]
     each = {replace(file, name="") if file.role == "corpus" else file: file for file in reversed(present)}
-    return [*(_describe(file, paths) for file in reversed(each.values())), *_describe_train_file(paths)]
-
-
-def _describe_train_file(paths: DataPaths) -> list[str]:
-    """Returns a line with the counts of a `--train-file` that is read by the positions of its columns; else none."""
-    if paths.train_file is None or paths.corpus("file") is not None:
-        return []
-    source = file_source("file", paths.train_file)
-    columns = f"{', '.join(source.columns)} of {paths.train_file} by their places"
-    return [f"corpus file: {columns}; {_tell(survey_source(source), None)}"]
+    lines = [_describe(file, paths) for file in reversed(each.values())]
+    if paths.train_file is not None and paths.corpus("file") is None:  # read by the positions of its columns
+        source = file_source("file", paths.train_file)
+        columns = f"{', '.join(source.columns)} of {paths.train_file} by their places"
+        lines.append(f"corpus file: {columns}; {_tell(survey_source(source), None)}")
+    return lines
 
 
 def _tell(counted: Survey, file: UserFile | None) -> str:
