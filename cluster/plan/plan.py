@@ -11,6 +11,7 @@ from search_spaces.cells import ResolvedSpace
 from search_spaces.identity.method_code import ChangedCode
 from search_spaces.identity.missing_inputs import IncompleteCell
 from search_spaces.identity.signature import Identity, examples_in
+from search_spaces.paper import Key
 
 PLAN_COLUMNS = ("cells", "seeds", "runs", "unique", RunState.DONE, "to_run", "missing_input")
 EXTRA_SUITES = ("retrieval", "geometry", "lengths", "repetition", "edits")
@@ -61,12 +62,13 @@ class SpacePlan:
     stale: tuple[str, ...] = ()
     """Lines for the user, one for each reason why finished runs of this space's cells are trained again."""
 
-    def list_seen(self) -> list[dict[str, object]]:
-        cells: dict[str, tuple[object, list[str]]] = {}
+    def list_seen(self) -> list[tuple[Key, list[str]]]:
+        """Returns the cells with finished runs, each with their signatures."""
+        cells: dict[str, tuple[Key, list[str]]] = {}
         for run in self.runs:
             if run.signature in self.done:
                 cells.setdefault(repr(run.cell), (dict(run.cell), []))[1].append(run.signature)
-        return [{"cell": cell, "signatures": names} for cell, names in cells.values()]
+        return list(cells.values())
 
     @property
     def id(self) -> str:
@@ -148,37 +150,6 @@ class Plan:
             if space.like and (incomplete or not space.incomplete)
         ]
         return sum(costs, Cost())
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns the plan as JSON data."""
-        chosen = self.tables or self.searches
-        described = {
-            **self._describe(chosen),
-            "spaces": [{"id": space.id, "kind": space.kind, **self._describe([space])} for space in self.tables],
-            "searches": [{"id": space.id, "kind": space.kind, **self._describe([space])} for space in self.searches],
-            "throughput": self.source(),
-        }
-        lines = {"absent": list(self.absent), "changed_code": self.changed(), "not_reused": self.stale()}
-        return described | {name: value for name, value in lines.items() if value}
-
-    def _describe(self, spaces: Sequence[SpacePlan]) -> dict[str, object]:
-        cells = [{"cell": cell.label, "reason": cell.reason} for space in spaces for cell in space.incomplete]
-        every, runnable = self.cost(spaces), self.cost(spaces, incomplete=False)
-        return {
-            **counts(spaces),
-            **self._price(every),
-            "here": self._price(runnable),
-            **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
-            **({"seen": spaces[0].list_seen()} if len(spaces) == 1 and not self.absent else {}),
-        }
-
-    def _price(self, cost: Cost) -> dict[str, object]:
-        return {
-            "examples": cost.examples,
-            "seconds": round(self.rates.wall(cost), 1) if not cost.unknown else None,
-            "card_seconds": round(cost.card_seconds, 1) if cost.card_seconds and not cost.unknown else None,
-            "disk_bytes": cost.disk_bytes,
-        }
 
 
 def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:

@@ -19,10 +19,7 @@ from cse_train.fields import ConfigError
 
 RESULTS = Path("results")
 
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option("--ledger", help="SQLite path or postgresql:// URL (default: results/ledger.db).", show_default=False),
-]
+LedgerUrl = Annotated[str | None, typer.Option(help="SQLite path or postgresql:// URL (default: results/ledger.db).")]
 
 
 def storage_folder(storage: str | None) -> Path:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.ledger import Ledger, RunRow, sweeps_named
+from analysis.ledger import Ledger, sweeps_named
 from analysis.run_folder import RunFolder
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
@@ -25,18 +25,13 @@ Model = Annotated[
     ),
 ]
 Pooler = Annotated[
-    str | None,
-    typer.Option(help="cls, cls_no_mlp, mean, last, first_last ...: required for a plain encoder.", show_default=False),
+    str | None, typer.Option(help="cls, cls_no_mlp, mean, last, first_last ...: required for a plain encoder.")
 ]
 Prompt = Annotated[
-    str | None,
-    typer.Option(help="A prompt of a sentence-transformers folder, or none (default: its own).", show_default=False),
+    str | None, typer.Option(help="A prompt of a sentence-transformers folder, or none (default: its own).")
 ]
-Encoder = Annotated[str | None, typer.Option(help="Where a run's encoder is now, if it moved.", show_default=False)]
-MaxLength = Annotated[
-    int | None,
-    typer.Option("--max-length", min=1, help="Tokens kept of a text (default: the model's).", show_default=False),
-]
+Encoder = Annotated[str | None, typer.Option(help="Where a run's encoder is now, if it moved.")]
+MaxLength = Annotated[int | None, typer.Option(min=1, help="Tokens kept of a text (default: the model's).")]
 
 
 def model_folder(name: str, ledger: str | None, storage: str | None = None) -> Path:
@@ -63,18 +58,16 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
     """
     if Path(name).is_dir():
         folder = Path(name).resolve()
-    elif row := (lookup.find_run(name, ledger) or _pick(name, ledger)) if ledger else None:
-        folder = lookup.require_files(row, ledger)
     else:
-        raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+        found = lookup.find_run(name, ledger) if ledger else None
+        if ledger and found is None:
+            ranked = [selection.rank_cells(ledger, sweep.id) for sweep in sweeps_named(name, ledger.sweeps())]
+            cell = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)
+            found = cell.best_run if cell else None
+        if found is None:
+            raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+        folder = lookup.require_files(found, ledger)
     row = lookup.row_of(RunFolder.around(folder).path, ledger) if ledger else None
     if row is not None:
         checkpoint.require_own(folder, row.signature)
     return folder
-
-
-def _pick(name: str, ledger: Ledger) -> RunRow | None:
-    """Returns the best run of the best cell of the sweeps with this name; None where none has a finished run."""
-    ranked = (selection.rank_cells(ledger, sweep.id) for sweep in sweeps_named(name, ledger.sweeps()))
-    cell = max((cells[0] for cells in ranked if cells), key=lambda cell: cell.rank, default=None)
-    return cell.best_run if cell else None

@@ -42,42 +42,28 @@ SpaceNames = Annotated[
 SCALES = (
     "Scale: paper, mid, small, tiny, the first miniatures' wiki_small, wiki_tiny, or a file (default: the space's)."
 )
-Profile = Annotated[str | None, typer.Option(help=SCALES, show_default=False)]
-Data = Annotated[
-    Path | None,
-    typer.Option(envvar="CSE_DATA", help="Folder with wiki/, nli/ and senteval/downstream.", show_default=False),
-]
+Profile = Annotated[str | None, typer.Option(help=SCALES)]
+Data = Annotated[Path | None, typer.Option(envvar="CSE_DATA", help="Folder with wiki/, nli/ and senteval/downstream.")]
 TrainFile = Annotated[
     Path | None,
     typer.Option(
-        help="Training text: .txt (one sentence a line), .csv, .tsv, .jsonl, .parquet, or a data set's folder.",
-        show_default=False,
+        help="Training text: .txt (one sentence a line), .csv, .tsv, .jsonl, .parquet, or a data set's folder."
     ),
 ]
 TrainColumns = Annotated[
     str | None,
     typer.Option(
-        "--train-columns",
         metavar="text=NAME|sent0=NAME,sent1=NAME",
         help="Which columns of --train-file are read; hard_neg or label may stand beside sent0 and sent1.",
-        show_default=False,
     ),
 ]
-SentEval = Annotated[Path | None, typer.Option("--senteval", help="SentEval's downstream folder.", show_default=False)]
-Seeds = Annotated[
-    int | None,
-    typer.Option(min=1, max=MOST_SEEDS, help="Seeds per cell (default: the space's).", show_default=False),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.", show_default=False),
-]
+SentEval = Annotated[Path | None, typer.Option(help="SentEval's downstream folder.")]
+Seeds = Annotated[int | None, typer.Option(min=1, max=MOST_SEEDS, help="Seeds per cell (default: the space's).")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.")]
 DataHash = Annotated[
     str | None,
     typer.Option(
-        "--data-hash",
-        help="Show runs on the data (or by the code) whose hash begins so (default: the newest).",
-        show_default=False,
+        "--data-hash", help="Show runs on the data (or by the code) whose hash begins so (default: the newest)."
     ),
 ]
 
@@ -114,32 +100,24 @@ def use_plugins(plugins: Sequence[str | Path] | None) -> list[str]:
 Plugins = Annotated[
     list[str] | None,
     typer.Option(
-        "--plugins",
         metavar="DIR|FILE|MODULE",
         callback=use_plugins,
         is_eager=True,
         help="Methods and suites of your own; may be given again (CSE_PLUGINS).",
-        show_default=False,
     ),
 ]
 Storage = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH|file:///PATH",
-        help="Folder of runs, checkpoints and logs, seen by every node (default: results).",
-        show_default=False,
+        metavar="PATH|file:///PATH", help="Folder of runs, checkpoints and logs, seen by every node (default: results)."
     ),
 ]
 
 KeepTop = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Keep checkpoints of this many best runs of each sweep (default: all).", show_default=False
-    ),
+    int | None, typer.Option(min=1, help="Keep checkpoints of this many best runs of each sweep (default: all).")
 ]
 DiskQuota = Annotated[
-    str | None,
-    typer.Option(metavar="20GB", help="Free checkpoints, worst runs first, until runs take less.", show_default=False),
+    str | None, typer.Option(metavar="20GB", help="Free checkpoints, worst runs first, until runs take less.")
 ]
 
 
@@ -160,17 +138,10 @@ Until = Annotated[
         parser=choice("until", ("decided",)),
         metavar="decided",
         help=f"Look after {', '.join(map(str, LOOKS))} seeds, and give more to rows that are open.",
-        show_default=False,
     ),
 ]
 MaxSeeds = Annotated[
-    int | None,
-    typer.Option(
-        min=LOOKS[0],
-        max=MOST_SEEDS,
-        help=f"With --until: seeds of a row at most ({LOOKS[-1]}).",
-        show_default=False,
-    ),
+    int | None, typer.Option(min=LOOKS[0], max=MOST_SEEDS, help=f"With --until: seeds of a row at most ({LOOKS[-1]}).")
 ]
 Margin = Annotated[
     float, typer.Option(metavar="POINTS", help="A difference that is surely smaller than this is a tie.")
@@ -214,7 +185,7 @@ Workers = Annotated[int, typer.Option(parser=read_workers, metavar="INTEGER", he
 USER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
-def read_user(name: object) -> str:
+def _read_user(name: object) -> str:
     """Parses `--user`: letters, digits, dots, `-` and `_`, since the ledger stores it before an @."""
     if not USER_NAME.fullmatch(str(name)):
         raise typer.BadParameter(f"wrong name: user={name}; give letters, digits, dots, - and _, such as anna")
@@ -224,17 +195,10 @@ def read_user(name: object) -> str:
 User = Annotated[
     str | None,
     typer.Option(
-        parser=read_user,
-        metavar="NAME",
-        envvar="CSE_USER",
-        help="Whose runs these are (default: who is logged in).",
-        show_default=False,
+        parser=_read_user, metavar="NAME", envvar="CSE_USER", help="Whose runs these are (default: who is logged in)."
     ),
 ]
-Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
-Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 a fraction is allowed: 0.5, 0.25, …")]
 SaveMinutes = Annotated[float, typer.Option(min=0, metavar="N", help="From one write of a run's state to the next.")]
-Concurrent = Annotated[int | None, typer.Option(help="Runs at once (default: as many as fit).", show_default=False)]
 
 
 def settings(pairs: list[str] | None) -> dict[str, Scalar]:

@@ -1,22 +1,25 @@
-"""Text of `cse plan`: one sentence for a single space, one line for each of several."""
+"""What `cse plan` says: its JSON, and its text, one sentence for a single space, one line for each of several."""
 
 import textwrap
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from analysis.answers.coverage import count_states, list_printed
+from analysis.documents import OPTIONAL
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of, some
-from cluster.plan.cost import CARD_ENCODER, CARD_EXAMPLES_PER_SECOND, MOST_ON_A_CARD
+from cluster.plan.cost import CARD_ENCODER, CARD_EXAMPLES_PER_SECOND, MOST_ON_A_CARD, Cost
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
 from cse.cli.listing import align_rows, duration, size
 from cse.cli.loader import deferred
+from cse_train.fields import Scalar
 from search_spaces.identity.missing_inputs import IncompleteCell, group_by_reason
 
 with deferred(__name__):
     from analysis.answers import judge
-    from cse.experiments import undecided
+    from cse.experiments import tables
 
 TITLE_WIDTH = 34
 """Characters of a space's title in the listing of plans."""
@@ -30,6 +33,117 @@ NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 INPUTS_NAMED = 3
 """Cells that a line on one missing input names, in a plan of several tables."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """Cost of the runs that are left to train."""
+
+    examples: int
+    seconds: float | None
+    """Seconds on this machine; null where the cost is unknown."""
+    card_seconds: float | None
+    """Seconds on one GPU, at the rates that the text of the plan names."""
+    disk_bytes: int
+
+
+@dataclass(frozen=True)
+class LackingCell:
+    """A cell that lacks an input, and the reason."""
+
+    cell: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SeenCell:
+    """A cell with finished runs."""
+
+    cell: Mapping[str, Scalar]
+    signatures: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """Counts and costs of tables, or of searches; unique = done + to_run + missing_input."""
+
+    cells: int
+    seeds: int
+    runs: int
+    unique: int
+    done: int
+    to_run: int
+    missing_input: int
+    examples: int
+    seconds: float | None
+    card_seconds: float | None
+    disk_bytes: int
+    here: Price
+    """Cost without the runs that lack an input."""
+    incomplete_cells: Sequence[LackingCell] | None = field(default=None, metadata=OPTIONAL)
+    seen: Sequence[SeenCell] | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    id: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedSpace(Planned, _Named):
+    """One table or search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanAnswer(Planned):
+    """Counts and costs of all tables together, or of all searches where there are no tables, and of each."""
+
+    spaces: Sequence[PlannedSpace]
+    searches: Sequence[PlannedSpace]
+    throughput: str
+    """Rates by which times are estimated."""
+    absent: Sequence[str] = field(default=(), metadata=OPTIONAL)
+    """Inputs assumed to be present because no data were given."""
+    changed_code: Sequence[str] = field(default=(), metadata=OPTIONAL)
+    not_reused: Sequence[str] = field(default=(), metadata=OPTIONAL)
+    published: Mapping[str, int]
+    """State -> how many of the papers' printed numbers are in it."""
+    until_decided: "Mapping[str, tables.ExpectedRuns]" = field(default_factory=dict, metadata=OPTIONAL)
+    """Space -> runs expected until all of its rows are decided."""
+
+
+def describe(plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]" = MappingProxyType({})) -> PlanAnswer:
+    """Returns a plan's totals, each table and each search; `expected`: space ID -> runs until it is decided."""
+    described = [(s, PlannedSpace(id=s.id, kind=s.kind, **vars(_describe(plan, [s])))) for s in plan.spaces]
+    return PlanAnswer(
+        **vars(_describe(plan, plan.tables or plan.searches)),
+        spaces=[each for space, each in described if not space.is_search],
+        searches=[each for space, each in described if space.is_search],
+        throughput=plan.source(),
+        absent=plan.absent,
+        changed_code=tuple(plan.changed()),
+        not_reused=tuple(plan.stale()),
+        published=count_published(plan),
+        until_decided=dict(expected),
+    )
+
+
+def _describe(plan: Plan, spaces: Sequence[SpacePlan]) -> Planned:
+    one = spaces[0] if len(spaces) == 1 else None
+    return Planned(
+        **counts(spaces),
+        **vars(_price(plan, plan.cost(spaces))),
+        here=_price(plan, plan.cost(spaces, incomplete=False)),
+        incomplete_cells=[LackingCell(cell.label, cell.reason) for cell in one.incomplete] if one else None,
+        seen=[SeenCell(cell, names) for cell, names in one.list_seen()] if one and not plan.absent else None,
+    )
+
+
+def _price(plan: Plan, cost: Cost) -> Price:
+    seconds = None if cost.unknown else round(plan.rates.wall(cost), 1)
+    card_seconds = round(cost.card_seconds, 1) if cost.card_seconds and not cost.unknown else None
+    return Price(cost.examples, seconds, card_seconds, cost.disk_bytes)
 
 
 def text(plan: Plan) -> str:
@@ -61,7 +175,9 @@ def _tell_seen(plan: Plan) -> list[str]:
     return [f"seen: nothing is new, the ledger has run {some([name[:NAME_DIGITS] for name in names], SEEN_NAMED)}"]
 
 
-def tell_until_decided(plan: Plan, expected: "Mapping[str, undecided.ExpectedRuns]", terms: "judge.Terms") -> list[str]:
+def tell_until_decided(
+    plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]", terms: "judge.Terms"
+) -> list[str]:
     """Returns a line for each table on the cost of `--until decided`; `expected`: space ID -> expected runs."""
     lines = []
     for space in plan.tables:

@@ -1,7 +1,7 @@
 """Options of every command that trains what spaces ask for, and their translation into sweep requests."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,65 +13,13 @@ from cluster.runtime.resources import check_cards, check_options, local_kinds, s
 from cluster.sweep.retention import parse_size
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
-from cse.experiments import request, tracking
+from cse.experiments import tracking
+from cse.experiments.request import Request
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, resolve
 from search_spaces.identity.user_files import add_user_files, describe_files
 from search_spaces.space import Space
-
-IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
-AcceleratorType = Annotated[
-    str | None,
-    typer.Option(metavar="A100", help="Train on this kind of GPU alone, by Ray's name for it.", show_default=False),
-]
-Address = Annotated[
-    str | None, typer.Option(help="Address of a running Ray cluster (default: start one here).", show_default=False)
-]
-
-Priority = Annotated[
-    int,
-    typer.Option(
-        min=1, max=1000, help="Beside others on a full cluster: at 3, three times the slots of one who is at 1."
-    ),
-]
-UserSlots = Annotated[
-    int | None,
-    typer.Option(min=1, help="Runs at once of all your drivers of this ledger (default: any).", show_default=False),
-]
-
-RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Train runs again that failed twice for the same reason.")
-]
-MaxRetries = Annotated[
-    int,
-    typer.Option(min=0, help="Times that a slot goes on with a run after its machine failed, before another tries."),
-]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", min=1, metavar="SECONDS", help="Wait so long for a rank before its group is broken."),
-]
-WaitForNodes = Annotated[
-    float,
-    typer.Option("--wait-for-nodes", min=0, metavar="SECONDS", help="Wait so long while no node has room for a run."),
-]
-Rerun = Annotated[
-    bool, typer.Option("--rerun", help="Train again what other code of a method, edited since, has finished.")
-]
-Keep = Annotated[bool, typer.Option("--keep", help="Take runs of other code of a method as they are.")]
-NoMirror = Annotated[
-    bool, typer.Option("--no-mirror", help="Keep no copy of a search for optuna-dashboard (optuna.db).")
-]
-
-Track = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--track",
-        metavar="|".join(tracking.names()) or "NAME",
-        help="Also show the runs in these trackers; comma-separated.",
-        show_default=False,
-    ),
-]
 
 MANY_RUNS = 100
 """Number of runs above which a user at a terminal is asked to confirm."""
@@ -82,12 +30,10 @@ BudgetOption = Annotated[
         metavar="AMOUNT UNIT",
         help="Stop once this much is spent: runs, examples, run-hours, GPU-hours, money (--price), or min or h of this "
         "call by the clock. Methods share it equally; may be given again, the first to be spent counts.",
-        show_default=False,
     ),
 ]
 PriceOption = Annotated[
-    str | None,
-    typer.Option(metavar="AMOUNT EUR", help="What an hour of one GPU costs, in any currency.", show_default=False),
+    str | None, typer.Option(metavar="AMOUNT EUR", help="What an hour of one GPU costs, in any currency.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY_RUNS} runs.")]
 
@@ -107,44 +53,88 @@ class SweepArguments:
     ledger: ledgers.LedgerUrl = None
     storage: arguments.Storage = None
     workers: arguments.Workers = 1
-    cpus_per_worker: arguments.Cpus = 1
-    gpus_per_worker: arguments.Gpus = 0
-    accelerator_type: AcceleratorType = None
-    max_concurrent: arguments.Concurrent = None
+    cpus_per_worker: Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")] = 1
+    gpus_per_worker: Annotated[
+        float, typer.Option(help="GPUs of one rank; with --workers 1 a fraction is allowed: 0.5, 0.25, …")
+    ] = 0
+    accelerator_type: Annotated[
+        str | None, typer.Option(metavar="A100", help="Train on this kind of GPU alone, by Ray's name for it.")
+    ] = None
+    max_concurrent: Annotated[int | None, typer.Option(help="Runs at once (default: as many as fit).")] = None
     user: arguments.User = None
-    priority: Priority = SweepOptions.priority
-    user_slots: UserSlots = None
-    isolation: IsolationOption = "slot"
-    address: Address = None
+    priority: Annotated[
+        int,
+        typer.Option(
+            min=1, max=1000, help="Beside others on a full cluster: at 3, three times the slots of one who is at 1."
+        ),
+    ] = SweepOptions.priority
+    user_slots: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once of all your drivers of this ledger (default: any).")
+    ] = None
+    isolation: Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")] = (
+        "slot"
+    )
+    address: Annotated[str | None, typer.Option(help="Address of a running Ray cluster (default: start one here).")] = (
+        None
+    )
     save_minutes: arguments.SaveMinutes = SweepOptions.save_minutes
-    retry_failed: RetryFailed = False
-    max_retries: MaxRetries = SweepOptions.max_retries
-    timeout_s: Timeout = SweepOptions.timeout_s
-    wait_for_nodes_s: WaitForNodes = SweepOptions.wait_for_nodes_s
-    rerun: Rerun = False
-    keep: Keep = False
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Train runs again that failed twice for the same reason.")
+    ] = False
+    max_retries: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Times that a slot goes on with a run after its machine failed, before another tries."
+        ),
+    ] = SweepOptions.max_retries
+    timeout_s: Annotated[
+        float,
+        typer.Option("--timeout", min=1, metavar="SECONDS", help="Wait so long for a rank before its group is broken."),
+    ] = SweepOptions.timeout_s
+    wait_for_nodes_s: Annotated[
+        float,
+        typer.Option(
+            "--wait-for-nodes", min=0, metavar="SECONDS", help="Wait so long while no node has room for a run."
+        ),
+    ] = SweepOptions.wait_for_nodes_s
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Train again what other code of a method, edited since, has finished.")
+    ] = False
+    keep: Annotated[bool, typer.Option("--keep", help="Take runs of other code of a method as they are.")] = False
     keep_top: arguments.KeepTop = None
     disk_quota: arguments.DiskQuota = None
-    no_mirror: NoMirror = False
-    track: Track = None
+    no_mirror: Annotated[
+        bool, typer.Option("--no-mirror", help="Keep no copy of a search for optuna-dashboard (optuna.db).")
+    ] = False
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="|".join(tracking.names()) or "NAME", help="Also show the runs in these trackers; comma-separated."
+        ),
+    ] = None
 
-    def requests(self, spaces: list[Space]) -> list[request.Request]:
+    def requests(self, spaces: Sequence[Space]) -> list[Request]:
         """Returns one sweep request for each space, after all checks.
 
         Raises ConfigError where settings do not suit a space, paths do not exist, or no run fits this machine.
         """
+        overrides = arguments.settings(self.settings)
+        return self.requests_for([resolve(space, self.profile, overrides) for space in spaces])
+
+    def requests_for(self, resolved: Sequence[ResolvedSpace]) -> list[Request]:
+        """Returns one sweep request for each space to which profile and settings are applied; checks the rest."""
         if self.rerun and self.keep:
             raise ConfigError(["two answers: --rerun --keep; give one of them"])
         if self.address and self.ledger and (masked := mask_password(self.ledger)) != self.ledger:
             line = f"password on the command line: ledger={masked}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
-        overrides, options = arguments.settings(self.settings), self.options()
+        options = self.options()
+        check_fit(options)
         track = tracking.check_trackers(self.track or (), options.storage)
-        resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = self.paths(resolved)
         exit.say(describe_files(paths))
         return [
-            request.Request(
+            Request(
                 resolved=space,
                 seeds=tuple(range(self.seeds)) if self.seeds else space.space.seeds,
                 paths=paths,
@@ -165,14 +155,7 @@ class SweepArguments:
         return add_user_files(paths, (file for space in spaces for file in space.files))
 
     def options(self) -> SweepOptions:
-        """Returns the sweep's runtime options. Raises ConfigError if no run fits this machine."""
-        options = self.unchecked_options()
-        check_fit(options)
-        return options
-
-    def unchecked_options(self) -> SweepOptions:
-        """Returns the sweep's runtime options without asking whether a run fits. Raises ConfigError for a malformed
-        quota."""
+        """Returns the sweep's runtime options; whether a run fits is not asked. ConfigError for a malformed quota."""
         quota = None if self.disk_quota is None else parse_size(self.disk_quota)
         names = [field.name for field in dataclasses.fields(SweepOptions) if field.name in vars(self)]
         values = {name: getattr(self, name) for name in names} | {"user": self.user or login_name()}

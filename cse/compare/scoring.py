@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.answers.models import Model, ModelScore
 from analysis.ledger import Ledger
-from cse.experiments.score_run import score_run
+from cse.experiments.held_out import score_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import is_run, open_model
 from cse_train.evaluate.run_suites import evaluate

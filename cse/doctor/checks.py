@@ -1,11 +1,15 @@
-"""Checks of `cse doctor` on this machine: each returns findings, and each finding that stops a sweep names its fix."""
+"""Checks of `cse doctor` on this machine and on the nodes of a cluster.
+
+Each returns findings; a finding that stops a sweep names its fix.
+"""
 
 import contextlib
 import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,11 +19,21 @@ from analysis.ledger.database import parse_url
 from analysis.tables.labels import number_of
 from cluster.plan.planner import plan_all
 from cluster.runtime.code_version import code_digest, find_version, package_folder
+from cluster.runtime.join import other_nodes, report_silence, run_on_nodes
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.processes import listeners, sessions
-from cluster.runtime.resources import check_cards, group_memory_gb, local_kinds, slots_that_fit, this_machine
-from cluster.runtime.start import require_token
-from cluster.runtime.storage import check_here
+from cluster.runtime.resources import (
+    cards_of,
+    check_cards,
+    cluster_nodes,
+    group_memory_gb,
+    limit,
+    local_kinds,
+    slots_that_fit,
+    this_machine,
+)
+from cluster.runtime.start import ray_cluster, require_token
+from cluster.runtime.storage import check_here, check_nodes
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace
@@ -193,9 +207,68 @@ def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, worke
     return [Finding("note", "space", line) for line in lines] or [Finding("fine", "space", cells)]
 
 
-def stops(findings: Sequence[Finding]) -> int:
-    """Returns how many findings stop a sweep."""
-    return sum(finding.level == "stop" for finding in findings)
+@dataclass(frozen=True)
+class NodeFacts:
+    """Host name, package versions and code of one node."""
+
+    host: str
+    versions: Mapping[str, str]
+    digest: str
+    """Digest of the files of cse-search's packages, by `cluster.runtime.code_version.code_digest`."""
+
+
+def node_facts() -> NodeFacts:
+    """Returns the facts of the machine on which it is called."""
+    return NodeFacts(platform.node(), versions(), code_digest())
+
+
+def check_cluster(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
+    """Joins the cluster at `options.address` and checks every node; one `stop` finding if it cannot be joined.
+
+    Checked are room for runs, code, versions, storage and data.
+    """
+    assert options.address is not None
+
+    def check_room() -> str:
+        check_cards(options, cards_of(nodes))
+        fit = slots_that_fit(options, nodes)
+        return f"{tell_fit(fit, options)}, limited by {limit(options, nodes)}"
+
+    def check_shared_files() -> str:
+        check_nodes(options.storage, inputs)
+        return f"every node reads and writes {options.storage} and has the data given"
+
+    try:
+        with tempfile.TemporaryDirectory() as folder, ray_cluster(Path(folder), address=options.address):
+            nodes = cluster_nodes()
+            findings = [Finding("fine", "cluster", f"joined at {options.address}")]
+            findings += [Finding("fine", "node", str(node)) for node in nodes]
+            findings += try_check("cluster", check_room)
+            findings += compare_nodes(node_facts(), run_on_nodes(other_nodes(), node_facts))
+            findings += try_check("storage", check_shared_files) if options.storage.is_dir() else []
+            return list(dict.fromkeys(findings))
+    except ConfigError as error:
+        return [Finding("stop", "cluster", line) for line in error.problems]
+
+
+def compare_nodes(local: NodeFacts, remote: Mapping[str, NodeFacts | str]) -> list[Finding]:
+    """Compares nodes: a `stop` finding for other code or no answer, a `note` for each package of another version."""
+    findings = []
+    for node, answer in remote.items():
+        if isinstance(answer, str):
+            findings.append(Finding("stop", "node", report_silence(node, answer)))
+            continue
+        differing = []
+        if answer.digest != local.digest:
+            line = f"different code: node={node} digest={answer.digest}, here {local.digest}"
+            differing.append(Finding("stop", "node", f"{line}; install the same cse-search there"))
+        for name, version in local.versions.items():
+            other = answer.versions.get(name) or "none"
+            if other != version:
+                line = f"different version: node={node} {name}={other}, here {version}"
+                differing.append(Finding("note", "node", f"{line}; install {name} {version} there"))
+        findings += differing or [Finding("fine", "node", f"{node} has this code and these versions")]
+    return findings
 
 
 def _is_in_use(port: int) -> bool:

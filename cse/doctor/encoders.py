@@ -97,7 +97,14 @@ def _describe(backbone: Backbone, folder: Path) -> Iterator[Line]:
     weights = sum(parameter.numel() for parameter in encoder.parameters())
     size = f"{config.num_hidden_layers} layers of {backbone.width}, {weights:,} weights"
     yield "fine", f"{backbone.name}: a {config.model_type}, {size}"
-    yield "fine", _path(encoder)
+    if isinstance(encoder, AutoModelEncoder):
+        cost = "each view is a pass of its own, and padding inside a length group is computed"
+        loader = encoder.loads_by or f"the encoder inside {type(encoder.model).__name__.removesuffix('Encoder')}"
+        alone = "; each length is a batch of its own, as padding would reach its texts" if encoder.mixes_padding else ""
+        yield "fine", f"path: transformers' {loader}; {cost}{alone}"
+    else:
+        cost = "views share the embeddings, and the last layer is computed where it is read"
+        yield "fine", f"path: our packed encoder; {cost}"
     files = " and ".join(read_precisions(folder))
     yield "fine", f"precision: {files} in the files, fp32 in memory; train.precision is that of the products"
     problem = first_token_problem(encoder, tokenizer)
@@ -108,10 +115,20 @@ def _describe(backbone: Backbone, folder: Path) -> Iterator[Line]:
     else:
         choices = others_than_first(POOLERS)
         yield "note", f"pooler: position 0 is no text's in an encoder {problem}{pooling_note}; choose {choices}"
-    if modules := _further_modules(folder):
+    file = folder / "modules.json"
+    kinds = [str(each["type"]).rpartition(".")[2] for each in json.loads(file.read_text())] if file.is_file() else []
+    if modules := [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]:
         line = f"modules: the folder has {', '.join(modules)} behind its pooling, which train.encoder leaves out"
         yield "note", f"{line}; cse eval scores the whole folder"
-    yield from _special_tokens(backbone)
+    ends = tokenizer.convert_ids_to_tokens(tokenizer("")["input_ids"])
+    padding = tokenizer.pad_token
+    marks = f"around a text {' '.join(ends) or 'nothing'}; padding {padding}, mask {tokenizer.mask_token}"
+    yield "fine", f"special tokens: {marks}; {len(tokenizer)} pieces"
+    if padding is None or padding == padding_of(tokenizer):
+        substitute = f"{padding} stands for it in memory" if padding else "id 0 stands there, and no export can be made"
+        yield "note", f"no token for padding alone: {substitute}; no text sees it"
+    if tokenizer.mask_token_id is None:
+        yield "note", "no mask token: promptbert, mirrorbert, and what masks words refuse it; choose other methods"
     room = encoder.positions
     front = f", behind {encoder.position_offset} of padding" if encoder.position_offset else ""
     yield "fine", f"positions: {room or 'any number of'} tokens of a text{front}"
@@ -127,15 +144,6 @@ def _describe(backbone: Backbone, folder: Path) -> Iterator[Line]:
     yield "fine", f"prompts: {names or 'none'}; in use {backbone.prompt!r}" if names else "prompts: none"
 
 
-def _path(encoder: object) -> str:
-    if not isinstance(encoder, AutoModelEncoder):
-        return "path: our packed encoder; views share the embeddings, and the last layer is computed where it is read"
-    cost = "each view is a pass of its own, and padding inside a length group is computed"
-    loader = encoder.loads_by or f"the encoder inside {type(encoder.model).__name__.removesuffix('Encoder')}"
-    lengths = "; each length is a batch of its own, as padding would reach its texts" if encoder.mixes_padding else ""
-    return f"path: transformers' {loader}; {cost}{lengths}"
-
-
 def _folder_pooling(folder: Path) -> str:
     """Returns the pooling modes of a sentence-transformers folder, by that library's names."""
     modes = []
@@ -144,26 +152,6 @@ def _folder_pooling(folder: Path) -> str:
         mode = [str(content["pooling_mode"])] if "pooling_mode" in content else []
         modes += mode or [key.removeprefix("pooling_mode_") for key, on in content.items() if on is True]
     return ", ".join(mode for mode in modes if mode != "include_prompt")
-
-
-def _further_modules(folder: Path) -> list[str]:
-    """Returns kinds of a sentence-transformers folder's modules that training leaves out, such as Dense."""
-    file = folder / "modules.json"
-    kinds = [str(each["type"]).rpartition(".")[2] for each in json.loads(file.read_text())] if file.is_file() else []
-    return [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
-
-
-def _special_tokens(backbone: Backbone) -> Iterator[Line]:
-    tokenizer = backbone.tokenizer
-    ends = tokenizer.convert_ids_to_tokens(tokenizer("")["input_ids"])
-    padding = tokenizer.pad_token
-    marks = f"around a text {' '.join(ends) or 'nothing'}; padding {padding}, mask {tokenizer.mask_token}"
-    yield "fine", f"special tokens: {marks}; {len(tokenizer)} pieces"
-    if padding is None or padding == padding_of(tokenizer):
-        substitute = f"{padding} stands for it in memory" if padding else "id 0 stands there, and no export can be made"
-        yield "note", f"no token for padding alone: {substitute}; no text sees it"
-    if tokenizer.mask_token_id is None:
-        yield "note", "no mask token: promptbert, mirrorbert, and what masks words refuse it; choose other methods"
 
 
 def _cover(backbone: Backbone, texts: Sequence[str], batch_size: int, max_length: int) -> Iterator[Line]:

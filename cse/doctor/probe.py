@@ -1,4 +1,4 @@
-"""`cse doctor --probe`: measures one short run in a Ray of its own, and suggests how many to run at once."""
+"""`cse doctor --probe` and `--try`: short runs, which show how many fit at once, and whether a script sets its seed."""
 
 import contextlib
 import dataclasses
@@ -7,8 +7,11 @@ import math
 import os
 import shlex
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from analysis.ledger import Ledger
 from cluster.plan.cost import ENCODER_SHAPES
@@ -19,11 +22,13 @@ from cluster.runtime.resources import CUDA_GB, Node, slots_that_fit, this_machin
 from cluster.sweep.run_sweep import run_sweep
 from cse.doctor.card_peak import TRAIN, read_peak
 from cse.doctor.checks import Finding
-from cse.doctor.memory import MemoryWatch
 from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from cse_train.reading import MachineFault
+from cse_train.results import Point
+from cse_train.training.trainer.run import ProgramFailed, train
 from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace
@@ -38,6 +43,11 @@ SHARED_LINE = (
 )
 STEPS, PROBE_EVALUATIONS = 200, 2
 """Steps and evaluations of the probe's run, unless --set train.examples is given."""
+SAMPLE_SECONDS = 0.5
+WORKER_TITLE = "ray::"
+"""Prefix of a worker's process title in Ray."""
+NO_WORKERS = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
+"""Prefixes of process titles of Ray's own workers, which belong to no worker group."""
 _GB = 1024**3
 
 
@@ -176,3 +186,60 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
         seconds=row.seconds,
         examples=row.examples,
     )
+
+
+class MemoryWatch:
+    """Peak main memory of a process's worker groups in bytes (`peak`); shared pages count in part (PSS)."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+        self.peak = 0.0
+
+    def sample(self) -> None:
+        """Measures the memory of the worker processes below the watched process once; raises `peak` if it is higher."""
+        total = 0.0
+        for child in self._process.children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # a process that has ended
+                title = " ".join(child.cmdline())
+                if title.startswith(WORKER_TITLE) and not title.startswith(NO_WORKERS):
+                    total += child.memory_full_info().pss
+        self.peak = max(self.peak, total)
+
+    def sample_until(self, done: threading.Event) -> None:
+        while not done.wait(SAMPLE_SECONDS):
+            self.sample()
+
+
+def try_program(resolved: ResolvedSpace, paths: DataPaths) -> list[Finding]:
+    """Runs the first cell's first seed twice, each until its first report; a `stop` finding if a run fails."""
+    cell, seed = resolved.cells()[0], resolved.space.seeds[0]
+    run, name = cell.run(seed), cell_name(cell.key, seed)
+    try:
+        first, second = (_report_once(run, paths) for _ in range(2))
+    except ConfigError as error:
+        return [Finding("stop", "try", line) for line in error.problems]
+    except (ProgramFailed, MachineFault) as error:
+        return [Finding("stop", "try", f"{name}: {error}")]
+    sign = -1 if run.options.TURNED else 1  # the sign in which the user's script reported the score
+    share = f"{first.examples / int(str(run.train.examples)):.0%} of the run"
+    summary = f"{name}: {run.train.dev}={sign * first.best:.6g} after {first.seconds:.0f} s, {share}"
+    if first.best == second.best:
+        return [Finding("fine", "try", f"{summary}; the same seed twice gave one score")]
+    line = f"your script does not set its seed: the same seed gave {sign * second.best:.6g} the second time"
+    return [
+        Finding("fine", "try", summary),
+        Finding("note", "try", f"{line}; call transformers.set_seed(seed) at first"),
+    ]
+
+
+def _report_once(run: RunConfig, paths: DataPaths) -> Point:
+    """Returns the first report of a run, and ends the run with it."""
+    points: list[Point] = []
+
+    def stop(point: Point) -> bool:
+        points.append(point)
+        return True
+
+    with tempfile.TemporaryDirectory() as folder:
+        train(run, paths, Path(folder), stop)
+    return points[0]

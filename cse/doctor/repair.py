@@ -29,36 +29,25 @@ class Repair:
 
 def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
     """Returns all defects found. Reading the model of every ended run takes a while in large ledgers."""
-    unsound = [Repair(f"{row.line}; is taken out", partial(ledger.take_out, row)) for row in ledger.unsound()]
+    defects = [Repair(f"{row.line}; is taken out", partial(ledger.take_out, row)) for row in ledger.unsound()]
     rows = ledger.runs()
-    return [
-        *unsound,
-        *_find_edited(ledger, rows),
-        *_find_orphans(ledger, rows),
-        *_find_without_files(ledger, rows, storage),
-        *_find_partial_files(runs_folder(storage)),
-    ]
-
-
-def _find_edited(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
-    """Yields finished runs whose best score is on no point of their curve."""
     users = {row.signature: row.user for row in rows}
     for signature, best, greatest in ledger.find_edited():
         line = f"edited row: run={signature} has best={best}, which is no point of its curve; becomes {greatest}"
-        yield Repair(line, partial(ledger.restore_best, signature), users.get(signature, ""))
-
-
-def _find_orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
-    """Yields attempts whose driver no longer renews its lease, including leases far in the future after a clock was set
-    back."""
+        defects.append(Repair(line, partial(ledger.restore_best, signature), users.get(signature, "")))
     for row in rows:
+        # A driver that renews no lease may have left one far in the future, after a clock was set back.
         if row.state.is_held and not row.live:
-            finding = (
-                f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
-            )
+            line = f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
             orphan = Claim(row.signature, row.attempt, row.owner)
             release = partial(ledger.release, orphan, "orphaned; given back by cse doctor")
-            yield Repair(f"{finding}; counts as lost", release, row.user)
+            defects.append(Repair(f"{line}; counts as lost", release, row.user))
+    defects += _find_without_files(ledger, rows, storage)
+    for path in sorted(runs_folder(storage).rglob(".*")):
+        process = writer_of(path)
+        if process is not None and path.is_file() and not path.is_symlink() and not alive(process):
+            defects.append(Repair(f"partial file: {path}; is deleted", partial(path.unlink, missing_ok=True)))
+    return defects
 
 
 def _find_without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
@@ -110,10 +99,3 @@ def _judge(row: RunRow) -> tuple[str, bool]:
     except OSError as error:
         return f"{error.filename or folder}: {error.strerror or error}", False
     return "", True
-
-
-def _find_partial_files(runs: Path) -> Iterator[Repair]:
-    for path in sorted(runs.rglob(".*")):
-        process = writer_of(path)
-        if process is not None and path.is_file() and not path.is_symlink() and not alive(process):
-            yield Repair(f"partial file: {path}; is deleted", partial(path.unlink, missing_ok=True))

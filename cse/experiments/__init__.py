@@ -2,15 +2,10 @@
 
 __all__ = [
     "ablation",
-    "baselines",
-    "evaluated",
-    "finished_tables",
     "held_out",
-    "looks",
     "request",
-    "retrain",
     "run",
-    "score_run",
+    "tables",
     "tracking",
-    "undecided",
+    "untrained",
 ]

@@ -1,30 +1,23 @@
 """Leave-one-out ablations: a space with one configuration in full, and without each of its components."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-from analysis.answers.build import columns_of
 from analysis.answers.lookup import find_run, row_of, space_of_sweep, sweep_of
 from analysis.answers.selection import require_finished
-from analysis.ledger import Ledger, SweepRow
+from analysis.ledger import Ledger
 from analysis.ledger.schema import digest
-from analysis.matching import match
 from analysis.run_folder import RunFolder
-from analysis.statistics.basics import mean_and_sd
-from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.sweep_spec import SweepSpec
-from analysis.tables.results import results_of
 from cse_train.checkpoint import read_best
 from cse_train.config import complete, parse_run
 from cse_train.fields import ConfigError, Scalar
 from cse_train.files import replace_text
 from search_spaces.catalog import catalog, load_space
-from search_spaces.cells import ResolvedSpace, full_key
 from search_spaces.keys import SEED
 from search_spaces.parse import parse, parse_file
 from search_spaces.space import Component, Space
@@ -117,44 +110,11 @@ ABLATION_SEEDS = 3
 """Number of seeds of an ablation that starts from a single run."""
 
 
-@dataclass(frozen=True)
-class ComponentWorth:
-    """Result of an ablation: what each component is worth, measured in one column."""
-
-    column: str
-    full: Mapping[int, float]
-    """Seed -> value of the full configuration."""
-    values: Mapping[str, Mapping[int, float]]
-    """Label of a configuration without a component -> seed -> value."""
-    components: Sequence[Without]
-    """Comparisons with the full configuration, the most valuable component first."""
-
-    def as_dict(self) -> dict[str, object]:
-        """Returns the full configuration, and a row for each component, as plain data."""
-        mean, sd = mean_and_sd(list(self.full.values()))
-        full = {"label": FULL_LABEL, "n": len(self.full), "mean": mean, "sd": sd}
-        return {"column": self.column, "full": full, "rows": [asdict(component) for component in self.components]}
-
-
 def is_ablation(space: Space) -> bool:
     """Returns True if a space has the form that `ablation` makes: the full configuration, then one without each
     component."""
     labels = [str(cell.label) for cell in space.cells or ()]
     return labels[:1] == [FULL_LABEL] and all(label.startswith(WITHOUT) for label in labels[1:])
-
-
-def compare_components(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> ComponentWorth:
-    """Returns what each component is worth, in the first column of the space's table."""
-    column = columns_of(resolved)[0]
-    labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
-    matches = match(resolved, ledger.runs(), seeds)
-    planned = [({"label": labels[str(dict(m.key))]}, m.run.signature, m.run.seed) for m in matches]
-    values: dict[str, dict[int, float]] = {label: {} for label in labels.values()}
-    for result in results_of(ledger, planned, [column], runs=[matched.run for matched in matches]):
-        if not math.isnan(result.value):
-            values[str(result.key["label"])][result.seed] = result.value
-    full = values.pop(FULL_LABEL)
-    return ComponentWorth(column, full, values, leave_one_out(full, values))
 
 
 def origin_of(source: str, ledger: Ledger | None, seeds: int | None, overrides: Mapping[str, Scalar]) -> Origin:
@@ -163,7 +123,23 @@ def origin_of(source: str, ledger: Ledger | None, seeds: int | None, overrides: 
     `source`: a run's folder or signature, or a sweep. Raises ConfigError for an unknown name, and for runs of a user's
     program.
     """
-    run, name, sweep = _run_of(source, ledger)
+    sweep = None
+    if Path(source).is_dir():
+        folder = RunFolder.around(Path(source)).path
+        row = row_of(folder, ledger) if ledger else None
+        run, name = read_best(Path(source))[0].flat() if row is None else row.config, folder.resolve().name
+    else:
+        sweep = sweep_of(source, ledger)
+        row = find_run(source, ledger) if ledger and sweep is None else None
+        if ledger and sweep is not None:
+            run, name = require_finished(ledger, source)[0].best_run.config, source
+        elif row is not None:
+            run = row.config
+        else:
+            line = f"no such run: run={source}; give a folder, a signature (cse trials) or a sweep (cse ls)"
+            raise ConfigError([line])
+    if row is not None:
+        name = row.signature[:12]
     if ENCODER not in run:
         raise ConfigError([f"nothing to leave out: run={name} is of a program; its space may vary each parameter"])
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else (SweepSpec({}), None)
@@ -178,24 +154,3 @@ def origin_of(source: str, ledger: Ledger | None, seeds: int | None, overrides: 
         components=resolved.space.components if resolved else {},
         plugins=_plugins(resolved.space) if resolved else (),
     )
-
-
-def _run_of(source: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
-    """Returns a configuration by dotted key, its name, and the sweep from which it was chosen, if any."""
-    if Path(source).is_dir():
-        return _read_folder(Path(source), ledger)
-    sweep = sweep_of(source, ledger)
-    if ledger and sweep is not None:
-        return require_finished(ledger, source)[0].best_run.config, source, sweep
-    row = find_run(source, ledger) if ledger else None
-    if row is None:
-        raise ConfigError([f"no such run: run={source}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
-    return row.config, row.signature[:12], None
-
-
-def _read_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
-    run = RunFolder.around(folder).path
-    row = row_of(run, ledger) if ledger else None
-    if row is not None:
-        return row.config, row.signature[:12], None
-    return read_best(folder)[0].flat(), run.resolve().name, None

@@ -1,15 +1,19 @@
-"""Scores a selection's picked run on test sets, once, and logs it in the ledger."""
+"""Scores a finished run's best checkpoint, and a selection's picked run on test sets, once and logged in the ledger."""
 
 from collections.abc import Sequence
 
+from analysis.answers.lookup import encoder_of, require_files
 from analysis.answers.selection import CellRuns, HeldOutScores
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, RunRow
 from analysis.ledger.selection_log import Look
-from cse.experiments.score_run import score_run
+from analysis.run_folder import RunFolder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
+from cse_train.evaluate.score import score_checkpoint
 from cse_train.evaluate.suites.registry import columns, require_known, still_valid
 from cse_train.fields import ConfigError
+from cse_train.plugins.apart import call_apart
+from cse_train.results import Score
 
 DEFAULT = ("sts_test",)
 
@@ -42,3 +46,16 @@ def score_once(
     }
     runs_by_suite = ({look.signature for look in looks if suite in look.suites} for suite in names)
     return HeldOutScores({**stored, **values}, missing, max(map(len, runs_by_suite)), sweep)
+
+
+def score_run(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> list[Score]:
+    """Scores a run's best checkpoint and stores the scores in the ledger, as `cse eval` does.
+
+    Raises ConfigError for a run without files, and if its encoder cannot be found.
+    """
+    folder, encoder = RunFolder(require_files(run, ledger)), encoder_of(run, ledger)
+    arguments = (folder.best, list(suites), paths, folder.scores, run.signature, encoder)
+    scores = call_apart(score_checkpoint, *arguments)
+    for score in scores:
+        ledger.add_score(run.signature, score)
+    return scores

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.answers.judge import Terms
@@ -112,7 +112,11 @@ def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = Tru
         runs += sweep_runs
     done = frozenset(signature for space in planned.spaces for signature in space.done)
     incomplete = [cell for space in planned.spaces for cell in space.incomplete]
-    unscored = _find_unscored(ledger, done, suites_by_run, first.paths)
+    protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
+    for score in ledger.scores(done) if done else ():
+        protocols[score.signature][score.suite] = score.protocol
+    valid = {name: still_valid(scored, first.paths) for name, scored in protocols.items()}
+    unscored = frozenset(name for name in done if find_unscored(suites_by_run.get(name, ()), valid[name]))
     return Work(planned.spaces, unique(runs), done, unscored, incomplete, suites_by_run, planned.unscorable)
 
 
@@ -138,17 +142,6 @@ def check_code(request: Request, changed: Sequence[str]) -> None:
         raise ConfigError(list(changed))
 
 
-def _find_unscored(
-    ledger: Ledger, done: Collection[str], suites_by_run: Mapping[str, Sequence[str]], paths: DataPaths
-) -> frozenset[str]:
-    protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
-    for score in ledger.scores(done) if done else ():
-        protocols[score.signature][score.suite] = score.protocol
-    return frozenset(
-        name for name in done if find_unscored(suites_by_run.get(name, ()), still_valid(protocols[name], paths))
-    )
-
-
 def record(
     request: Request,
     ledger: Ledger,
@@ -162,20 +155,23 @@ def record(
     `num_samples`: most runs of a search. `spent`: a line for each budget. `blocked` and `asked` are keys of the
     ledger's format.
     """
-    space = request.resolved.space
+    space, profile = request.resolved.space, request.resolved.profile
+    # By its content a user's file is recognised when it has moved.
+    is_shipped = space.file.resolve().is_relative_to(find_folder())
+    written = {"yaml": {} if is_shipped else space.written, "profile_yaml": profile.written}
     spec: dict[str, object] = {
         "title": space.title,
         "space": space.id,
         "file": str(space.file.resolve()),
-        "profile": request.resolved.profile.name,
-        "encoder": "" if request.resolved.own_loop else str(request.resolved.profile.train.get("train.encoder", "")),
+        "profile": profile.name,
+        "encoder": "" if request.resolved.own_loop else str(profile.train.get("train.encoder", "")),
         "set": request.resolved.given(),
         "seeds": list(request.seeds),
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,
         **({"budget": [str(each) for each in request.budgets], "spent": list(spent)} if request.budgets else {}),
         **request.terms.declared(),
-        **_list_written(request.resolved),
+        **{name: dict(content) for name, content in written.items() if content},
     }
     name = sweep_name(request.resolved)
     stored_inputs = ledger.sweep_spec(name).inputs
@@ -183,15 +179,6 @@ def record(
         spec["inputs"] = inputs
     ledger.record_sweep(name, SweepSpec(spec))
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
-
-
-def _list_written(resolved: ResolvedSpace) -> dict[str, object]:
-    """Returns the content of the user's space and profile files, by which a sweep is recognised when the files have
-    moved."""
-    contents = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
-    if resolved.space.file.resolve().is_relative_to(find_folder()):
-        del contents["yaml"]
-    return {name: dict(content) for name, content in contents.items() if content}
 
 
 def set_budgets(request: Request, texts: Sequence[str] | str | None, price: str | None) -> Request:

@@ -1,4 +1,8 @@
-"""Trains the runs of a grid, or those that a search proposes, with progress, monitoring, trackers and retention."""
+"""Trains the runs of a grid, those that a search proposes, or finished ones again whose files are gone.
+
+A sweep has progress, monitoring, trackers and retention. A run that is trained once more, by its settings, seed and
+inputs, is bitwise equal.
+"""
 
 import contextlib
 import dataclasses
@@ -7,8 +11,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, RunRow
 from analysis.matching import RunMatcher
+from analysis.run_state import RunState
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
 from cluster.plan.plan import PlannedRun
@@ -22,15 +27,17 @@ from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
-from cse.experiments.looks import LookSource
 from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
+from cse.experiments.tables import LookSource
 from cse.experiments.tracking import track_sweep
 from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
-from search_spaces.identity.signature import examples_in, identity, signature
+from search_spaces.identity.method_code import own_digest
+from search_spaces.identity.signature import CODE, examples_in, identity, signature
 
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
+RETRAIN_REASON = "its files were gone, it is trained again"
 
 
 def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | None = None) -> SweepOutcome:
@@ -50,7 +57,12 @@ def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | 
 def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     """Lets the space's sampler propose cells until the search is done; every run is recorded when it is proposed."""
     resolved, name = request.resolved, sweep_name(request.resolved)
-    _check_code(request, ledger)
+    plan = plan_of([request], ledger)
+    print(*(f"{line}\n" for line in plan.stale()), sep="", end="", flush=True)
+    changed = plan.changed()
+    if changed and request.keep:  # a search counts runs of the present code alone
+        raise ConfigError([f"{line.partition(';')[0]}; a search takes none of them, give --rerun" for line in changed])
+    check_code(request, changed)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
     sweeps: dict[str, str] = {}
@@ -110,20 +122,6 @@ def _listeners(
         yield each(progress, monitor, tracking, pruner), pruner, monitor
 
 
-def _check_code(request: Request, ledger: Ledger) -> None:
-    """Raises ConfigError if the search has runs of other code, unless they may be trained again.
-
-    A search only counts runs of the present code, so that `keep` is refused.
-    """
-    plan = plan_of([request], ledger)
-    for line in plan.stale():
-        print(line, flush=True)
-    changed = plan.changed()
-    if changed and request.keep:
-        raise ConfigError([f"{line.partition(';')[0]}; a search takes none of them, give --rerun" for line in changed])
-    check_code(request, changed)
-
-
 def _source_of(
     request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor, mirror: StudyMirror | None
 ) -> RunSource:
@@ -153,3 +151,50 @@ def _asha(resolved: ResolvedSpace, identify: Identify) -> AshaOptions | None:
     top = max(examples_in(run, identify(run)) or 0 for run in runs)
     grace = max(1, round(settings.grace_fraction * top))
     return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)
+
+
+def find_without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
+    """Returns finished runs of a space without a best checkpoint, if their inputs and code are the present ones."""
+    (space,) = plan_of([request], ledger).spaces
+    resolved, identify = (
+        request.resolved,
+        functools.partial(identity, paths=request.paths, workers=request.options.workers),
+    )
+    finished = [run for run in space.runs if run.signature in space.done]
+    if space.is_search:
+        matcher = RunMatcher(resolved, lambda run: signature(run, identify(run)))
+        for row in ledger.runs(states=[RunState.DONE]):
+            for cell in matcher.cells(row) if row.seed in request.seeds else ():
+                finished += runs_of(resolved, cell, [row.seed], identify(cell.run(row.seed)))
+    planned = {run.signature: run for run in finished if run.identity.get(CODE) == own_digest(run.run.method)}
+    rows = {row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=planned)}
+    without = [planned[name] for name, row in rows.items() if row.files is None or not row.files.best.is_dir()]
+    return [dataclasses.replace(run, sweep=sweep_name(resolved)) for run in without]
+
+
+def reopen_runs(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Work:
+    """Marks the runs as lost until they are trained, and returns them as work.
+
+    The rest of a run's folder is set aside, since a run would otherwise resume from the state of a finished one.
+    """
+    for row in ledger.runs(signatures=[run.signature for run in runs]):
+        if row.files is not None and row.files.path.is_dir():
+            row.files.path.rename(row.files.set_aside(row.attempt).path)
+    ledger.reopen([run.signature for run in runs], RETRAIN_REASON)
+    unscorable = plan_of([request], ledger).unscorable
+    suites = {
+        run.signature: [name for name in request.resolved.suites_of(run.cell) if name not in unscorable] for run in runs
+    }
+    return Work((), runs, frozenset(), frozenset(), suites=suites, unscorable=unscorable)
+
+
+def differing(earlier_rows: Sequence[RunRow], ledger: Ledger) -> list[str]:
+    """Returns a line for each retrained run whose best score has changed."""
+    names = [row.signature for row in earlier_rows]
+    best = {row.signature: row.best for row in ledger.runs(states=[RunState.DONE], signatures=names)}
+    return [
+        f"not the same: run={row.signature} has best {best[row.signature]}, it had {row.best}; "
+        "another machine or other versions of the libraries computed it"
+        for row in earlier_rows
+        if row.signature in best and best[row.signature] != row.best
+    ]

@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
 
 from cluster.sweep.events import OnEvent
 from cse_train.fields import ConfigError
@@ -15,31 +15,14 @@ from cse_train.fields import ConfigError
 SIDE = "cse.trackers"
 
 
-class Trackers(Protocol):
-    """Interface of the package `cse.trackers`, which an installation may lack."""
-
-    def names(self) -> list[str]: ...
-
-    def check_trackers(self, values: Iterable[str]) -> tuple[str, ...]: ...
-
-    def make_trackers(self, chosen: Iterable[str], storage: Path) -> Mapping[str, object]: ...
-
-    def Tracking(
-        self, ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], trackers: Mapping[str, object]
-    ) -> AbstractContextManager[OnEvent]: ...
-
-
-def _side() -> Trackers | None:
-    if importlib.util.find_spec(SIDE) is None:
-        return None
-    side: Trackers = importlib.import_module(SIDE)
-    return side
+def _side() -> ModuleType | None:
+    return importlib.import_module(SIDE) if importlib.util.find_spec(SIDE) else None
 
 
 def names() -> list[str]:
     """Returns the names of all trackers, sorted."""
     side = _side()
-    return side.names() if side else []
+    return [*side.names()] if side else []
 
 
 def check_trackers(values: Iterable[str], storage: Path | None = None) -> tuple[str, ...]:
@@ -52,7 +35,7 @@ def check_trackers(values: Iterable[str], storage: Path | None = None) -> tuple[
         if chosen:
             raise ConfigError([f"unknown tracker: track={chosen[0]}; this installation has none, leave --track out"])
         return ()
-    names = side.check_trackers(chosen)
+    names: tuple[str, ...] = side.check_trackers(chosen)
     if storage is not None:
         side.make_trackers(names, storage)
     return names
@@ -68,4 +51,7 @@ def track_sweep(
     side = _side()
     if side is None:
         return contextlib.nullcontext(lambda event: None)
-    return side.Tracking(ledger, sweeps, labels, side.make_trackers(names, storage))
+    tracking: AbstractContextManager[OnEvent] = side.Tracking(
+        ledger, sweeps, labels, side.make_trackers(names, storage)
+    )
+    return tracking

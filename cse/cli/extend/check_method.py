@@ -25,7 +25,12 @@ def check_method(
     settings: options.Set = None,
 ) -> int:
     """Check that a method keeps the contract and trains: one line for each check, exit code 1 where one fails."""
-    name = find_name(method)
+    name = method
+    if Path(method).suffix == ".py" or Path(method).is_file():
+        (plugin,) = registry.use([method])
+        if plugin.kind != "method":
+            raise ConfigError([f"no method: {method} is the suite {plugin.name}; name a method"])
+        name = plugin.name
     methods.require(name)
     paths = None if train_file is None else options.data_paths(None, train_file, None)
     failed = 0
@@ -35,14 +40,3 @@ def check_method(
             print(f"FAILS  {result.text}: {result.problem}" if result.problem else f"ok     {result.text}", flush=True)
     print(f"{name}: {failed} checks failed" if failed else f"{name}: keeps the contract")
     return exit.SOME_FAILED if failed else exit.DONE
-
-
-def find_name(method: str) -> str:
-    """Returns the name of a method, given by name or as a .py file that defines it. Raises ConfigError for another
-    plug-in."""
-    if Path(method).suffix != ".py" and not Path(method).is_file():
-        return method
-    (plugin,) = registry.use([method])
-    if plugin.kind != "method":
-        raise ConfigError([f"no method: {method} is the suite {plugin.name}; name a method"])
-    return plugin.name

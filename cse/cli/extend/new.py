@@ -16,12 +16,10 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog
 
 Kind = Literal["method", "space", "trainer"]
-KindArgument = Annotated[
-    Kind, typer.Argument(help="What to begin: a method, a space or a trainer.", show_default=False)
-]
-Name = Annotated[str, typer.Argument(help="Its name, and that of the file.", show_default=False)]
+KindArgument = Annotated[Kind, typer.Argument(help="What to begin: a method, a space or a trainer.")]
+Name = Annotated[str, typer.Argument(help="Its name, and that of the file.")]
 To = Annotated[Path, typer.Option(help="The folder of the file.")]
-Method = Annotated[str | None, typer.Option(help="Of a space: the method that it trains (simcse).", show_default=False)]
+Method = Annotated[str | None, typer.Option(help="Of a space: the method that it trains (simcse).")]
 
 
 def new(
@@ -33,12 +31,11 @@ def new(
         raise ConfigError([f"option of a space: --method={method}; leave it out, or write {command}"])
     if not to.is_dir():
         raise ConfigError([f"no such folder: to={to}; make it first"])
-    if problem := (method_problem if kind == "method" else space_problem)(name):
-        raise ConfigError([problem])
+    _check_name(name, kind)
     if kind == "method":
         texts = {".py": method_text(name)}
     elif kind == "space":
-        texts = {".yaml": space_text(name, method or "simcse", to, plugins or [])}
+        texts = {".yaml": _space_text(name, method or "simcse", to, plugins or [])}
     else:
         texts = {".py": _start("trainer.txt"), ".yaml": _start("trainer_space.txt").replace("NAME", name)}
     files = {to / f"{name}{suffix}": text for suffix, text in texts.items()}
@@ -52,25 +49,22 @@ def new(
     print(f"next: cse check-method {last}" if kind == "method" else f"next: cse plan {last}; cse run {last}")
 
 
-def method_problem(name: str) -> str | None:
-    """Returns why a user's method cannot have this name; None where it can."""
+def _check_name(name: str, kind: Kind) -> None:
+    """Raises ConfigError where a user's method, or a space, cannot have this name."""
+    if kind != "method" and not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII):
+        raise ConfigError([f"wrong name: name={name}; give letters, digits, _ and -, a letter first"])
+    if kind != "method" and name.lower() in map(str.lower, catalog()):
+        raise ConfigError([f"name taken: name={name} is a shipped space; give another"])
+    if kind != "method":
+        return
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or keyword.iskeyword(name):
-        return f"wrong name: name={name}; give lower-case letters, digits and _, a letter first, and no word of Python"
+        line = f"wrong name: name={name}; give lower-case letters, digits and _, a letter first, and no word of Python"
+        raise ConfigError([line])
     if name in methods.names():
-        return f"name taken: name={name} is a method; give another"
+        raise ConfigError([f"name taken: name={name} is a method; give another"])
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.origin is not None:
-        return f"name taken: name={name}, `import {name}` gives {spec.origin}; give another"
-    return None
-
-
-def space_problem(name: str) -> str | None:
-    """Returns why a user's space cannot have this name; None where it can."""
-    if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII):
-        return f"wrong name: name={name}; give letters, digits, _ and -, a letter first"
-    if name.lower() in map(str.lower, catalog()):
-        return f"name taken: name={name} is a shipped space; give another"
-    return None
+        raise ConfigError([f"name taken: name={name}, `import {name}` gives {spec.origin}; give another"])
 
 
 def method_text(name: str) -> str:
@@ -78,7 +72,7 @@ def method_text(name: str) -> str:
     return _start("method.txt").replace("NAME", name)
 
 
-def space_text(name: str, method: str, folder: Path, plugins: list[str]) -> str:
+def _space_text(name: str, method: str, folder: Path, plugins: list[str]) -> str:
     """Returns the YAML of a new space; its `plugins:` names a method that lies in `folder` or comes from `plugins`."""
     sources = [str(Path(source).resolve()) if Path(source).exists() else source for source in plugins]
     if (folder / f"{method}.py").is_file():

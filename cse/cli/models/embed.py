@@ -18,7 +18,7 @@ with deferred(__name__):
 
 File = Annotated[Path, typer.Argument(help="One sentence a line, or .csv, .tsv, .jsonl; each also as .gz.")]
 To = Annotated[Path, typer.Option(help="The file to write: .npy (float32, a row a sentence) or .parquet.")]
-Column = Annotated[str | None, typer.Option(help="The column to read of a table (text of .jsonl).", show_default=False)]
+Column = Annotated[str | None, typer.Option(help="The column to read of a table (text of .jsonl).")]
 
 
 def embed(

@@ -1,15 +1,15 @@
 """`cse eval`: scores any checkpoint on named suites and prints every number with its protocol."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from analysis.answers.lookup import encoder_for, row_of
-from analysis.documents import dump_json
-from analysis.ledger import Ledger
+from analysis.documents import OPTIONAL, dump_json
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cse.cli import exit, ledgers, options
@@ -38,21 +38,37 @@ Suites = Annotated[
 Classifier = Annotated[str, typer.Option("--protocol", help="Of the transfer tasks: senteval, or fast.")]
 Mode = Annotated[str, typer.Option(help="What the transfer tasks report: test, or dev.")]
 Aggregation = Annotated[str, typer.Option(help="Of a year's STS subsets: all, mean or wmean.")]
-Queries = Annotated[
-    list[str] | None, typer.Option("--query", help="A text whose nearest neighbours retrieval lists; repeatable.")
-]
-Positives = Annotated[
-    list[str] | None, typer.Option("--positives", help="Of the alignment: gold > 4, gold == 5; repeatable.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--to", help="Folder of the per-pair cosines (a run's scores).", show_default=False)
-]
+Queries = Annotated[list[str] | None, typer.Option(help="A text whose nearest neighbours retrieval lists; repeatable.")]
+Positives = Annotated[list[str] | None, typer.Option(help="Of the alignment: gold > 4, gold == 5; repeatable.")]
+Out = Annotated[Path | None, typer.Option("--to", help="Folder of the per-pair cosines (a run's scores).")]
 
 
 ResultFormat = Literal["text", "md", "json"]
 """Output formats of `cse eval`."""
 
 FormatOption = Annotated[ResultFormat, typer.Option("--format", help="text, md, or json with all details.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteScore:
+    """One number of a suite, with all that is needed to compare it."""
+
+    suite: str
+    metric: str
+    value: float | None
+    unscored: str = field(default="", metadata=OPTIONAL)
+    """Reason why there is no value."""
+    protocol: Mapping[str, object]
+    """Rules and inputs by which the score was computed."""
+    details: Mapping[str, object]
+    """Numbers behind the value, such as scores of subsets or folds."""
+
+    @classmethod
+    def of(cls, score: Score) -> "SuiteScore":
+        return cls(**{name: getattr(score, name) for name in cls.__annotations__} | {"protocol": score.protocol.facts})
+
+
+Answer = list[SuiteScore]
 
 
 def eval(
@@ -77,7 +93,8 @@ def eval(
 ) -> None:
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
     folder = model_folder(model, ledger, storage)
-    place = encoder_for(folder, ledgers.existing_ledger(ledger, storage), encoder)
+    opened_ledger = ledgers.existing_ledger(ledger, storage)
+    place = encoder_for(folder, opened_ledger, encoder)
     names, files = read_suites(suite or ["sts_dev"], Path.cwd())
     paths = add_user_files(options.data_paths(data, None, senteval), files)
     exit.say(describe_files(paths))
@@ -91,17 +108,10 @@ def eval(
         scores = [scoring.keep_cosines(score, out) for score in scores]
     print(report(scores, form))
     exit.say([f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored])
-    if recorded:
-        _record(run.path, ledgers.existing_ledger(ledger, storage), scores)
-
-
-def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:
-    """Stores the scores in the ledger, if it has the finished run; only for scores under the run's own settings."""
-    row = row_of(run, ledger) if ledger else None
-    if ledger is None or row is None or row.state != RunState.DONE:
-        return
-    for score in scores:
-        ledger.add_score(row.signature, score)
+    row = row_of(run.path, opened_ledger) if recorded and opened_ledger else None
+    if opened_ledger and row is not None and row.state == RunState.DONE:
+        for score in scores:
+            opened_ledger.add_score(row.signature, score)
 
 
 FINE = ("alignment", "uniformity", "mean_cosine")
@@ -115,7 +125,7 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
     As JSON, every score has all of its protocol fields and its details.
     """
     if form == "json":
-        return dump_json([_list_facts(score) for score in scores])
+        return dump_json([SuiteScore.of(score) for score in scores])
     protocols = [_protocol(score) for score in scores]
     shared = {name: value for name, value in protocols[0].items() if all(p[name] == value for p in protocols)}
     rows = [
@@ -125,27 +135,20 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
     ]
     width = max(len(row["value"]) for row in rows)
     rows = [row | {"value": row["value"].rjust(width)} for row in rows]
-    table = markdown(rows) if form == "md" else align_rows(rows)
+    table = _markdown(rows) if form == "md" else align_rows(rows)
     common = "; ".join(f"{name} {value}" for name, value in shared.items() if value != "")
-    return "\n".join([table, "", f"protocol: {common}", *_lists(scores)])
+    lines = [table, "", f"protocol: {common}"]
+    for query in (query for score in scores for query in score.details.get("nearest", [])):
+        lines += ["", f"nearest to: {query['query']}"]
+        lines += [f"  {text['cosine']:.3f}  {text['text']}" for text in query["nearest"]]
+    return "\n".join(lines)
 
 
-def markdown(rows: Sequence[dict[str, str]]) -> str:
+def _markdown(rows: Sequence[dict[str, str]]) -> str:
     """Returns a Markdown table with the first row's keys as its head."""
     names = list(rows[0])
     lines = [names, ["--:" if name == "value" else "---" for name in names], *(row.values() for row in rows)]
     return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
-
-
-def _list_facts(score: Score) -> dict[str, object]:
-    return {
-        "suite": score.suite,
-        "metric": score.metric,
-        "value": None if math.isnan(score.value) else score.value,
-        **({"unscored": score.unscored} if score.unscored else {}),
-        "protocol": score.protocol.facts,
-        "details": dict(score.details),
-    }
 
 
 def _protocol(score: Score) -> dict[str, str]:
@@ -157,12 +160,3 @@ def _write_value(score: Score) -> str:
     if math.isnan(score.value):
         return "no score"
     return f"{score.value:.3f}" if score.metric in FINE else f"{score.value:.2f}"
-
-
-def _lists(scores: Sequence[Score]) -> list[str]:
-    """Returns lines with the nearest texts of each query, for scores whose details list them."""
-    lines: list[str] = []
-    for query in (query for score in scores for query in score.details.get("nearest", [])):
-        lines += ["", f"nearest to: {query['query']}"]
-        lines += [f"  {text['cosine']:.3f}  {text['text']}" for text in query["nearest"]]
-    return lines

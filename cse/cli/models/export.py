@@ -22,9 +22,7 @@ Layout = Literal["sentence-transformers", "hf"]
 
 Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (what `cse best` picks).")]
 To = Annotated[Path, typer.Option(help="The folder to write.")]
-PushToHub = Annotated[
-    str | None, typer.Option(help="OWNER/NAME on the Hugging Face hub, which gets the folder.", show_default=False)
-]
+PushToHub = Annotated[str | None, typer.Option(help="OWNER/NAME on the Hugging Face hub, which gets the folder.")]
 Private = Annotated[bool, typer.Option("--private", help="A new repository of the hub is private.")]
 FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transformers or hf (transformers).")]
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from cse.cli.loader import deferred
 from cse_train import methods
 from cse_train.config import RunConfig, count_examples, effective, parse_run
 from cse_train.evaluate.pairs import dev_problem
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError
 from cse_train.results import Point
 from cse_train.text.corpora import rows_of
 from cse_train.training.saver import SAVE_MINUTES
@@ -31,7 +30,7 @@ with deferred(__name__):
     from cse_train.training import loop as training
 
 Method = Annotated[str, typer.Argument(metavar="METHOD", help="A method, such as simcse.")]
-Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).", show_default=False)]
+Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).")]
 
 SPACE_ENDINGS = (".yaml", ".yml")
 
@@ -58,7 +57,7 @@ def train(
     exit.say(describe_files(paths))
     if "train.dev" in values and (line := dev_problem(str(values["train.dev"]))):
         raise ConfigError([line])
-    run = parse_run(configuration(method, profile, values))
+    run = parse_run({**load_profile(profile or "small").settings(method), **values, "method": method})
     folder = (to or ledgers.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
@@ -69,11 +68,6 @@ def train(
     dev = next((shlex.quote(file.text()) for file in files if file.role == "dev"), run.train.dev)
     quoted = shlex.quote(str(folder))
     print(f"score it: cse eval {quoted} --suite {dev}\nuse it: cse export {quoted} --to MODEL")
-
-
-def configuration(method: str, profile: str | None, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Returns the run's settings by dotted key: the profile's for this method, overridden by `settings`."""
-    return {**load_profile(profile or "small").settings(method), **settings, "method": method}
 
 
 def digest(run: RunConfig) -> str:

@@ -30,7 +30,6 @@ from cse_train.fields import ConfigError, Json
 
 with deferred(__name__):
     from cse.cli.models import export as exports
-    from cse.experiments import ablation
     from cse.experiments import request as sweeping
     from cse.experiments import run as experiments
 
@@ -167,9 +166,9 @@ def ablate(what: PathLike, *, set: Settings | None = None, **given: Any) -> Comm
         if outcome.failures:
             raise ConfigError([f"failed: {failure.reason}" for failure in outcome.failures])
     space = request.resolved.space
-    worth = ablation.compare_components(request.resolved, opened, request.seeds)
+    worth = ablations.compare_components(request.resolved, opened, request.seeds)
     html = render(ablations.worth_table(worth, space), "html")
-    data = document({"id": space.id, **worth.as_dict()})
+    data = document(worth)
     return CommandAnswer(ablations.worth_text(worth), html, data, _rows(data, "rows"))
 
 

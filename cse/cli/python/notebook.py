@@ -32,8 +32,8 @@ from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces.catalog import load_all, load_space
 
 with deferred(__name__):
-    from cse.experiments import baselines as untrained
     from cse.experiments import run as experiments
+    from cse.experiments import untrained
     from cse_train.evaluate import models
 
 Settings = Mapping[str, Scalar]
@@ -133,8 +133,7 @@ def plan(
     paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
     opened = ledgers.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=set, workers=workers)
-    facts = document(work.as_dict() | {"published": plan_text.count_published(work)})
-    return ShownPlan(plan_text.text(work), work.counts(), facts)
+    return ShownPlan(plan_text.text(work), work.counts(), document(plan_text.describe(work)))
 
 
 def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownTable:

@@ -25,7 +25,7 @@ from search_spaces.identity.user_files import add_user_files
 with deferred(__name__):
     from analysis.answers import study
     from analysis.figures import table as figures
-    from cse.experiments import baselines, evaluated
+    from cse.experiments import untrained as untrained_rows
 
 Answer = TableDocument
 PICTURES = (".png", ".pdf", ".svg")
@@ -108,8 +108,8 @@ def read_table(
         user_paths = add_user_files(paths, resolved.files)
         opened = opened or ledgers.open_ledger(ledger, storage, create=True)
         if untrained:
-            (unevaluated,) = evaluated.score_models([resolved], opened, user_paths, exit.tell)
-        baselines.ensure(resolved, opened, user_paths)
+            (unevaluated,) = untrained_rows.score_models([resolved], opened, user_paths, exit.tell)
+        untrained_rows.ensure(resolved, opened, user_paths)
     seed_range = range(seeds) if seeds else None
     table = build(resolved, opened, seed_range, paths=user_paths, data_hash=data_hash, unevaluated=unevaluated)
     if opened is None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from analysis.answers import baselines, build
 from analysis.answers.lookup import best_of, lineage_of
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, ledgers, options, screen, table_text
@@ -20,16 +21,9 @@ from search_spaces.cells import resolve
 
 with deferred(__name__):
     from analysis.figures import table as figures
-    from cse.experiments import baselines as untrained
     from cse.experiments import run as experiments
+    from cse.experiments import untrained
     from cse_train.export import export as exporting
-
-
-def demo(storage: options.Storage = None, ledger: ledgers.LedgerUrl = None, workers: options.Workers = 2) -> int:
-    """Train 2 methods x 3 settings x 2 seeds on a generated corpus and print the table. Needs no data, no network."""
-    request = demo_request(ledgers.storage_folder(storage), ledgers.ledger_url(ledger), workers)
-    check_fit(request.options)
-    return run_demo(request)
 
 
 SMALL_SCALE = (
@@ -38,10 +32,26 @@ SMALL_SCALE = (
 )
 
 
-def run_demo(request: sweeping.Request) -> int:
-    """Trains missing runs, prints the table, writes figure and model beside the runs, and returns the exit code."""
-    folder = request.options.storage
-    ledger = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
+def demo(storage: options.Storage = None, ledger: ledgers.LedgerUrl = None, workers: options.Workers = 2) -> int:
+    """Train 2 methods x 3 settings x 2 seeds on a generated corpus and print the table. Needs no data, no network."""
+    return run_demo(ledgers.storage_folder(storage), ledgers.ledger_url(ledger), workers)
+
+
+def run_demo(folder: Path, ledger_url: str, workers: int, overrides: Mapping[str, Scalar] | None = None) -> int:
+    """Trains missing runs, prints the table, writes figure and model beside the runs, and returns the exit code.
+
+    `overrides`: settings that make the demo smaller.
+    """
+    space = load_space("demo")
+    request = sweeping.Request(
+        resolved=resolve(space, overrides=overrides),
+        seeds=space.seeds,
+        paths=options.data_paths(None, None, None),
+        ledger=ledger_url,
+        options=SweepOptions(storage=folder, workers=workers),
+    )
+    check_fit(request.options)
+    ledger = ledgers.open_ledger(request.ledger, folder, create=True)
     work = sweeping.work_of([request], ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
@@ -56,42 +66,24 @@ def run_demo(request: sweeping.Request) -> int:
     print()
     print(table_text.show_table(table))
     print(screen.prose(SMALL_SCALE))
-    figure = folder / "demo.png"
+    figure, model = folder / "demo.png", folder / "demo-model"
     if not work.nothing_left or not figure.exists():
         figures.draw(table, figure)
     print(f"figure {figure}")
-    done = ledger.runs(states=[RunState.DONE], signatures=[run.signature for run in work.runs])
-    model = export_best(best_of(done), folder / "demo-model", ledger)
-    if model:
+    best = best_of(ledger.runs(states=[RunState.DONE], signatures=[run.signature for run in work.runs]))
+    if best is not None and best.files is not None:
+        _export(best.signature, best.files, model, ledger)
         print(f"model  {model}  (SentenceTransformer('{model}') loads it)")
     return code
 
 
-def demo_request(
-    folder: Path, ledger_url: str, workers: int, overrides: Mapping[str, Scalar] | None = None
-) -> sweeping.Request:
-    """Returns a request for the shipped demo space on this machine; `overrides` can make it smaller."""
-    space = load_space("demo")
-    return sweeping.Request(
-        resolved=resolve(space, overrides=overrides),
-        seeds=space.seeds,
-        paths=options.data_paths(None, None, None),
-        ledger=ledger_url,
-        options=SweepOptions(storage=folder, workers=workers),
-    )
-
-
-def export_best(run: RunRow | None, to: Path, ledger: Ledger) -> Path | None:
-    """Exports the run's model in sentence-transformers' layout, unless `to` already holds that run's export."""
-    if run is None or run.files is None:
-        return None
+def _export(signature: str, files: RunFolder, to: Path, ledger: Ledger) -> None:
+    """Exports a run's model in sentence-transformers' layout, unless `to` already holds that run's export."""
     mark = to / "cse_run.txt"
-    if mark.exists() and mark.read_text(encoding="utf8").strip() == run.signature:
-        return to
+    if mark.exists() and mark.read_text(encoding="utf8").strip() == signature:
+        return
     if mark.exists():
         shutil.rmtree(to)
-    lineage = lineage_of(run.files.path, ledger)
-    agreement = exporting.export(run.files.best, to, "sentence-transformers", lineage=lineage)
+    agreement = exporting.export(files.best, to, "sentence-transformers", lineage=lineage_of(files.path, ledger))
     print("\n".join(agreement.lines()))
-    mark.write_text(run.signature + "\n", encoding="utf8")
-    return to
+    mark.write_text(signature + "\n", encoding="utf8")

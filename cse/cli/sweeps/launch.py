@@ -27,16 +27,9 @@ from search_spaces.user_data import ROLES, absolute, file_of, is_reference
 TARGETS = targets.names()
 Target = Annotated[
     str,
-    typer.Argument(
-        parser=arguments.choice("target", TARGETS),
-        metavar="|".join(TARGETS),
-        help="The kind of cluster.",
-        show_default=False,
-    ),
+    typer.Argument(parser=arguments.choice("target", TARGETS), metavar="|".join(TARGETS), help="The kind of cluster."),
 ]
-Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="ID...", help="What to run; several are reproduced.", show_default=False)
-]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="What to run; several are reproduced.")]
 Config = Annotated[Path, typer.Option(help="The cluster; cluster/launch/cluster.yaml is an example.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be submitted.")]
 Name = Annotated[
@@ -94,7 +87,7 @@ def _job(
     if cluster.gpus and "--gpus-per-worker" not in given_options:
         sweep = dataclasses.replace(sweep, gpus_per_worker=1.0)
         defaults["--gpus-per-worker"] = "1"
-    budgets = _check(cluster, sweep, ids, budget, price, ledger)
+    budgets = _check(cluster, sweep, ids, budget, price, sweep.ledger or ledger)
     sent = bring_files(ids, sweep.profile, sweep.plugins or [])
     if budget and price:
         defaults["--price"] = price
@@ -113,14 +106,17 @@ def _check(
 ) -> tuple[Budget, ...]:
     """Returns the budgets, after checking everything that can be checked before submission.
 
-    `ledger`: ledger URL of the cluster's file. Raises ConfigError for spaces, settings, paths and budgets that are
+    `ledger`: ledger URL of the job. Raises ConfigError for spaces, settings, paths and budgets that are
     wrong, and where no run fits the nodes that the cluster's file declares.
     """
     problems = [
         line for name in JOB_PATHS if (path := getattr(sweep, name)) and (line := not_absolute(name, str(path)))
     ]
-    if line := wrong_ledger(sweep.ledger) or _refuse_file(sweep.ledger or ledger):
+    if line := wrong_ledger(sweep.ledger):
         problems.append(line)
+    elif not ledger.startswith("postgres") and (kind := network_file_system(Path(ledger.removeprefix("sqlite:///")))):
+        advice = "SQLite's locks do not hold there: give postgresql://USER@HOST/DATABASE"
+        problems.append(f"a file on {kind}: ledger={ledger}; {advice}")
     if sweep.address is not None:
         problems.append(f"address of a driver: address={sweep.address}; leave it out, the cluster's is in cluster.yaml")
     overrides = arguments.settings(sweep.settings)
@@ -134,21 +130,13 @@ def _check(
     resolved = [resolve(space, sweep.profile, overrides) for space in load_all(ids)]
     if budget and len(resolved) > 1:
         raise ConfigError([f"budget of several spaces: budget={', '.join(budget)}; launch each with its own"])
-    options = dataclasses.replace(sweep, storage=cluster.storage).unchecked_options()
+    options = dataclasses.replace(sweep, storage=cluster.storage).options()
     methods = [method for space in resolved for method in methods_of(space)]
     budgets = parse_budgets(budget, methods, options.gpus_per_run, price)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     check_cards(options, ())
     slots_that_fit(options, [node] * cluster.nodes)
     return budgets
-
-
-def _refuse_file(ledger: str) -> str | None:
-    """Returns an error line if the ledger is a file on a network file system such as NFS, which a job would refuse."""
-    file = None if ledger.startswith("postgres") else Path(ledger.removeprefix("sqlite:///"))
-    if file is None or (kind := network_file_system(file)) is None:
-        return None
-    return f"a file on {kind}: ledger={ledger}; SQLite's locks do not hold there: give postgresql://USER@HOST/DATABASE"
 
 
 def _read_job_options(ctx: typer.Context) -> dict[str, list[str | None]]:

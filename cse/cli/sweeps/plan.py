@@ -6,12 +6,15 @@ from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.loader import deferred
-from cse.cli.plan_text import count_published, tell_until_decided, text
+from cse.cli.plan_text import PlanAnswer, describe, tell_until_decided, text
 from search_spaces.catalog import load_all
 from search_spaces.cells import sweep_name
 
 with deferred(__name__):
-    from cse.experiments import undecided
+    from cse.experiments import tables
+
+
+Answer = PlanAnswer
 
 
 def plan(
@@ -39,11 +42,11 @@ def plan(
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=values, workers=workers)
     expected = {}
     if terms.looks is not None:
-        tables = [space for space in work.tables if space.runs]
-        expected = {space.id: undecided.expect_cost(space, opened, terms) for space in tables}
+        expected = {
+            space.id: tables.expect_cost(space, opened, terms.looks, terms) for space in work.tables if space.runs
+        }
     if form == "json":
-        interim = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
-        print(dump_json(work.as_dict() | {"published": count_published(work)} | interim))
+        print(dump_json(describe(work, expected)))
         return
     print(text(work))
     if opened is not None:

@@ -16,9 +16,8 @@ from search_spaces.catalog import load_space
 from search_spaces.identity.missing_inputs import group_by_reason
 
 with deferred(__name__):
-    from cse.experiments import baselines as untrained
-    from cse.experiments import retrain as retraining
     from cse.experiments import run as experiments
+    from cse.experiments import untrained
 
 
 RetrainMissing = Annotated[
@@ -40,38 +39,21 @@ def run(
     """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = arguments.requests([load_space(space)])
     request = sweeping.set_budgets(request, budget, price)
-    code = run_missing(request, yes) if retrain_missing else exit.DONE
-    return code or run_request(request, yes)
-
-
-def run_missing(request: sweeping.Request, yes: bool = True) -> int:
-    """Trains finished runs again whose files are gone, and returns the exit code."""
     opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-    runs = retraining.find_without_files(request, opened)
-    print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
-    if not runs or not (yes or ask(len(runs))):
-        return exit.DONE
-    earlier_rows = opened.runs(signatures=[run.signature for run in runs])
-    work = retraining.reopen_runs(request, opened, runs)
-    code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
-    exit.say(retraining.differing(earlier_rows, opened))
-    return code
-
-
-def run_request(request: sweeping.Request, yes: bool = True) -> int:
-    """Trains missing runs, prints the table, and returns the exit code."""
-    opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
-    if request.resolved.space.search is None and not request.budgets:
-        code = run_grid(request, opened, yes)
-    else:
-        code = exit.print_outcome(experiments.run_search(request, opened), opened.url)
+    if retrain_missing and (failed := _train_again(request, opened, yes)):
+        return failed
+    code = train(request, opened, yes)
     if code not in (None, exit.INTERRUPTED):
-        show(request, opened)
+        untrained.ensure(request.resolved, opened, request.paths)
+        print()
+        print(table_text.show_table(build.build(request.resolved, opened, paths=request.paths)), end="")
     return code or exit.DONE
 
 
-def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None:
+def train(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None:
     """Trains the runs that the ledger lacks; returns the exit code, or None if the user declines."""
+    if request.resolved.space.search is not None or request.budgets:
+        return exit.print_outcome(experiments.run_search(request, opened), opened.url)
     work = sweeping.work_of([request], opened)
     announce(work, opened.url)
     if work.nothing_left:
@@ -81,11 +63,17 @@ def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None
     return exit.print_outcome(experiments.run_grid(request, work), opened.url)
 
 
-def show(request: sweeping.Request, opened: Ledger) -> None:
-    """Prints the table from the ledger, after scoring rows that need no training."""
-    untrained.ensure(request.resolved, opened, request.paths)
-    print()
-    print(table_text.show_table(build.build(request.resolved, opened, paths=request.paths)), end="")
+def _train_again(request: sweeping.Request, opened: Ledger, yes: bool) -> int:
+    """Trains finished runs again whose files are gone, and returns the exit code."""
+    runs = experiments.find_without_files(request, opened)
+    print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
+    if not runs or not (yes or ask(len(runs))):
+        return exit.DONE
+    earlier_rows = opened.runs(signatures=[run.signature for run in runs])
+    work = experiments.reopen_runs(request, opened, runs)
+    code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
+    exit.say(experiments.differing(earlier_rows, opened))
+    return code
 
 
 def ask(count: int) -> bool:
@@ -95,15 +83,7 @@ def ask(count: int) -> bool:
 
 def announce(work: sweeping.Work, ledger: str) -> None:
     """Prints the number of runs to train, and which cells lack an input."""
-    unscored = [f"not scored: {suite}: {reason}" for suite, reason in work.unscorable.items()]
-    print(
-        "\n".join(
-            [
-                f"{work.line()}  (ledger {shlex.quote(mask_password(ledger))})",
-                *work.stale,
-                *group_by_reason(work.incomplete),
-                *unscored,
-            ]
-        ),
-        flush=True,
-    )
+    lines = [f"{work.line()}  (ledger {shlex.quote(mask_password(ledger))})", *work.stale]
+    lines += group_by_reason(work.incomplete)
+    lines += [f"not scored: {suite}: {reason}" for suite, reason in work.unscorable.items()]
+    print("\n".join(lines), flush=True)

@@ -1,10 +1,9 @@
 """`cse variants`: trains every cell of some tables for a few steps, and prints one line of what each logged."""
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,7 +41,7 @@ VARIANT_TEXTS = 4
 """Number of leading columns that are aligned to the left."""
 
 Examples = Annotated[int, typer.Option(min=1, help="Training examples of each cell.")]
-Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
+Out = Annotated[Path | None, typer.Option(help="Also write the table here.")]
 
 
 @options.add_arguments
@@ -89,7 +88,9 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
             state = "missing input" if run.signature in space.incomplete_runs else row.state if row else "not run"
             logged = [_number(metrics.get(key)) for key in METRIC_HEADS]
             dev = _number(metrics.get(run.run.train.dev))
-            body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
+            parts = [f"{k.removeprefix('loss_')} {_number(v)}" for k, v in metrics.items() if k.startswith("loss_")]
+            loss = _number(metrics.get("loss")) + (f" ({', '.join(parts)})" if parts else "")
+            body.append([space.id, name, run.run.method, state, dev, loss, *logged])
             if row is not None and row.state == RunState.FAILED:
                 reasons_by_cell[f"{space.id} {name}"] = f"failed: {row.reason}"
         reasons_by_cell |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
@@ -102,16 +103,8 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
     return "\n".join([align_table(list(VARIANT_COLUMNS), lines, VARIANT_TEXTS), "", *reasons]).rstrip() + "\n"
 
 
-def loss_parts(metrics: Mapping[str, float | None]) -> str:
-    """Formats a loss with its unweighted parts: `0.35 (contrastive 0.34, rtd 1.21)`."""
-    parts = [f"{k.removeprefix('loss_')} {_number(v)}" for k, v in metrics.items() if k.startswith("loss_")]
-    return _number(metrics.get("loss")) + (f" ({', '.join(parts)})" if parts else "")
-
-
-def _number(value: Any) -> str:
+def _number(value: float | None) -> str:
     """Formats a number with three significant digits or more; "" for None."""
     if value is None:
         return ""
-    if not math.isfinite(value):
-        return str(value)
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"

@@ -9,7 +9,7 @@ import pytest
 from analysis.answers.build import build
 from analysis.ledger import Ledger
 from analysis.render.formats import render
-from cse.experiments import baselines
+from cse.experiments import untrained
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.run_suites import evaluate, options
@@ -61,7 +61,7 @@ def test_each_run_stands_beside_its_own_encoder_and_pooler(space: Path, ledger: 
     name = f"{COLUMN} - untrained"
     assert [row.entries[name].mean for row in before.rows] == [None, None]
     assert any(note.startswith(f"Not stored: what {COLUMN} was before training") for note in before.notes)
-    baselines.ensure(resolved, ledger, DataPaths())
+    untrained.ensure(resolved, ledger, DataPaths())
     table = build(resolved, ledger)
     assert table.spec.columns == [COLUMN, name]
     for row in table.rows:

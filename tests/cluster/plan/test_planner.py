@@ -9,6 +9,7 @@ from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cluster.plan.plan import PLAN_COLUMNS
 from cluster.plan.planner import plan
+from cse.cli.plan_text import describe
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space, load_spaces
@@ -46,7 +47,7 @@ def test_counts_of_a_shipped_table(known_inputs):
     made = plan([load_space("E7")], "small", 3, None, DataPaths())
     expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "missing_input": 0}
     assert made.counts() == expected
-    assert tuple(made.as_dict())[: len(PLAN_COLUMNS)] == PLAN_COLUMNS
+    assert tuple(vars(describe(made)))[: len(PLAN_COLUMNS)] == PLAN_COLUMNS
     first = made.runs[0]
     assert (first.cell, first.seed, first.sweep) == ({"method.dup_rate": 0.08}, 0, "E7")
     assert first.run.options.dup_rate == 0.08
@@ -70,7 +71,7 @@ def test_tables_that_share_a_cell_run_it_once(known_inputs, tmp_path):
     made = plan(load_spaces(tmp_path), "small", None, None, DataPaths())
     expected = {"cells": 4, "seeds": 2, "runs": 8, "unique": 6, "done": 0, "to_run": 6, "missing_input": 0}
     assert made.counts() == expected
-    assert [one["runs"] for one in made.as_dict()["spaces"]] == [4, 4]
+    assert [one.runs for one in describe(made).spaces] == [4, 4]
     shared = {r.signature for r in made.spaces[0].runs} & {r.signature for r in made.spaces[1].runs}
     ledger = FakeLedger(dict.fromkeys(shared, "done"))
     again = plan(load_spaces(tmp_path), "small", None, ledger, DataPaths()).counts()
@@ -84,8 +85,8 @@ def test_a_search_counts_its_most_and_stands_apart(known_inputs, tmp_path):
     alone = plan([load_space(path)], "small", None, None, DataPaths())
     expected = {"cells": 10, "seeds": 2, "runs": 20, "unique": 20, "done": 0, "to_run": 20, "missing_input": 0}
     assert alone.counts() == expected
-    both = plan(load_spaces(tmp_path), "small", None, None, DataPaths()).as_dict()
-    assert (both["runs"], both["searches"][0]["runs"]) == (4, 20)
+    both = describe(plan(load_spaces(tmp_path), "small", None, None, DataPaths()))
+    assert (both.runs, both.searches[0].runs) == (4, 20)
 
 
 def test_missing_inputs_still_count_but_cannot_run():

@@ -14,9 +14,8 @@ from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
 from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
-from search_spaces import cells as table_command
 from search_spaces.catalog import load_space
-from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.cells import ResolvedSpace, resolve, setups
 from search_spaces.identity.signature import signature
 from tests.commands import printed
 from tests.conftest import REPO
@@ -27,18 +26,17 @@ pytestmark = pytest.mark.usefixtures("somewhere")
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
 
 
-def book(
-    ledger: Ledger, resolved: ResolvedSpace, values: list[list[float]], inputs: dict[str, str] | None = None
-) -> None:
-    """Write one finished run per cell and seed, `values[cell][seed]`, linked to the space's own sweep."""
+def book(ledger: Ledger, values: list[list[float]], inputs: dict[str, str] = INPUTS) -> ResolvedSpace:
+    """Writes one finished run per cell of E7 and seed, `values[cell][seed]`, linked to the space's own sweep."""
+    resolved = resolve(load_space("E7"))
     ledger.record_sweep(resolved.space.id, SweepSpec({"title": resolved.space.title}))
-    identity = inputs or INPUTS
     for cell, row in zip(resolved.cells(), values, strict=False):
         for seed, value in enumerate(row):
             run = cell.run(seed)
-            name = signature(run, identity)
-            book_run(ledger, name, run.flat(), seed=seed, identity=identity, best=value, folder=f"kept/{name}")
+            name = signature(run, inputs)
+            book_run(ledger, name, run.flat(), seed=seed, identity=inputs, best=value, folder=f"kept/{name}")
             ledger.link(resolved.space.id, [(name, cell.key, seed)])
+    return resolved
 
 
 @pytest.fixture
@@ -46,50 +44,37 @@ def ledger(somewhere: Path) -> Ledger:
     return Ledger.open(somewhere / "results" / "ledger.db")
 
 
-def test_help_and_listings_start_without_torch_and_ray() -> None:
-    calls = "main(['--help']); main(['ls']); main(['trials']); main(['plan', 'E7'])"
-    code = f"import sys; from cse.cli.app import main; {calls}; print(sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    for heavy in ("'torch'", "'ray'", "'transformers'", "'pandas'", "'optuna'"):
-        assert heavy not in loaded
+LIBRARIES = ("torch", "ray", "transformers", "optuna", "matplotlib")
+ONE_TABLE = ["rows/rows.yaml", "--ledger", "rows/ledger.db"]
 
 
-def test_the_list_of_commands_waits_for_no_database() -> None:
-    code = "import sys; from cse.cli.app import main; main(['--help']); print(sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "Plan and train" in loaded and not [heavy for heavy in ("sqlalchemy", "pydantic") if f"'{heavy}'" in loaded]
-
-
-def test_help_and_mistakes_of_every_command_wait_for_no_library() -> None:
-    calls = "[main([name, '--help']) for name in command_files()]; main(['run', 'E77']); main(['train', 'simsce'])"
-    code = f"import sys; from cse.cli.app import command_files, main; {calls}; print(sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    for heavy in ("'torch'", "'ray'", "'transformers'", "'pandas'", "'optuna'", "'matplotlib'"):
-        assert heavy not in loaded
-
-
-def test_a_table_is_made_without_torch(somewhere: Path) -> None:
-    code = "import sys; from cse.cli.app import main; main(['table', 'E7']); print(sorted(sys.modules))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "0.32" in said
-    for heavy in ("'torch'", "'ray'", "'transformers'", "'optuna'", "'matplotlib'"):
-        assert heavy not in said
-
-
-def test_a_list_of_sweeps_is_printed_without_spaces_and_a_table_without_rich(somewhere: Path) -> None:
-    write(somewhere / "rows", 20, 1)
-    for command, absent in (
-        (["ls"], ("numpy", "rich", "search_spaces", "sqlalchemy.dialects.postgresql")),
+@pytest.mark.parametrize(
+    ("calls", "told", "absent"),
+    [
+        ("main(['ls']); main(['trials']); main(['plan', 'E7'])", "to run", (*LIBRARIES, "pandas")),
+        ("main(['--help'])", "Plan and train", ("sqlalchemy", "pydantic")),
+        ("[main([name, '--help']) for name in command_files()]", "Usage: cse run", (*LIBRARIES, "pandas")),
+        ("main(['run', 'E77']); main(['train', 'simsce'])", "", (*LIBRARIES, "pandas")),
+        ("main(['table', 'E7'])", "0.32", LIBRARIES),
         (
-            ["table", "rows/rows.yaml"],
+            "main(['ls', '--ledger', 'rows/ledger.db'])",
+            "synthetic grid",
+            ("numpy", "rich", "search_spaces", "sqlalchemy.dialects.postgresql"),
+        ),
+        (
+            f"main(['table', *{ONE_TABLE}])",
+            "synthetic grid",
             ("scipy.special", "rich", "sqlalchemy.dialects.postgresql", "analysis.answers.study"),
         ),
-    ):
-        line = [*command, "--ledger", "rows/ledger.db"]
-        code = f"import sys; from cse.cli.app import main; main({line}); print(sorted(sys.modules))"
-        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        assert "synthetic grid" in said
-        assert not [name for name in absent if f"'{name}'" in said], command
+    ],
+)
+def test_a_command_waits_for_no_library_that_it_does_not_need(
+    somewhere: Path, calls: str, told: str, absent: tuple[str, ...]
+) -> None:
+    write(somewhere / "rows", 20, 1)
+    code = f"import sys; from cse.cli.app import command_files, main; {calls}; print(sorted(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told in said and not [name for name in absent if f"'{name}'" in said]
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,21 +99,13 @@ def test_plan_of_a_folder_counts_shared_runs_once(capsys: pytest.CaptureFixture[
 
 
 def test_plan_knows_finished_runs_without_the_data(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[1.0, 2.0], [3.0]],
-    )
+    book(ledger, [[1.0, 2.0], [3.0]])
     found = json.loads(printed(capsys, "plan", "E7", "--format", "json"))
     assert (found["done"], found["to_run"]) == (3, 21)
 
 
 def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[60.0, 62.0], [61.0, 64.0]],
-    )
+    book(ledger, [[60.0, 62.0], [61.0, 64.0]])
     found = json.loads(printed(capsys, "table", "E7", "--format", "json"))
     assert list(found) == ["version", "id", "axes", "columns", "rows", "no_signal", "references", "protocol"]
     assert len(found["rows"]) == 8
@@ -150,28 +127,21 @@ def test_table_of_an_unfinished_sweep_says_what_is_missing(capsys: pytest.Captur
 
 
 def test_table_can_show_fewer_seeds_and_one_cell(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[60.0, 62.0], [61.0, 64.0]],
-    )
+    book(ledger, [[60.0, 62.0], [61.0, 64.0]])
     argv = ("table", "E7", "--format", "json", "--seeds", "1", "--set", "method.dup_rate=0.12")
     (row,) = json.loads(printed(capsys, *argv))["rows"]
     assert (row["cells"]["sts_dev"]["n"], row["cells"]["sts_dev"]["mean"]) == (1, 61.0)
 
 
 def test_a_table_never_mixes_runs_on_other_data(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    resolved = resolve(load_space("E7"))
-    book(ledger, resolved, [[10.0, 10.0, 10.0]], {**INPUTS, "corpus": "old"})
-    book(ledger, resolved, [[60.0, 62.0]])
+    book(ledger, [[10.0, 10.0, 10.0]], {**INPUTS, "corpus": "old"})
+    book(ledger, [[60.0, 62.0]])
     cell = json.loads(printed(capsys, "table", "E7", "--format", "json"))["rows"][0]["cells"]["sts_dev"]
     assert (cell["n"], cell["mean"]) == (2, 61.0)
 
 
 def test_rows_without_training_stand_under_the_table(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    resolved = resolve(load_space("E7"))
-    book(ledger, resolved, [[60.0, 62.0]])
-    (setup,) = baselines.distinct(table_command.setups(resolved))
+    (setup,) = baselines.distinct(setups(book(ledger, [[60.0, 62.0]])))
     rows = {"untrained [CLS]": 41.5, "word counts": 56.5}
     ledger.store_baselines([Baselines(*baselines.key_of(setup, "sts_dev"), {}, rows)])
     text = printed(capsys, "table", "E7")
@@ -193,19 +163,13 @@ def test_rows_without_training_name_the_setting_they_differ_by(ledger: Ledger) -
 
 
 def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    resolved = resolve(load_space("E7"))
-    book(ledger, resolved, [[60.0, 62.0, 61.0]] * 8)
-    (setup,) = baselines.distinct(table_command.setups(resolved))
+    (setup,) = baselines.distinct(setups(book(ledger, [[60.0, 62.0, 61.0]] * 8)))
     ledger.store_baselines([Baselines(*baselines.key_of(setup, "sts_dev"), {}, {"untrained [CLS]": 61.2})])
     assert "no signal at this scale" in printed(capsys, "table", "E7")
 
 
 def test_trials_are_ledger_rows(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[60.0, 62.0]],
-    )
+    book(ledger, [[60.0, 62.0]])
     rows = json.loads(printed(capsys, "trials", "--format", "json"))["rows"]
     assert [(row["state"], row["seed"], row["best"]) for row in rows] == [("done", 0, 60.0), ("done", 1, 62.0)]
     assert rows[0]["config"]["method.dup_rate"] == 0.08
@@ -213,11 +177,7 @@ def test_trials_are_ledger_rows(capsys: pytest.CaptureFixture[str], ledger: Ledg
 
 
 def test_ls_counts_the_states_of_a_sweep(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[60.0, 62.0]],
-    )
+    book(ledger, [[60.0, 62.0]])
     (row,) = json.loads(printed(capsys, "ls", "--format", "json"))["rows"]
     assert (row["sweep"], row["runs"], row["done"]) == ("E7", 2, 2)
 
@@ -229,11 +189,7 @@ def test_listings_of_a_fresh_folder_are_empty_not_errors(capsys: pytest.CaptureF
 
 
 def test_best_ranks_cells_by_mean_and_gives_the_folder(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[60.0, 62.0], [70.0, 50.0], [61.5, 62.5]],
-    )
+    book(ledger, [[60.0, 62.0], [70.0, 50.0], [61.5, 62.5]])
     first, second = json.loads(printed(capsys, "best", "E7", "--top", "2", "--format", "json"))["cells"]
     assert first["cell"] == "method.dup_rate=0.16"
     assert (first["mean"], first["best"], first["n"]) == (62.0, 62.5, 2)
@@ -242,11 +198,7 @@ def test_best_ranks_cells_by_mean_and_gives_the_folder(capsys: pytest.CaptureFix
 
 
 def test_best_of_an_unknown_sweep_names_the_nearest(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    book(
-        ledger,
-        resolve(load_space("E7")),
-        [[60.0]],
-    )
+    book(ledger, [[60.0]])
     assert main(["best", "E8"]) == 2
     assert "no runs yet: sweep=E8; cse run E8 starts them" in capsys.readouterr().err
     assert main(["best", "E77"]) == 2

@@ -14,8 +14,7 @@ from analysis.sweep_spec import SweepSpec
 from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import checks
-from cse.doctor.checks import Finding
-from cse.doctor.nodes import NodeFacts, compare
+from cse.doctor.checks import Finding, NodeFacts, compare_nodes
 from cse.doctor.upkeep.doctor import products
 from cse_train import numerics
 from cse_train.data_paths import DataPaths
@@ -86,6 +85,30 @@ def test_several_mistakes_come_at_once(capsys: pytest.CaptureFixture[str]) -> No
     assert f"storage not writable: storage={Path('taken').resolve()} (" in storage
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--workers", "64"), "a run does not fit: workers=64"),
+        (("--gpus-per-worker", "1"), "no GPU: gpus_per_worker=1"),
+        (("--address", "head"), "wrong address: address=head; give HOST:PORT"),
+        (("--address", "ray://head:10001"), "wrong address: address=ray://head:10001; give HOST:PORT"),
+    ],
+)
+def test_options_that_no_sweep_can_have_are_told(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], told: str
+) -> None:
+    (line,) = stopped(capsys, *options)
+    assert told in line
+
+
+def test_authentication_turned_off_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    (line,) = stopped(capsys)
+    assert "no token: RAY_AUTH_MODE=disabled" in line
+
+
 def test_a_nearly_full_disk_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -133,24 +156,6 @@ def test_every_page_of_a_ledger_is_read(capsys: pytest.CaptureFixture[str]) -> N
     Path("ledger.db").write_bytes(content)
     (line,) = stopped(capsys, "--ledger", "ledger.db")
     assert "ledger.db is damaged (" in line and line.endswith("; restore a copy or use another --ledger")
-
-
-def test_authentication_turned_off_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    (line,) = stopped(capsys)
-    assert "no token: RAY_AUTH_MODE=disabled" in line
-
-
-def test_a_run_that_does_not_fit_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = stopped(capsys, "--workers", "64")
-    assert "a run does not fit: workers=64" in line
-
-
-def test_a_card_that_is_asked_for_and_absent_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = stopped(capsys, "--gpus-per-worker", "1")
-    assert "no GPU: gpus_per_worker=1" in line
 
 
 @pytest.mark.parametrize(("asked", "level"), [(0.0, "note"), (1.0, "stop")])
@@ -203,12 +208,6 @@ def test_a_port_in_use_is_a_note(monkeypatch: pytest.MonkeyPatch, taken: int) ->
     assert Finding("note", "ports", f"port in use: port={taken}; take another") in checks.ports()
 
 
-@pytest.mark.parametrize("address", ["head", "ray://head:10001"])
-def test_a_wrong_address_is_told(capsys: pytest.CaptureFixture[str], address: str) -> None:
-    (line,) = stopped(capsys, "--address", address)
-    assert f"wrong address: address={address}; give HOST:PORT" in line
-
-
 def test_an_address_where_nothing_listens_is_told(capsys: pytest.CaptureFixture[str], taken: int) -> None:
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
@@ -225,7 +224,7 @@ def test_each_node_is_compared_with_the_driver() -> None:
         "edited": NodeFacts("edited", dict(here.versions), "xyz"),
         "bare": "ModuleNotFoundError: No module named 'cluster'",
     }
-    assert [(finding.level, finding.line) for finding in compare(here, answers)] == [
+    assert [(finding.level, finding.line) for finding in compare_nodes(here, answers)] == [
         ("fine", "same has this code and these versions"),
         ("note", "different version: node=old torch=2.10, here 2.11; install torch 2.11 there"),
         ("stop", "different code: node=edited digest=xyz, here abc; install the same cse-search there"),

@@ -14,8 +14,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import card_peak, probe
-from cse.doctor.memory import MemoryWatch
-from cse.doctor.probe import Measurement, Packing, packing
+from cse.doctor.probe import Measurement, MemoryWatch, Packing, packing
 from cse_train.backbone.folders import find_weights
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths

@@ -9,7 +9,7 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.experiments.score_run import score_run
+from cse.experiments.held_out import score_run
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run

@@ -221,7 +221,7 @@ def test_the_test_set_is_looked_at_once_per_selection(
     assert (score.suite, score.value) == ("sts_test", value) and score.cosines_file is not None
 
     with monkeypatch.context() as patch:
-        patch.setattr("cse.experiments.score_run.score_checkpoint", lambda *given: pytest.fail("scored again"))
+        patch.setattr("cse.experiments.held_out.score_checkpoint", lambda *given: pytest.fail("scored again"))
         text = printed(capsys, *argv)
     assert f"test (stored, not scored again; look 1)\n  sts_test {value:.2f}" in text
 

@@ -8,7 +8,7 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime import start as clusters
 from cse.cli.app import main
-from cse.cli.sweeps.demo import demo_request, run_demo
+from cse.cli.sweeps.demo import run_demo
 from tests.cse.cli.sweeps.pretended import refuse_cluster
 
 TINY = {
@@ -37,8 +37,8 @@ space:
 def test_the_demo_and_its_second_call(
     ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = demo_request(tmp_path, str(tmp_path / "ledger.db"), workers=2, overrides=TINY)
-    assert run_demo(request) == 0
+    demo = (tmp_path, str(tmp_path / "ledger.db"), 2, TINY)
+    assert run_demo(*demo) == 0
     first = capsys.readouterr().out
     assert "12 runs: 0 already in the ledger, 12 to run" in first
     assert "12 done, 0 failed" in first
@@ -48,7 +48,7 @@ def test_the_demo_and_its_second_call(
     assert json.loads((tmp_path / "demo-model" / "modules.json").read_text(encoding="utf8"))
 
     monkeypatch.setattr(clusters, "ray_cluster", refuse_cluster)
-    assert run_demo(request) == 0
+    assert run_demo(*demo) == 0
     second = capsys.readouterr().out
     assert "12/12 already in the ledger, 0 run" in second
     assert [line for line in second.splitlines() if line.startswith("| ")] == [

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import LedgerError
 from cluster.sweep.events import SweepEvent
-from cse.experiments.finished_tables import FinishedTables
+from cse.experiments.tables import FinishedTables
 from tests.cse.cli.sweeps.pretended import SUITE, Sweeps, given, space, sweeps
 
 __all__ = ["sweeps"]

@@ -36,31 +36,58 @@ def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return said.err.strip().splitlines()[-1]
 
 
-@pytest.mark.parametrize("asked", ["1-4", "auto", "2:8", "1.5"])
-def test_elastic_workers_are_refused(capsys: pytest.CaptureFixture[str], asked: str) -> None:
-    line = refused(capsys, "--workers", asked)
-    assert f"elastic workers: workers={asked}; " in line and "give one number" in line
+CARD = "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, {}\n"
+"""What the driver says of a card; at its end whether MIG has divided it."""
 
 
-def test_workers_in_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "--workers", "two").endswith("wrong type: workers=two; give a whole number")
+@pytest.mark.parametrize(
+    ("options", "driver", "told"),
+    [
+        *((("--workers", n), None, f"elastic workers: workers={n}; the ranks") for n in ("1-4", "auto", "2:8", "1.5")),
+        (("--workers", "two"), None, "wrong type: workers=two; give a whole number"),
+        (("--workers", "-1"), None, "out of range: workers=-1; give a number > 0"),
+        (
+            ("--gpus-per-worker", "0.3"),
+            None,
+            "part of a GPU is left over: gpus_per_worker=0.3 lets 3 runs fill 0.9 of it; give a fraction that "
+            "divides 1: 0.3333 or 0.25",
+        ),
+        (
+            ("--accelerator-type", "A100"),
+            None,
+            "a kind of GPU for runs without one: accelerator_type=A100 gpus_per_worker=0; give ",
+        ),
+        (
+            ("--gpus-per-worker", "0.5"),
+            CARD.format("Enabled"),
+            "part of a MIG instance: gpus_per_worker=0.5 on NVIDIA-A100-SXM4-40GB, which MIG has ",
+        ),
+        (
+            ("--gpus-per-worker", "1", "--accelerator-type", "H100"),
+            CARD.format("[N/A]"),
+            "no such GPU: accelerator_type=H100; there: NVIDIA-A100-SXM4-40GB; give one of these, ",
+        ),
+    ],
+)
+def test_workers_and_cards_that_cannot_be_are_refused(
+    options: tuple[str, ...],
+    driver: str | None,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if driver:
+        monkeypatch.setattr(resources, "ask_driver", lambda: driver)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert told in refused(capsys, *options)
 
 
-def test_less_than_one_worker_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "--workers", "-1") == "cse: out of range: workers=-1; give a number > 0"
-
-
-def test_a_fraction_that_does_not_divide_a_card_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    line = refused(capsys, "--gpus-per-worker", "0.3")
-    assert (
-        line.startswith("cse: part of a GPU is left over: gpus_per_worker=0.3 lets 3 runs fill 0.9 of it; ")
-        and "0.3333 or 0.25" in line
-    )
-
-
-def test_a_kind_of_gpu_without_gpus_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    line = refused(capsys, "--accelerator-type", "A100")
-    assert line.startswith("cse: a kind of GPU for runs without one: accelerator_type=A100 gpus_per_worker=0; give ")
+def test_a_card_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_options, "this_machine", lambda: Node(cpus=8, gpus=0, memory_gb=64))
+    line = refused(capsys, "--gpus-per-worker", "0.5")
+    assert line.startswith("cse: no GPU: gpus_per_worker=0.5; there: this machine 8 CPUs, 0 GPUs, ")
 
 
 def planned_to_train(capsys: pytest.CaptureFixture[str], *options: str) -> str:
@@ -83,29 +110,3 @@ def test_bf16_on_a_card_without_it_is_refused_by_the_plan(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     line = planned_to_train(capsys, "--set=train.precision=bf16", "--gpus-per-worker=1")
     assert line == "cse: no bf16: train.precision=bf16 on Tesla-T4, before Ampere; set it to fp16"
-
-
-def test_a_part_of_a_mig_instance_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resources, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, Enabled\n")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    line = refused(capsys, "--gpus-per-worker", "0.5")
-    assert line.startswith("cse: part of a MIG instance: gpus_per_worker=0.5 on NVIDIA-A100-SXM4-40GB, which MIG has ")
-
-
-def test_a_kind_of_gpu_that_is_not_there_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resources, "ask_driver", lambda: "0, GPU-aa, NVIDIA A100-SXM4-40GB, 8.0, [N/A]\n")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    line = refused(capsys, "--gpus-per-worker", "1", "--accelerator-type", "H100")
-    assert line.startswith("cse: no such GPU: accelerator_type=H100; there: NVIDIA-A100-SXM4-40GB; give one of these, ")
-
-
-def test_a_card_that_is_not_there_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweep_options, "this_machine", lambda: Node(cpus=8, gpus=0, memory_gb=64))
-    line = refused(capsys, "--gpus-per-worker", "0.5")
-    assert line.startswith("cse: no GPU: gpus_per_worker=0.5; there: this machine 8 CPUs, 0 GPUs, ")

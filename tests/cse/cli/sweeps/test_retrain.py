@@ -11,7 +11,7 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime.options import SweepOptions
 from cse.cli.app import main
-from cse.experiments import retrain
+from cse.experiments import run as experiments_run
 from cse.experiments.request import Request, work_of
 from cse_train.checkpoint import BEST, LAST
 from cse_train.data_paths import DataPaths
@@ -59,14 +59,14 @@ def done(tmp_path: Path) -> tuple[Request, Ledger]:
 def test_only_what_has_no_checkpoint_is_trained_again(done: tuple[Request, Ledger]) -> None:
     """What is left of its folder is set aside: the state in there is that of a finished run, and would end at once."""
     request, ledger = done
-    (run,) = retrain.find_without_files(request, ledger)
-    assert run.seed == 1 and retrain.find_without_files(request, ledger) == [run]
-    work = retrain.reopen_runs(request, ledger, [run])
+    (run,) = experiments_run.find_without_files(request, ledger)
+    assert run.seed == 1 and experiments_run.find_without_files(request, ledger) == [run]
+    work = experiments_run.reopen_runs(request, ledger, [run])
     assert [one.signature for one in work.runs] == [run.signature] and not work.nothing_left
     assert ledger.states([run.signature]) == {run.signature: "lost"}
     home = request.options.storage / "runs" / run.signature
     assert [path.name for path in home.iterdir()] == ["unbooked-1"]
-    assert retrain.find_without_files(request, ledger) == []
+    assert experiments_run.find_without_files(request, ledger) == []
     assert work_of([request], ledger).line() == "2 runs: 1 already in the ledger, 1 to run"
 
 
@@ -75,15 +75,15 @@ def test_a_run_of_edited_code_is_not_trained_again_under_the_old_name(
 ) -> None:
     request, ledger = done
     monkeypatch.setattr("search_spaces.identity.signature.own_digest", lambda method: "b" * 16)
-    monkeypatch.setattr(retrain, "own_digest", lambda method: "b" * 16)
-    assert retrain.find_without_files(dataclasses.replace(request, keep=True), ledger) == []
+    monkeypatch.setattr(experiments_run, "own_digest", lambda method: "b" * 16)
+    assert experiments_run.find_without_files(dataclasses.replace(request, keep=True), ledger) == []
 
 
 def test_another_score_than_before_is_said(done: tuple[Request, Ledger]) -> None:
     _, ledger = done
     before = ledger.runs()
-    assert retrain.differing(before, ledger) == []
-    (line, _) = retrain.differing([dataclasses.replace(row, best=49.0) for row in before], ledger)
+    assert experiments_run.differing(before, ledger) == []
+    (line, _) = experiments_run.differing([dataclasses.replace(row, best=49.0) for row in before], ledger)
     assert "has best 50.0, it had 49.0; another machine or other versions" in line
 
 

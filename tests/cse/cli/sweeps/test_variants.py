@@ -110,7 +110,3 @@ def test_all_means_the_tables_that_train_on_the_dev_set() -> None:
 def test_what_to_train_must_be_clear(words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert line in capsys.readouterr().err
-
-
-def test_a_loss_that_is_no_number_is_shown_as_it_is() -> None:
-    assert variants.loss_parts({"loss": float("nan")}) == "nan"

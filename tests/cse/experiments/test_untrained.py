@@ -1,4 +1,4 @@
-"""Models that a paper prints and nobody trains: scored once by a small encoder and a small set, and kept."""
+"""Rows and models that nobody trains: scored once by a small encoder and a small set, and kept."""
 
 from pathlib import Path
 
@@ -6,12 +6,15 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.experiments import evaluated
-from cse.experiments.evaluated import score_models
+from cse.experiments import untrained
+from cse.experiments.untrained import score_models
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.baselines import idf_bag_of_words, score_untrained
 from cse_train.evaluate.models import open_model
+from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.text.generated import sentences
+from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.parse import parse_file
 
@@ -63,7 +66,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         poolers.append(model.pooler.partition(",")[0])
         return evaluate(model, paths, names, options)
 
-    monkeypatch.setattr(evaluated, "evaluate", counted)
+    monkeypatch.setattr(untrained, "evaluate", counted)
     return poolers
 
 
@@ -133,3 +136,63 @@ def test_a_table_prints_them_beside_the_published_values(
     assert main(data) == 0
     again = capsys.readouterr().out
     assert len(computed) == count and "without training: Words" in again
+
+
+WORDS_SPACE = """version: 1
+id: W
+title: A table
+seeds: 1
+evaluate: ["generated_dev:20"]
+set: {train.corpus: generated, train.dev: "generated_dev:20"}
+cells:
+  - {label: SimCSE, set: {method: simcse, train.encoder: wiki-l1-h64}}
+  - {label: InferSent, set: {method: infersent, train.encoder: VECTORS}}
+"""
+VECTORS = Path(__file__).parents[2] / "cse_train" / "programs" / "word_vectors.txt"
+
+
+def test_word_vectors_have_no_rows_without_training(tmp_path: Path) -> None:
+    (tmp_path / "W.yaml").write_text(WORDS_SPACE.replace("VECTORS", str(VECTORS)))
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    untrained.ensure(resolve(load_space(str(tmp_path / "W.yaml"))), ledger, DataPaths())
+    assert {entry.encoder for entry in ledger.baselines()} == {"wiki-l1-h64"}
+
+
+TWO_CORPORA = """version: 1
+id: T
+method: simcse
+set: {train.encoder: wiki-l1-h64, train.dev: "generated_dev:20"}
+space:
+  train.corpus: {grid: [generated, file]}
+"""
+
+
+def test_a_second_corpus_changes_the_idf_row_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+
+    def counted(*given):  # type: ignore[no-untyped-def]
+        encoded.append(1)
+        return score_untrained(*given)
+
+    monkeypatch.setattr("cse_train.evaluate.baselines.score_untrained", counted)
+    (tmp_path / "t.yaml").write_text(TWO_CORPORA, encoding="utf8")
+    texts = sentences(50, 7)
+    (tmp_path / "text.txt").write_text("\n".join(texts) + "\n", encoding="utf8")
+    paths, ledger = DataPaths(train_file=tmp_path / "text.txt"), Ledger.open(tmp_path / "ledger.db")
+    resolved = resolve(parse_file(tmp_path / "t.yaml"))
+    untrained.ensure(resolved, ledger, paths)
+    rows = {entry.corpus: dict(entry.rows) for entry in ledger.baselines()}
+    assert len(encoded) == 1 and list(rows["generated"]) == list(rows["file"])
+    assert "untrained, whitened" not in rows["file"]  # 40 texts in 64 dimensions: whitened, all are equally far apart
+    differing = [name for name, value in rows["file"].items() if value != rows["generated"][name]]
+    assert differing == ["idf bag of words"]
+    assert rows["file"]["idf bag of words"] == idf_bag_of_words(load_pairs("generated_dev:20", paths), texts)
+    untrained.ensure(resolved, ledger, DataPaths(train_file=tmp_path / "text.txt"))
+    assert len(encoded) == 1
+
+    (tmp_path / "text.txt").write_text("\n".join(texts[:20]) + "\n", encoding="utf8")
+    untrained.ensure(resolved, ledger, paths)
+    assert len(encoded) == 1
+    again = {entry.corpus: dict(entry.rows) for entry in ledger.baselines()}
+    assert again["file"]["word counts"] == rows["file"]["word counts"]
+    assert again["file"]["idf bag of words"] == idf_bag_of_words(load_pairs("generated_dev:20", paths), texts[:20])
