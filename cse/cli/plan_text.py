@@ -36,7 +36,7 @@ INPUTS_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Price:
+class PlannedCost:
     """Cost of the runs that are left to train."""
 
     examples: int
@@ -78,7 +78,7 @@ class Planned:
     seconds: float | None
     card_seconds: float | None
     disk_bytes: int
-    here: Price
+    here: PlannedCost
     """Cost without the runs that lack an input."""
     incomplete_cells: Sequence[LackingCell] | None = field(default=None, metadata=OPTIONAL)
     seen: Sequence[SeenCell] | None = field(default=None, metadata=OPTIONAL)
@@ -140,10 +140,10 @@ def _describe(plan: Plan, spaces: Sequence[SpacePlan]) -> Planned:
     )
 
 
-def _price(plan: Plan, cost: Cost) -> Price:
+def _price(plan: Plan, cost: Cost) -> PlannedCost:
     seconds = None if cost.unknown else round(plan.rates.wall(cost), 1)
     card_seconds = round(cost.card_seconds, 1) if cost.card_seconds and not cost.unknown else None
-    return Price(cost.examples, seconds, card_seconds, cost.disk_bytes)
+    return PlannedCost(cost.examples, seconds, card_seconds, cost.disk_bytes)
 
 
 def text(plan: Plan) -> str:
