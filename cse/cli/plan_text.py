@@ -175,9 +175,7 @@ def _tell_seen(plan: Plan) -> list[str]:
     return [f"seen: nothing is new, the ledger has run {some([name[:NAME_DIGITS] for name in names], SEEN_NAMED)}"]
 
 
-def tell_until_decided(
-    plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]", terms: "judge.Terms"
-) -> list[str]:
+def tell_until_decided(plan: Plan, expected: "Mapping[str, tables.ExpectedRuns]", terms: "judge.Terms") -> list[str]:
     """Returns a line for each table on the cost of `--until decided`; `expected`: space ID -> expected runs."""
     lines = []
     for space in plan.tables:
