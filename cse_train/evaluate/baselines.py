@@ -66,9 +66,12 @@ def idf_bag_of_words(pairs: Pairs, texts: Iterable[str]) -> float:
 
 def glove_average(pairs: Pairs) -> float | None:
     """Scores cosines of mean GloVe 6B 50d vectors without unknown words; None unless the extra `glove` is installed."""
-    table = _glove({word for text in (*pairs.left, *pairs.right) for word in words(text)})
-    if table is None:
+    files = find_packaged()
+    if files is None:
         return None
+    vocabulary = {word for text in (*pairs.left, *pairs.right) for word in words(text)}
+    rows_VD = np.load(files[1], mmap_mode="r")
+    table = {word: rows_VD[row] for row, word in enumerate(read_packaged(files[0])) if word in vocabulary}
     zero = np.zeros(50)
 
     def mean(text: str) -> Vector:
@@ -124,12 +127,3 @@ def _cosine(a: Vector, b: Vector) -> float:
     """Returns the cosine of two sparse vectors; 0 where one is empty."""
     scale = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
     return sum(v * b.get(word, 0.0) for word, v in a.items()) / scale if scale else 0.0
-
-
-def _glove(vocabulary: set[str]) -> dict[str, np.ndarray] | None:
-    """Returns the GloVe vectors of the wanted words; None unless the extra `glove` is installed."""
-    files = find_packaged()
-    if files is None:
-        return None
-    vectors = np.load(files[1], mmap_mode="r")
-    return {word: vectors[row] for row, word in enumerate(read_packaged(files[0])) if word in vocabulary}

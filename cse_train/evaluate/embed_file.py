@@ -63,16 +63,11 @@ def _write_npy(aside: Path, count: int, embedded: Embedded) -> None:
     for chunk, embeddings_ND in embedded:
         if first == 0:
             np.lib.format.open_memmap(aside, "w+", np.float32, (count, embeddings_ND.shape[1]))
-            _reserve(aside)
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error here, but kills when mapped pages are written
+                with aside.open("rb+") as file:
+                    os.posix_fallocate(file.fileno(), 0, aside.stat().st_size)
         np.lib.format.open_memmap(aside, "r+")[first : first + len(chunk)] = embeddings_ND
         first += len(chunk)
-
-
-def _reserve(path: Path) -> None:
-    """Takes the disk space early: a full disk is an error here, but kills the process when mapped pages are written."""
-    if hasattr(os, "posix_fallocate"):
-        with path.open("rb+") as file:
-            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def _write_parquet(aside: Path, _count: int, embedded: Embedded) -> None:

@@ -26,10 +26,10 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import round_cosines
 from cse_train.evaluate.user_sets import number_of, open_user_file
-from cse_train.evaluate.vectors import TextModel, unit
+from cse_train.evaluate.vectors import TextModel, protocol_of, unit
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
-from cse_train.results import Protocol, Score
+from cse_train.results import Score
 from cse_train.text.files import texts_hash
 from cse_train.text.tables import FileState, file_state, text_of
 from cse_train.user_files import Metric, UserFile
@@ -227,21 +227,16 @@ def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
         queries_QD, documents_CD = np.split(model.embed([*judgements.queries, *judgements.documents]), [count])
     each_QM = score_queries(judgements, queries_QD, documents_CD)
     values = dict(zip(RANK_METRICS, 100.0 * np.mean(each_QM, axis=0), strict=True))
-    protocol = Protocol(
-        suite=judgements.name,
-        pooler=model.pooler,
-        aggregation="mean over queries",
-        split=judgements.split,
-        max_length=model.max_length,
-        prompt=", ".join(f"{name}: {text}" for name, text in prompts.items()),
-        data_hash=judgements.content_hash,
+    shown = ", ".join(f"{name}: {text}" for name, text in prompts.items())
+    protocol = protocol_of(
+        model, judgements.name, judgements.split, judgements.content_hash, aggregation="mean over queries"
     )
     return [
         Score(
             suite=judgements.name,
             metric=metric,
             value=float(values[metric]),
-            protocol=replace(protocol, rule=f"{metric}, {TIES_RULE}"),
+            protocol=replace(protocol, prompt=shown, rule=f"{metric}, {TIES_RULE}"),
             details={"queries": count, "documents": len(judgements.documents)},
             queries=100.0 * each_QM[:, RANK_METRICS.index(metric)],
             headline=metric == judgements.metric,

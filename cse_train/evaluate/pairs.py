@@ -108,7 +108,11 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     if (file := paths.data_set(name)) is not None:
         return _read_user_file(file, file_state(file))
     if name.partition(":")[0] == "generated_dev":
-        return _make_generated(name, name.partition(":")[2])
+        variant = name.partition(":")[2]
+        if variant and not (variant.isdecimal() and variant.isascii() and 2 <= int(variant[:9]) <= MOST_GENERATED):
+            raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N from 2 to {MOST_GENERATED}"])
+        parts = generated.make_graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
+        return _pairs(name, zip(*parts, strict=True))
     if hub_split(name):
         return _read_hub(name, hub_split(name))
     if name not in suite_names():
@@ -212,13 +216,6 @@ def require_grades(name: str, gold: Sequence[float]) -> None:
         raise ConfigError([f"{line}; fetch its data again"])
     if constant(np.array(gold)):
         raise ConfigError([f"constant grades: {name} has {len(gold)} equal ones, which rank nothing; fetch it again"])
-
-
-def _make_generated(name: str, variant: str) -> Pairs:
-    if variant and not (variant.isdecimal() and variant.isascii() and 2 <= int(variant[:9]) <= MOST_GENERATED):
-        raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N from 2 to {MOST_GENERATED}"])
-    left, right, gold = generated.make_graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
-    return _pairs(name, zip(left, right, gold, strict=True))
 
 
 def _read_hub(name: str, split: str) -> Pairs:

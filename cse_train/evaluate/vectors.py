@@ -110,14 +110,21 @@ def embed_pairs(embed: Embed, pairs: Pairs) -> EmbeddedPairs:
     return EmbeddedPairs(pairs, texts, unit(embed(texts)), left_rows, right_rows)
 
 
-def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", rule: str = "") -> Protocol:
-    """Returns the protocol of a model's cosines on a graded set."""
+def protocol_of(
+    model: TextModel, suite: str, split: str, data_hash: str, *, aggregation: str = "none", rule: str = ""
+) -> Protocol:
+    """Returns the protocol of a model's score on a suite's, set's or task's data; the prompt is filled in later."""
     return Protocol(
-        suite=pairs.name,
+        suite=suite,
         pooler=model.pooler,
         aggregation=aggregation,
-        split=pairs.split,
+        split=split,
         max_length=model.max_length,
         rule=rule,
-        data_hash=pairs.content_hash,
+        data_hash=data_hash,
     )
+
+
+def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", rule: str = "") -> Protocol:
+    """Returns the protocol of a model's cosines on a graded set."""
+    return protocol_of(model, pairs.name, pairs.split, pairs.content_hash, aggregation=aggregation, rule=rule)

@@ -42,7 +42,11 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
         return target_source(corpus, paths)
     files = {"wiki": paths.wiki, "documents": paths.documents, "nli": paths.nli, "file": paths.train_file}
     if corpus in files:
-        return file_source(corpus, _require(corpus, files[corpus]))
+        path = files[corpus]
+        if path is None or not path.is_file():
+            reads = "" if path is None else f" reads {path}, which is not a file;"
+            raise ConfigError([f"missing data: train.corpus={corpus}{reads} needs {CORPUS_NEEDS[corpus]}"])
+        return file_source(corpus, path)
     if corpus == "snli":
         return snli_source(paths)
     if corpus == "generated":
@@ -105,16 +109,6 @@ CORPUS_NEEDS = {
     "file": "a file; give --train-file FILE",
 }
 """Corpus name -> the file that it needs and the ways to get it, for messages."""
-
-
-def _require(corpus: str, path: Path | None) -> Path:
-    if path is None:
-        raise ConfigError([f"missing data: train.corpus={corpus} needs {CORPUS_NEEDS[corpus]}"])
-    if not path.is_file():
-        raise ConfigError(
-            [f"missing data: train.corpus={corpus} reads {path}, which is not a file; needs {CORPUS_NEEDS[corpus]}"]
-        )
-    return path
 
 
 def _open_pairs(corpus: str, paths: DataPaths) -> Source:

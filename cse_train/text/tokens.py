@@ -217,19 +217,18 @@ def _load(folder: Path) -> TokenStore | None:
         meta = json.loads((folder / "meta.json").read_text())
         if any((folder / name).stat().st_size != size for name, size in meta["bytes"].items()):
             return None
-        arrays = {column: _map(folder, index) for index, column in enumerate(meta["columns"])}
+        arrays = {
+            column: TokenColumn(
+                **{
+                    part: np.memmap(folder / f"{index}.{part}", dtype=dtype, mode="r").view(np.ndarray)
+                    for part, dtype in STORE_PARTS.items()
+                }
+            )
+            for index, column in enumerate(meta["columns"])
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return TokenStore(meta["rows"], tuple(meta["columns"]), folder.name, folder, arrays)
-
-
-def _map(folder: Path, column: int) -> TokenColumn:
-    return TokenColumn(
-        **{
-            part: np.memmap(folder / f"{column}.{part}", dtype=dtype, mode="r").view(np.ndarray)
-            for part, dtype in STORE_PARTS.items()
-        }
-    )
 
 
 def _write(source: Source, tokenizer: Any, max_length: int | None, identity: TokenizerState, aside: Path) -> None:
@@ -244,9 +243,13 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: Tok
         for chunk in chunks(source.rows(), ROWS_AT_ONCE):
             rows += len(chunk)
             for column, texts in enumerate(zip(*chunk, strict=True)):
-                ends[column] = _append(files[column], tokenise(texts, tokenizer, max_length), ends[column])
+                flat, lengths, word_starts = tokenise(texts, tokenizer, max_length)
+                parts = (flat, ends[column] + np.cumsum(lengths) - lengths, lengths, word_starts)
+                for (part, dtype), values in zip(STORE_PARTS.items(), parts, strict=True):
+                    files[column][part].write(values.astype(dtype).tobytes())
+                ends[column] += len(flat)
         # On the disk before meta.json, whose sizes make the store count as complete.
-        for file in (f for parts in files for f in parts.values()):
+        for file in (file for column in files for file in column.values()):
             file.flush()
             os.fsync(file.fileno())
     if rows == 0:
@@ -254,14 +257,6 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: Tok
     sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
     meta = {"rows": rows, "columns": source.columns, "bytes": sizes, "identity": identity, "source": source.name}
     (aside / "meta.json").write_text(json.dumps(meta, indent=1))
-
-
-def _append(files: TokenizerState, tokens: tuple[np.ndarray, np.ndarray, np.ndarray], end: int) -> int:
-    flat, lengths, word_starts = tokens
-    starts = end + np.cumsum(lengths) - lengths
-    for part, values in (("flat", flat), ("starts", starts), ("lengths", lengths), ("word_starts", word_starts)):
-        files[part].write(values.astype(STORE_PARTS[part]).tobytes())
-    return end + len(flat)
 
 
 def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,8 +1,8 @@
 """Suite `edits`: cosines of a sentence with an insertion, a deletion and two repetitions of words (ESimCSE table 2)."""
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.vectors import TextModel, unit
-from cse_train.results import Protocol, Score
+from cse_train.evaluate.vectors import TextModel, protocol_of, unit
+from cse_train.results import Score
 from cse_train.text.files import texts_hash
 
 SHOWN_SENTENCE = "I like this apple because it looks so fresh and it should be delicious."
@@ -24,15 +24,7 @@ def evaluate(model: TextModel, _paths: DataPaths) -> list[Score]:
     """Returns the cosine of the sentence with each edit, between -1 and 1 as the paper prints it."""
     texts = [SHOWN_SENTENCE, *EDITS.values()]
     sentence, *edits = unit(model.embed(texts))
-    protocol = Protocol(
-        suite=NAME,
-        pooler=model.pooler,
-        aggregation="none",
-        split="test",
-        max_length=model.max_length,
-        rule="cosine with the unedited sentence",
-        data_hash=texts_hash(texts),
-    )
+    protocol = protocol_of(model, NAME, "test", texts_hash(texts), rule="cosine with the unedited sentence")
     return [
         Score(suite=NAME, metric=edit, value=float(sentence @ edited), protocol=protocol)
         for edit, edited in zip(EDITS, edits, strict=True)

@@ -17,9 +17,9 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import round_cosines
-from cse_train.evaluate.vectors import TextModel, unit
+from cse_train.evaluate.vectors import TextModel, protocol_of, unit
 from cse_train.fields import ConfigError, Json, nearest
-from cse_train.results import Protocol, Score
+from cse_train.results import Score
 from cse_train.text.files import texts_hash
 
 NAME = "mteb:TASK"
@@ -85,20 +85,13 @@ def _score(model: TextModel, name: str) -> Score:
 
     with _quiet():
         result = mteb.evaluate(MtebEncoder(model), task, cache=None, show_progress_bar=False).task_results[0]
+    splits, rule = ", ".join(task.metadata.eval_splits), f"{task.metadata.main_score}, mteb {_version()}"
     main, value = task.metadata.main_score, 100.0 * float(result.get_score())
     return Score(
         suite=name,
         metric=main,
         value=value,
-        protocol=Protocol(
-            suite=name,
-            pooler=model.pooler,
-            aggregation="mean over languages",
-            split=", ".join(task.metadata.eval_splits),
-            max_length=model.max_length,
-            rule=f"{main}, mteb {_version()}",
-            data_hash=member_hash(name),
-        ),
+        protocol=protocol_of(model, name, splits, member_hash(name), aggregation="mean over languages", rule=rule),
         details={"scores": {split: [_plain(scores) for scores in each] for split, each in result.scores.items()}},
         unscored=f"mteb has no {main} for it" if math.isnan(value) else "",
         headline=True,

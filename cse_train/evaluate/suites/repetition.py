@@ -21,9 +21,9 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import require_corpus
-from cse_train.evaluate.vectors import Embed, TextModel, unit
+from cse_train.evaluate.vectors import Embed, TextModel, protocol_of, unit
 from cse_train.fields import ConfigError
-from cse_train.results import Protocol, Score
+from cse_train.results import Score
 from cse_train.text.corpora import open_source
 from cse_train.text.files import texts_hash
 
@@ -60,12 +60,10 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()])
     cosines = 100 * similarities(model.embed, triples)
     gains = cosines[:, 1] - cosines[:, 0]
-    protocol = _protocol(
-        model,
-        triples,
-        f"{REPETITION_QUERIES} queries, seed {REPETITION_SEED}, "
-        f"overlap {LOWEST_SHARE:.0%}-{HIGHEST_SHARE:.0%} of union",
-    )
+    data_hash = texts_hash(text for triple in triples for text in (triple.query, triple.once, triple.doubled))
+    overlaps = f"overlap {LOWEST_SHARE:.0%}-{HIGHEST_SHARE:.0%} of union"
+    rule = f"{REPETITION_QUERIES} queries, seed {REPETITION_SEED}, {overlaps}"
+    protocol = protocol_of(model, NAME, "train", data_hash, aggregation="mean over queries", rule=rule)
     error = float(gains.std(ddof=1) / np.sqrt(REPETITION_QUERIES))
     values = {
         "similarity": (cosines[:, 0].mean(), {}),
@@ -136,16 +134,3 @@ def similarities(embed: Embed, triples: Sequence[Triple]) -> np.ndarray:
     columns = [[getattr(triple, part) for triple in triples] for part in ("query", "once", "doubled")]
     query, once, doubled = np.split(unit(embed([text for column in columns for text in column])), 3)
     return np.stack([(query * once).sum(1), (query * doubled).sum(1)], axis=1)
-
-
-def _protocol(model: TextModel, triples: Sequence[Triple], rule: str) -> Protocol:
-    content = texts_hash(text for triple in triples for text in (triple.query, triple.once, triple.doubled))
-    return Protocol(
-        suite=NAME,
-        pooler=model.pooler,
-        aggregation="mean over queries",
-        split="train",
-        max_length=model.max_length,
-        rule=rule,
-        data_hash=content,
-    )

@@ -14,7 +14,7 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.correlation import round_cosines
-from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.vectors import Embed, EmbeddedPairs, TextModel, embed_pairs, sts_protocol, unit
 from cse_train.fields import ConfigError
 from cse_train.results import Score
@@ -70,7 +70,13 @@ def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHO
     """
     pairs = load_pairs(RETRIEVAL_SET, paths)
     embedded = embed_pairs(model.embed, pairs)
-    _check_counts(pairs, embedded)
+    counts = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
+    if counts != RETRIEVAL_COUNTS:
+        expected, actual = (
+            f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (RETRIEVAL_COUNTS, counts)
+        )
+        line = f"unexpected data: suite={RETRIEVAL_SET}: {expected} expected"
+        raise ConfigError([f"{line}, {actual} found; fetch it again"])
     lists = nearest(model.embed, embedded, queries)
     return [score for rule in RETRIEVAL_RULES for score in _scores(model, embedded, rule, lists)]
 
@@ -159,13 +165,3 @@ def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[di
     if rule == RETRIEVAL_RULES[2]:
         scores[0] = replace(scores[0], details={**scores[0].details, "nearest": lists})
     return scores
-
-
-def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:
-    counts = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
-    if counts != RETRIEVAL_COUNTS:
-        expected, actual = (
-            f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (RETRIEVAL_COUNTS, counts)
-        )
-        line = f"unexpected data: suite={RETRIEVAL_SET}: {expected} expected"
-        raise ConfigError([f"{line}, {actual} found; fetch it again"])

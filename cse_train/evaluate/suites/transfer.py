@@ -20,8 +20,8 @@ from cse_train.evaluate.tasks import (
     require_sklearn,
     scorer,
 )
-from cse_train.evaluate.vectors import TextModel
-from cse_train.results import DEV_SUFFIX, Protocol, Score
+from cse_train.evaluate.vectors import TextModel, protocol_of
+from cse_train.results import DEV_SUFFIX, Score
 from cse_train.text.files import texts_hash
 
 Mode = Literal["test", "dev"]
@@ -94,7 +94,9 @@ def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Sc
         suite=task.name,
         metric="accuracy" if mode == "test" else "devacc",
         value=value,
-        protocol=_protocol(model, task, mode, f"{protocol}, {recipe.folds} folds{optimiser}"),
+        protocol=protocol_of(
+            model, task.name, mode, task.content_hash, rule=f"{protocol}, {recipe.folds} folds{optimiser}"
+        ),
         details=details | {"unrounded": exact},
     )
 
@@ -103,7 +105,7 @@ def _score_relatedness(model: TextModel, task: Task, splits: dict[str, Examples]
     outcome: Relatedness = scorer("relatedness")(splits)
     details = {name: getattr(outcome, name) for name in ("devpearson", "pearson", "spearman", "mse")}
     metric = "spearman" if mode == "test" else "devpearson"
-    protocol = _protocol(model, task, mode, "senteval, learned relatedness")
+    protocol = protocol_of(model, task.name, mode, task.content_hash, rule="senteval, learned relatedness")
     return Score(suite=task.name, metric=metric, value=details[metric], protocol=protocol, details=details)
 
 
@@ -120,16 +122,4 @@ def _average(scores: Sequence[Score]) -> Score:
             "unrounded": statistics.fmean(score.details["unrounded"] for score in scores),
             "tasks": {score.suite: score.value for score in scores},
         },
-    )
-
-
-def _protocol(model: TextModel, task: Task, mode: Mode, rule: str) -> Protocol:
-    return Protocol(
-        suite=task.name,
-        pooler=model.pooler,
-        aggregation="none",
-        split=mode,
-        max_length=model.max_length,
-        rule=rule,
-        data_hash=task.content_hash,
     )
