@@ -181,7 +181,7 @@ def find_changes(
 
     The second value has a line for each column in which the ledger lacks an encoder's score.
     """
-    entries = {entry.key: entry for entry in ledger.baselines()}
+    entries = {entry.key: entry for entry in ledger.baselines()} if forgotten else {}
     by_signature = {run.signature: run for run in runs}
     changes, unknown_columns = [], []
     for value in (value for value in values if value.column in forgotten):

@@ -146,10 +146,11 @@ def select(
     The space of a sweep is as it was run, of an ID or a file as it is now; `profile` and `settings` override it.
     `as_run` says that of a sweep and a space with one name the sweep counts. Raises ConfigError for an unknown name.
     """
-    sweep = sweep_of(name, ledger)
-    if sweep is not None and sweep.spec.imported is not None and not is_space(name):
+    named_space = is_space(name)
+    sweep = None if named_space and not as_run else sweep_of(name, ledger)
+    if sweep is not None and sweep.spec.imported is not None and not named_space:
         return sweep
-    if sweep is not None and sweep.spec.file and (as_run or not is_space(name)):
+    if sweep is not None and sweep.spec.file:
         return _resolve_as_run(sweep, profile, settings)
     try:
         return resolve(load_space(name), profile, settings)
