@@ -97,6 +97,7 @@ def test_beyond_the_best_of_a_sweep_checkpoints_go_but_none_with_a_score(ledger:
 def test_a_quota_takes_the_worst_first_and_no_more_than_it_needs(ledger: Ledger) -> None:
     storage = Path("results").resolve()
     assert named(plan_cleaning(ledger, storage, None, 10_500_000).removable)[1:] == [("r0", "last"), ("r1", "last")]
+    assert named(plan_cleaning(ledger, storage, None, 10**9).removable) == [("r1", "superseded")], "whatever the room"
     tight = plan_cleaning(ledger, storage, None, 100)
     assert tight.over == tight.used - tight.freed - 100 > 0
     assert {item.signature for item in tight.removable} == {"r0", "r1", "r2", "r3"}
