@@ -16,9 +16,9 @@ from typing import Any
 
 from benchmarks.made_text import written
 from cse_train import checkpoint, files
-from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import find_weights
 from cse_train.results import Point
 from cse_train.training.async_checkpoints import Checkpoints
 from cse_train.training.loop import train

@@ -68,7 +68,7 @@ def __getattr__(name: str) -> Any:
         value = _guard(COMMANDS[name], name)
     elif name in TRIAL:
         with _own_packages():
-            value = getattr(importlib.import_module("cse_train.training.trainer.trial"), name)
+            value = getattr(importlib.import_module("cse_train.training.trial"), name)
     elif name == "frames":
         value = SimpleNamespace(**{part: _guard("analysis.frames", part) for part in FRAMES})
     else:

@@ -12,22 +12,22 @@ from cse_train.fields import Added, ConfigError, Range
 from cse_train.plugins.options import Options
 
 if TYPE_CHECKING:
-    from cse_train.backbone.backbone import Backbone
     from cse_train.distributed import all_gather_rows, gather_with_grad, mean_over_ranks
+    from cse_train.encoder.backbone import Backbone
     from cse_train.encoder.packing import Packed, pack, pack_lists
+    from cse_train.encoder.pooling import SentencePooler
     from cse_train.losses import info_nce, view_statistics
     from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
-    from cse_train.modules.pooling import SentencePooler
     from cse_train.results import Protocol, Score
     from cse_train.text.tokens import TokenStore
 
 LAZY = {
-    "cse_train.backbone.backbone": ("Backbone",),
+    "cse_train.encoder.backbone": ("Backbone",),
     "cse_train.distributed": ("all_gather_rows", "gather_with_grad", "mean_over_ranks"),
     "cse_train.encoder.packing": ("Packed", "pack", "pack_lists"),
     "cse_train.losses": ("info_nce", "view_statistics"),
     "cse_train.methods.base": ("Batch", "Encode", "Method", "Share", "StepOutput"),
-    "cse_train.modules.pooling": ("SentencePooler",),
+    "cse_train.encoder.pooling": ("SentencePooler",),
     "cse_train.results": ("Protocol", "Score"),
     "cse_train.text.tokens": ("TokenStore",),
 }

@@ -10,7 +10,6 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +21,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from cse_train import methods
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.transformers_io import take_packed
 from cse_train.config import RunConfig, complete, parse_run
 from cse_train.distributed import barrier, is_agreed, rank, size
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.transformers_io import take_packed
 from cse_train.fields import ConfigError, Json
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
-from cse_train.methods.base import Method
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import Method, load_method
+from cse_train.results import Point
 from cse_train.soundness import (
     CorruptCheckpoint,
     NoCheckpoint,
@@ -43,6 +42,8 @@ from cse_train.soundness import (
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+log = logging.getLogger(__name__)
+
 LAST = Path(LAST_FOLDER, "state.pt")
 BEST = Path(BEST_FOLDER, "model.safetensors")
 WAITING = BEST.with_name("next.safetensors")
@@ -50,8 +51,6 @@ WAITING = BEST.with_name("next.safetensors")
 
 State = dict[str, Any]
 """Content of a checkpoint file by name: tensors, numbers, texts and lists of them."""
-
-log = logging.getLogger(__name__)
 
 
 def _save(value: object, path: Path) -> None:
@@ -212,12 +211,7 @@ def save_best(folder: Path, run: RunConfig, model: Method[Any], facts: Json, sig
 
     The file's header holds the run's configuration, `facts`, the signature and a checksum of all of it.
     """
-    _write_model(folder / BEST, run, select_kept(model), facts, signature)
-
-
-def write_waiting(folder: Path, run: RunConfig, tensors: Mapping[str, Tensor], facts: Json, signature: str) -> None:
-    """Writes a new best model beside the earlier one, until `publish_best`; `tensors` come from `select_kept`."""
-    _write_model(folder / WAITING, run, tensors, facts, signature)
+    write_model(folder / BEST, run, select_kept(model), facts, signature)
 
 
 def select_kept(model: Method[Any]) -> dict[str, Tensor]:
@@ -227,7 +221,8 @@ def select_kept(model: Method[Any]) -> dict[str, Tensor]:
     return {name: value for name, value in state if isinstance(value, Tensor) and not name.startswith(skipped)}
 
 
-def _write_model(path: Path, run: RunConfig, tensors: Mapping[str, Tensor], facts: Json, signature: str | None) -> None:
+def write_model(path: Path, run: RunConfig, tensors: Mapping[str, Tensor], facts: Json, signature: str | None) -> None:
+    """Writes a best model to `BEST`, or to `WAITING` until `publish_best`; `tensors` come from `select_kept`."""
     dense = {name: value.contiguous() for name, value in tensors.items()}
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
     header |= {} if signature is None else {"signature": signature}
@@ -343,12 +338,24 @@ def load_model(folder: Path, signature: str | None = None, encoder: str | None =
     return LoadedRun(run, model.eval(), backbone.tokenizer)
 
 
-def adopt_best(source: Path, folder: Path) -> None:
-    """Copies an earlier attempt's best model into the folder of the attempt that resumes from its state."""
-    if (source / BEST).exists():
-        replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
-
-
 def rank_path(folder: Path, step: int, number: int | None = None) -> Path:
     """Returns the file of the state at a step that one rank alone has; by default this process's rank."""
     return folder / LAST.parent / f"rank{rank() if number is None else number}-{step}.pt"
+
+
+def read_finished(folder: Path, signature: str, examples: int) -> list[Point]:
+    """Returns the points of the run of this signature if it has trained `examples` examples, else none.
+
+    Damaged checkpoints count as none and are logged.
+    """
+    newest = load_newest([folder], signature=signature, fits=_require_points)
+    if newest is None or newest[0].get("signature") != signature:
+        return []
+    points = [Point(**point) for point in newest[0]["points"]]
+    return points if points and points[-1].examples >= examples else []
+
+
+def _require_points(path: Path, state: Json) -> None:
+    """Raises CorruptCheckpoint if the points of a state cannot be read."""
+    with reading(path):
+        [Point(**point) for point in state["points"]]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar, Settings
-from cse_train.plugins.first_fields import find_later, note_first
+from cse_train.plugins.config import find_later, note_first
 from cse_train.plugins.options import Options
 from cse_train.text.vector_files import VECTORS_ADVICE, names_vectors
 
@@ -222,8 +222,13 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
             return problems + _own_loop_problems(flat, str(method), config.SHARED)
     problems += fields.problems(TrainConfig, _select(flat, "train."), "train.")
     problems += _encoder_problems(flat)
-    problems += _length_problems(flat.get("train.examples"))
-    problems += _bucket_problems(flat.get("train.length_buckets"))
+    for key, (parse, rule, advice) in TEXT_SETTINGS.items():
+        value = flat.get(key)
+        try:
+            if isinstance(value, str):
+                parse(value)
+        except ValueError:
+            problems.append(f"{rule}: {key}={value}; {advice}")
     unknown_keys = [key for key in flat if key != "method" and not key.startswith(("train.", "method."))]
     return problems + [
         f"unknown key: {fields.brief(k)}={fields.brief(str(flat[k]))}; {fields.nearest(k, valid_keys(str(method)))}"
@@ -303,15 +308,6 @@ def evaluation_steps(config: TrainConfig) -> list[int]:
     return [round(k * total / count) for k in range(1, count + 1)]
 
 
-def _length_problems(value: object) -> list[str]:
-    try:
-        if isinstance(value, str):
-            epochs_in(value)
-        return []
-    except ValueError:
-        return [f"wrong length: train.examples={value}; give a number of examples, or epochs as in 3 epochs"]
-
-
 def bucket_edges(text: str) -> list[int]:
     """Returns the edges that `train.length_buckets` lists; ValueError unless they are rising positive numbers."""
     edges = [int(part) for part in text.split(",")]
@@ -320,13 +316,11 @@ def bucket_edges(text: str) -> list[int]:
     return edges
 
 
-def _bucket_problems(value: object) -> list[str]:
-    try:
-        if isinstance(value, str):
-            bucket_edges(value)
-        return []
-    except ValueError:
-        return [f"wrong buckets: train.length_buckets={value}; give rising word counts such as 3,4,5,6,7, or null"]
+TEXT_SETTINGS: Mapping[str, tuple[Callable[[str], object], str, str]] = {
+    "train.examples": (epochs_in, "wrong length", "give a number of examples, or epochs as in 3 epochs"),
+    "train.length_buckets": (bucket_edges, "wrong buckets", "give rising word counts such as 3,4,5,6,7, or null"),
+}
+"""Setting that may be a text -> function that raises ValueError for a wrong one, rule, and advice of the message."""
 
 
 def valid_keys(method: str) -> list[str]:

@@ -1,7 +1,8 @@
 """Loss functions of all methods, and the statistics of their views: functions of torch tensors alone.
 
 Shape suffixes: B examples, anchors or pairs, N extra negatives or pairs, D dimensions, T tokens or token slots of the
-batch, G sentences, K classes or guides, V vocabulary, M masked positions."""
+batch, G sentences, K classes or guides, V vocabulary, M masked positions.
+"""
 
 import math
 from typing import Literal

@@ -18,7 +18,7 @@ from tests import sides
 REPO = Path(__file__).resolve().parents[1]
 PACKAGES = ("search_spaces", "cse_train", "cluster", "analysis", "cse")
 OURS = (*PACKAGES, "benchmarks", "docs", "tests")
-MOST = {"cse_train": (14, 58)}
+MOST = {"cse_train": (11, 39)}
 """Package -> its most rooms, and arrows between rooms that begin in it."""
 AUTHORS = "cse_train.api"
 """The face for authors of plug-ins says to a type checker alone what it loads when it is taken."""
@@ -29,7 +29,7 @@ LOADERS = {
     "cse.cli.loader": "what commands name in `with deferred(__name__):`",
     "cse.experiments.tracking": "the side that has the trackers, where it is installed",
     "cse_train.api": "what a plug-in takes, when it is first taken",
-    "cse_train.encoder.card.short_attention": "the kernels, where there is Triton",
+    "cse_train.encoder.card_attention": "the kernels, where there is Triton",
     "cse_train.plugins.registry": "the module of a method or a suite, ours or a user's, by its name",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.launch.targets": "the module of a launch target, by its name",
@@ -52,27 +52,20 @@ ROOMS: Mapping[str, str] = {
     "cse_train.plugins": "cse_train",
     "cse_train.text": "cse_train",
     "cse_train.encoder": "cse_train cse_train.text",
-    "cse_train.backbone": "cse_train cse_train.text cse_train.encoder",
-    "cse_train.generator": "cse_train cse_train.text cse_train.encoder cse_train.backbone",
-    "cse_train.modules": "cse_train cse_train.encoder",
-    "cse_train.methods": "cse_train cse_train.plugins cse_train.text cse_train.encoder "
-    "cse_train.backbone cse_train.generator cse_train.modules",
+    "cse_train.methods": "cse_train cse_train.plugins cse_train.text cse_train.encoder",
     "cse_train.config": "cse_train cse_train.plugins cse_train.text cse_train.methods",
-    "cse_train.checkpoint": "cse_train cse_train.backbone cse_train.methods cse_train.config",
-    "cse_train.evaluate": "cse_train cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone "
-    "cse_train.modules cse_train.checkpoint",
-    "cse_train.training": "cse_train cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone "
+    "cse_train.checkpoint": "cse_train cse_train.encoder cse_train.methods cse_train.config",
+    "cse_train.evaluate": "cse_train cse_train.plugins cse_train.text cse_train.encoder cse_train.checkpoint",
+    "cse_train.training": "cse_train cse_train.plugins cse_train.text cse_train.encoder "
     "cse_train.methods cse_train.config cse_train.checkpoint cse_train.evaluate",
-    "cse_train.export": "cse_train cse_train.encoder cse_train.backbone cse_train.modules cse_train.config "
-    "cse_train.checkpoint cse_train.evaluate",
-    "cse_train.api": "cse_train cse_train.plugins cse_train.text cse_train.encoder "
-    "cse_train.backbone cse_train.modules cse_train.methods",
+    "cse_train.export": "cse_train cse_train.encoder cse_train.config cse_train.checkpoint cse_train.evaluate",
+    "cse_train.api": "cse_train cse_train.plugins cse_train.text cse_train.encoder cse_train.methods",
     # what may vary
     "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config "
     "cse_train.methods cse_train.plugins "
     "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.metric_names cse_train.evaluate.suites",
     "search_spaces.identity": "search_spaces cse_train.fields cse_train.user_files cse_train.data_paths "
-    "cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone cse_train.evaluate "
+    "cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.encoder cse_train.evaluate "
     "cse_train.results",
     # from the ledger to a page
     "analysis": "",
@@ -107,7 +100,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.runtime": "cse_train.fields cse_train.data_paths cse_train.training.saver",
     "cluster.plan": "search_spaces.identity analysis.matching "
     "search_spaces analysis.run_state analysis.ledger cse_train.fields cse_train.user_files "
-    "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone "
+    "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.encoder "
     "cse_train.evaluate cse_train.results",
     "cluster.search": "search_spaces.identity analysis.matching "
     "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
@@ -127,7 +120,7 @@ ROOMS: Mapping[str, str] = {
     "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics analysis.study "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.checkpoint "
     "cse_train.text "
-    "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
+    "cse_train.encoder cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.cli": "search_spaces.identity cse analysis.answers cse.experiments cluster search_spaces analysis cse_train",
     # sides: each a command with its code and its page, which can be taken off
     **dict.fromkeys(

@@ -24,7 +24,7 @@ from cse_train.encoder.packing import pack
 from cse_train.fields import Range
 from cse_train.losses import info_nce
 from cse_train.methods.base import Batch, Method, StepOutput
-from cse_train.modules.pooling import pool
+from cse_train.encoder.pooling import pool
 from cse_train.losses import view_statistics
 from cse_train.plugins.options import Options
 

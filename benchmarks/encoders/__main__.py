@@ -17,13 +17,13 @@ from safetensors.torch import save
 from benchmarks.encoders.batches import Corpus
 from benchmarks.encoders.recipe import Recipe, write_tokenizer
 from benchmarks.encoders.training import MaskedLM, held_out_report, train
-from cse_train.backbone.folders import find_weights
-from cse_train.backbone.identity import load_tokenizer
-from cse_train.backbone.transformers_io import export_masked_lm
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import find_weights
+from cse_train.encoder.identity import load_tokenizer
+from cse_train.encoder.pooling import make_pooled
+from cse_train.encoder.transformers_io import export_masked_lm
 from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.modules.pooling import make_pooled
 from cse_train.numerics import Diverged, multiplies_bf16
 from cse_train.text.files import open_text
 from cse_train.text.tokens import tokenizer_hash

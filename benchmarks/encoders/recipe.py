@@ -15,8 +15,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from cse_train.backbone.folders import find_weights
-from cse_train.backbone.words import load_words
+from cse_train.encoder.folders import find_weights
+from cse_train.encoder.identity import load_words
 
 FIRST_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """First tokens of every vocabulary, so that their ids are those of the shared one."""

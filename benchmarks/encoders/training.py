@@ -19,7 +19,7 @@ from benchmarks.encoders.batches import Corpus, MaskedBatch, PretrainingBatches,
 from benchmarks.encoders.recipe import Recipe, WordStart
 from cse_train.distributed import device
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.encoder.masked_lm import MaskedLMHead
 from cse_train.evaluate.embedding import evaluating
 from cse_train.numerics import Diverged, autocast
 

@@ -21,7 +21,7 @@ from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
 from benchmarks.step.setting import LENGTH, Size, encoder_folder
 from benchmarks.step.turns import operations
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods.base import Batch
 from cse_train.training.loop import Session

@@ -79,7 +79,7 @@ class SweepOptions:
     """`module:name` of the function that trains a run; tests replace it by a stub."""
     scorer: str = "cse_train.evaluate.score:score_checkpoint"
     """`module:name` of the function that scores a best checkpoint."""
-    reader: str = "cse_train.training.finished:read_finished"
+    reader: str = "cse_train.checkpoint:read_finished"
     """`module:name` of the driver's reader of finished checkpoints, imported late because it needs torch."""
     group: str = "cluster.slots.worker_group:WorkerGroup"
     """`module:name` of a slot's worker group class (`cluster.slots.group_api`); simulations put a cheaper one here."""

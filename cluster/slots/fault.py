@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from cluster.runtime.code_version import OUR_PACKAGES
 from cluster.slots.group_api import ErrorEvent, Fault
 from cse_train.fields import ConfigError, Scalar
-from cse_train.plugins.faults import LIBRARY_PATHS
+from cse_train.plugins.registry import LIBRARY_PATHS
 from cse_train.reading import (
     MachineFault,
     WholeReason,

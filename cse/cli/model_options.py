@@ -9,7 +9,7 @@ from analysis.ledger import Ledger, sweeps_named
 from analysis.run_folder import RunFolder
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import deferred
-from cse_train.backbone.folders import find_hub_model, list_encoders
+from cse_train.encoder.folders import find_hub_model, list_encoders
 from cse_train.fields import ConfigError
 
 with deferred(__name__):

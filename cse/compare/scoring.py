@@ -11,7 +11,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models import is_run, open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import find_unscored, require, require_known, still_valid
-from cse_train.plugins.apart import call_apart
+from cse_train.plugins.snapshot import call_apart
 
 
 def score_folder(

@@ -8,19 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from cse.doctor.checks import Finding, Level
-from cse_train.backbone.automodel import AutoModelEncoder
-from cse_train.backbone.backbone import Backbone, dropout_fields, load_backbone
-from cse_train.backbone.folders import locate
-from cse_train.backbone.identity import padding_of
-from cse_train.backbone.prompts import POOLING_FILES
-from cse_train.backbone.reading_order import first_token_problem, has_noise, others_than_first
-from cse_train.backbone.weight_files import read_precisions
-from cse_train.backbone.word_vectors import WordVectors
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.automodel import AutoModelEncoder
+from cse_train.encoder.backbone import Backbone, WordVectors, dropout_fields, load_backbone
+from cse_train.encoder.folders import POOLING_FILES, locate
+from cse_train.encoder.identity import padding_of
 from cse_train.encoder.packing import pack
+from cse_train.encoder.pooling import POOLERS
+from cse_train.encoder.reading_order import first_token_problem, has_noise, others_than_first
+from cse_train.encoder.weight_files import read_precisions
 from cse_train.fields import ConfigError
-from cse_train.modules.pooling import POOLERS
 from cse_train.text.corpora import open_source
 from cse_train.text.tokens import tokenise
 from cse_train.training.fit import check_fit

@@ -22,13 +22,13 @@ from cluster.runtime.resources import CUDA_GB, Node, slots_that_fit, this_machin
 from cluster.sweep.run_sweep import run_sweep
 from cse.doctor.card_peak import TRAIN, read_peak
 from cse.doctor.checks import Finding
-from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import locate
 from cse_train.fields import ConfigError
 from cse_train.reading import MachineFault
 from cse_train.results import Point
-from cse_train.training.trainer.run import ProgramFailed, train
+from cse_train.training.program import ProgramFailed, train
 from search_spaces.catalog import space_name
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace

@@ -12,7 +12,7 @@ from cse_train import checkpoint
 from cse_train.files import alive, writer_of
 from cse_train.plugins.trainer import is_program
 from cse_train.soundness import CorruptCheckpoint
-from cse_train.training.trainer import finished
+from cse_train.training import program_folder
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ def _judge(row: RunRow) -> tuple[str, bool]:
         if not folder.is_dir():
             return "its folder is gone", True
         if is_program(row.method):
-            finished.check_model(folder, row.signature)
+            program_folder.check_model(folder, row.signature)
         elif checkpoint.best_path(folder).exists():
             checkpoint.check_best(folder, row.signature)
     except CorruptCheckpoint as error:
         return str(error).rpartition(";")[0], True
-    except finished.DamagedModel as error:
+    except program_folder.DamagedModel as error:
         return str(error), True
-    except finished.NotJudged as error:
+    except program_folder.NotJudged as error:
         return str(error), False
     except OSError as error:
         return f"{error.filename or folder}: {error.strerror or error}", False

@@ -12,7 +12,7 @@ from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.evaluate.suites.registry import columns, require_known, still_valid
 from cse_train.fields import ConfigError
-from cse_train.plugins.apart import call_apart
+from cse_train.plugins.snapshot import call_apart
 from cse_train.results import Score
 
 DEFAULT = ("sts_test",)

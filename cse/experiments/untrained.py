@@ -15,10 +15,10 @@ from analysis.answers.baselines import UNTRAINED_NAMES, distinct, key_of
 from analysis.answers.build import columns_of
 from analysis.ledger import Baselines, Ledger, UntrainedScore
 from analysis.ledger.baselines import Key
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import content_hash, locate
-from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import content_hash, locate
+from cse_train.encoder.identity import backbone_identity, prompt_identity
 from cse_train.evaluate import baselines as rows
 from cse_train.evaluate.embedding import NotFinite
 from cse_train.evaluate.models import open_model
@@ -27,8 +27,7 @@ from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, data_hash
 from cse_train.evaluate.vectors import TextModel
 from cse_train.fields import ConfigError
-from cse_train.plugins.apart import call_apart
-from cse_train.plugins.snapshot import code_of
+from cse_train.plugins.snapshot import call_apart, code_of
 from cse_train.results import Score
 from cse_train.text.corpora import open_source
 from cse_train.text.files import file_hash

@@ -5,7 +5,7 @@ reads corpus tokens alone need not carry the others through zeroing, clipping, A
 same, and every state dict has the whole table. Shape suffixes: V vocabulary, K rows in use, T tokens, H width.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -90,17 +90,11 @@ def _with_moments(
     change: Callable[[CompactEmbedding, Tensor], Tensor],
 ) -> dict[str, Any]:
     states = dict(state["state"])
-    for index, table in _trained(model, optimiser):
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    numbers = {id(parameter): number for number, parameter in enumerate(parameters)}
+    for table in [module for module in model.modules() if isinstance(module, CompactEmbedding)]:
+        index = numbers.get(id(table.weight))
         if index in states:
             moments = {name: change(table, states[index][name]) for name in MOMENTS}
             states[index] = states[index] | moments
     return state | {"state": states}
-
-
-def _trained(model: nn.Module, optimiser: torch.optim.Optimizer) -> Iterator[tuple[int, CompactEmbedding]]:
-    """Yields the index of each compact table's weight among the optimiser's parameters, with the table."""
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    numbers = {id(parameter): number for number, parameter in enumerate(parameters)}
-    for module in model.modules():
-        if isinstance(module, CompactEmbedding) and id(module.weight) in numbers:
-            yield numbers[id(module.weight)], module

@@ -44,10 +44,6 @@ class LengthGroup:
         """Slots of a row that need a position embedding: the width without the slots added by rounding."""
         return self.width - self.rounded
 
-    def bias_of(self, views: int) -> Tensor | None:
-        """Returns the attention bias for the rows of `views` views; None when nothing is padded."""
-        return self.bias if self.bias is None or views == 1 else self.bias.repeat(views, 1, 1, 1)
-
     def to(self, device: torch.device | str) -> "LengthGroup":
         """Returns the group with its bias on `device`."""
         bias = None if self.bias is None else distributed.copy_to(self.bias, device)

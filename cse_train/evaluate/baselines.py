@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cse_train.backbone.reading_order import first_token_problem, reads_first
 from cse_train.encoder.packing import Packed
+from cse_train.encoder.pooling import make_pooled
+from cse_train.encoder.reading_order import first_token_problem, reads_first
 from cse_train.evaluate.correlation import round_cosines, spearman
 from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs
-from cse_train.modules.pooling import make_pooled
 from cse_train.text.vector_files import find_packaged, read_packaged
 
 UNTRAINED_POOLERS = {

@@ -19,21 +19,31 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from cse_train import distributed
-from cse_train.backbone.backbone import Backbone, load_backbone
-from cse_train.backbone.config_file import require_fitting
-from cse_train.backbone.folders import MIXES_PADDING, files_hash, list_encoders, locate, weight_files
-from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
-from cse_train.backbone.reading_order import first_token_problem, others_than_first, reads_first
-from cse_train.backbone.refusals import find_static_vectors, require_bases, require_encoder
-from cse_train.backbone.weight_files import read_tensors, require_safe
 from cse_train.checkpoint import BEST, LoadedRun, load_model
+from cse_train.encoder.backbone import Backbone, load_backbone
+from cse_train.encoder.encoder import PromptedEncoder
+from cse_train.encoder.folders import (
+    MIXES_PADDING,
+    Prompts,
+    files_hash,
+    find_static_vectors,
+    list_encoders,
+    locate,
+    prompt_tokens,
+    read_prompts,
+    require_bases,
+    require_encoder,
+    require_fitting,
+    weight_files,
+)
+from cse_train.encoder.frozen_encoder import FrozenEncoder
+from cse_train.encoder.pooling import POOLERS, SentencePooler, has_projector
+from cse_train.encoder.reading_order import first_token_problem, others_than_first, reads_first
+from cse_train.encoder.weight_files import read_tensors, require_safe
 from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
 from cse_train.evaluate.vectors import MAX_LENGTH, TextModel, require_texts
 from cse_train.fields import ConfigError, nearest
 from cse_train.files import holds_program_model, lacks_program_model
-from cse_train.modules.frozen_encoder import FrozenEncoder
-from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
-from cse_train.modules.prompts import PromptedEncoder
 from cse_train.numerics import fast_fp32
 from cse_train.text.files import file_hash
 from cse_train.text.vector_files import SUFFIXES, Places, names_vectors, read_places, read_vectors

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
-from cse_train.backbone.reading_order import reads_first
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.reading_order import reads_first
 from cse_train.evaluate.embedding import Embedder, Encode, StsEvaluator
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.export.folders import ACTIVATIONS, LAYERS_READ, Parts

@@ -15,21 +15,18 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from cse_train.backbone.automodel import AutoModelEncoder
-from cse_train.backbone.folders import locate
-from cse_train.backbone.prompts import Prompts, read_prompts
-from cse_train.backbone.reading_order import reads_first
-from cse_train.backbone.transformers_io import encoder_to_transformers
 from cse_train.checkpoint import LoadedRun
 from cse_train.config import RunConfig
-from cse_train.encoder.encoder import Encoder
+from cse_train.encoder import prompted_transformer
+from cse_train.encoder.automodel import AutoModelEncoder
+from cse_train.encoder.encoder import Encoder, PromptedEncoder
+from cse_train.encoder.folders import Prompts, locate, read_prompts
+from cse_train.encoder.frozen_encoder import Whitener
+from cse_train.encoder.pooling import BatchNormProjector, JointBatchNorm, MlpProjector, SentencePooler, has_projector
+from cse_train.encoder.prompted_transformer import PromptedTransformer
+from cse_train.encoder.reading_order import reads_first
+from cse_train.encoder.transformers_io import encoder_to_transformers
 from cse_train.fields import ConfigError
-from cse_train.modules import prompted_transformer
-from cse_train.modules.pooling import SentencePooler, has_projector
-from cse_train.modules.projector import BatchNormProjector, JointBatchNorm, MlpProjector
-from cse_train.modules.prompted_transformer import PromptedTransformer
-from cse_train.modules.prompts import PromptedEncoder
-from cse_train.modules.whitener import Whitener
 
 
 @dataclass(frozen=True)

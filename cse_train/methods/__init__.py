@@ -1,14 +1,14 @@
-"""Registry of the methods: every module of this folder but `base` and `loading` is a method of its file's name.
+"""Registry of the methods: every module of this folder but `base` is a method of its file's name.
 
-A method's settings lie in `options` under its name, so that reading them needs no torch; `loading` loads the method
-itself. Methods of plug-ins come from `cse_train.plugins` in the same way.
+A method's settings lie in `options` under its name, so that reading them needs no torch; `base.load_method` loads the
+method itself. Methods of plug-ins come from `cse_train.plugins` in the same way.
 """
 
 from cse_train.fields import ConfigError, brief, nearest
 from cse_train.plugins import config, registry
 from cse_train.plugins.options import Options
 
-__all__ = ["base", "config_class", "is_known", "list_methods", "loading", "names", "options", "require", "unknown"]
+__all__ = ["base", "config_class", "is_known", "list_methods", "names", "options", "require", "unknown"]
 
 PLUGINS_ADVICE = "--plugins or `plugins:` adds one of yours"
 """End of the message for an unknown method."""

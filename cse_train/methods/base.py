@@ -4,19 +4,22 @@ A module of this folder holds one class of `Method`; its `Config` lies in `optio
 needs no torch, so that planning a sweep is quick.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import copy_to
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
+from cse_train.plugins import registry
 from cse_train.plugins.options import Options, misspelt
 from cse_train.random_streams import Place
 from cse_train.text.tokens import TokenStore
@@ -90,9 +93,9 @@ class EmbeddingParts:
 class Method(nn.Module, Generic[C]):
     """Base class of a method: it reads corpus columns, computes a loss from a batch, and embeds texts.
 
-    Hooks that take `config` are asked before there is a module; all have a default but `make_collate`, `forward` and
-    `encode`. The module is made by `__init__(config, backbone, training)`. A public name that nearly is a hook's is
-    refused.
+    Hooks that take `config` are asked before there is a module; all have a default but `make_collate` and `forward`,
+    and `encode` where the method has no `encoder` and `pooler`. The module is made by `__init__(config, backbone,
+    training)`. A public name that nearly is a hook's is refused.
 
     Where an embedding is an encoder's, pooled by a `SentencePooler`, these are the attributes `encoder` and `pooler`:
     then `cse export` writes it, and another pooler may be asked for at evaluation.
@@ -159,8 +162,15 @@ class Method(nn.Module, Generic[C]):
         raise NotImplementedError(f"{type(self).__name__} has no forward; write one")
 
     def encode(self, packed: Packed) -> Tensor:
-        """Returns test-time embeddings [N, D] in batch order; the caller sets eval mode."""
-        raise NotImplementedError(f"{type(self).__name__} has no encode; write one")
+        """Returns test-time embeddings [N, D] in batch order; the caller sets eval mode.
+
+        The default is `pooler` over `prompted`, or else over `encoder`, where the method has these attributes.
+        """
+        parts = self.embedding_parts()
+        encoder, pooler = parts.encoder if parts.prompted is None else parts.prompted, parts.pooler
+        if encoder is None or pooler is None:
+            raise NotImplementedError(f"{type(self).__name__} has no encode; write one")
+        return pooler(encoder(packed, tokens=pooler.needs_tokens))[0]
 
     def dev_encodes(self) -> list[Encode]:
         """Returns the functions that embed for the dev score; of several the first with the best score counts."""
@@ -190,3 +200,47 @@ class Method(nn.Module, Generic[C]):
 
 METHOD_HOOKS = tuple(name for name in vars(Method) if not name.startswith("_"))
 """Names of the hooks of `Method` that a subclass may define."""
+
+
+LEGACY_FUNCTIONS = ("make_collate", "build")
+"""Functions that a method's module in the form of version 0.1 must have."""
+LEGACY_HOOKS = (
+    *("make_collate", "columns", "lower_case", "tokens_kept", "usable_rows", "prepare", "corpus_alone"),
+    "TRAINING_ONLY",
+)
+"""Hooks of `Method` that a module in the form of version 0.1 may have."""
+
+
+def load_method(name: str) -> type[Method[Any]]:
+    """Returns a method's class. KeyError for an unknown name; ConfigError for a failed import, or no single class."""
+    plugin = registry.require("method", name)
+    return _class_of(registry.load(plugin), name, str(plugin))
+
+
+@functools.cache
+def _class_of(module: ModuleType, name: str, where: str) -> type[Method[Any]]:
+    """Returns the one subclass of `Method` that a module defines and no other class there inherits from."""
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Method)]
+    classes = [cls for cls in classes if cls.__module__ == module.__name__]
+    last = [cls for cls in classes if not any(cls in other.__mro__[1:] for other in classes)]
+    if not last and all(hasattr(module, function) for function in LEGACY_FUNCTIONS):
+        return _wrap_functions(module)
+    if len(last) != 1:
+        named = ", ".join(cls.__name__ for cls in last) or "none"
+        raise ConfigError([f"no one method: method={name} has of the classes of Method {named} in {where}; write one"])
+    return last[0]
+
+
+def _wrap_functions(module: ModuleType) -> type[Method[Any]]:
+    """Returns a subclass of `Method` whose hooks are the functions of a module in the form of version 0.1."""
+
+    def build(config: Any, backbone: Any, training: bool = True) -> Method[Any]:
+        model: Any = module.build(config, backbone, training=training)
+        if not isinstance(model, Method):
+            model.__class__ = type(type(model).__name__, (type(model), Method), {})
+        model.TRAINING_ONLY = getattr(module, "TRAINING_ONLY", ())
+        return model
+
+    given = {name: getattr(module, name) for name in LEGACY_HOOKS if hasattr(module, name)} | {"build": build}
+    body = {name: staticmethod(hook) if callable(hook) else hook for name, hook in given.items()}
+    return type(module.__name__, (Method,), {**body, "__module__": module.__name__})

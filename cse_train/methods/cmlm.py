@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
-from cse_train.backbone.backbone import Backbone, own_encoder, require_head
 from cse_train.distributed import mean_over_ranks
-from cse_train.encoder.masked_inputs import Masking
-from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.backbone import Backbone, own_encoder, require_head
+from cse_train.encoder.masked_lm import Masking
+from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
 from cse_train.losses import masked_lm
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.cmlm import Config as Config
-from cse_train.modules.pooling import SentencePooler
 from cse_train.text.tokens import TokenStore
 
 WHY = "it predicts tokens from vectors in front of them"
@@ -57,7 +57,6 @@ class CMLM(Method[Config]):
     """CMLM: an encoder and its pooler; in training also the projection and the encoder's masked-LM head."""
 
     TRAINING_ONLY = ("projection.", "head.")
-    """Prefixes of the state that only training needs: the projection and the masked-LM head."""
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
@@ -76,7 +75,6 @@ class CMLM(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(config, Masking.of(tokenizer, config.masking_ratio))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -92,14 +90,9 @@ class CMLM(Method[Config]):
         assert self.projection is not None and self.head is not None
         vectors_BH = self.encode(batch.inputs["text"])
         front_BPH = self.projection(vectors_BH).unflatten(1, (self.config.vectors, -1))
-        last_TH = self.encoder(batch.inputs["masked"], tokens=True, front_output_NPH=front_BPH).last_TH
-        assert last_TH is not None
+        last_TH = self.encoder(batch.inputs["masked"], tokens=True, front_output_NPH=front_BPH).tokens_TH
         at_M, target_M = batch.tensors["at_M"], batch.tensors["target_M"]
         logits_MV = self.head(last_TH[at_M], self.encoder.word.weight)
         loss = mean_over_ranks(*masked_lm(logits_MV, target_M))
         accuracy = (logits_MV.argmax(1) == target_M).float().sum() / max(1, len(target_M))
         return StepOutput(loss, {"loss": loss.detach(), "mlm_accuracy": accuracy})
-
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time: [N, H] in batch order."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.backbone import Backbone, own_encoder
 from cse_train.encoder.encoder import Hidden
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
@@ -63,7 +63,6 @@ class ConSERT(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from cse_train import numerics
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import Packed, pack
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
 from cse_train.losses import contrastive_tension, cosines, view_statistics
 from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.ct import Config as Config
-from cse_train.modules.pooling import SentencePooler
 from cse_train.text.tokens import TokenColumn
 
 FIRST, SECOND = "first_encoder.", "encoder."
@@ -63,16 +63,13 @@ class ContrastiveTension(Method[Config]):
     """Contrastive Tension: two encoders that start equal, share no weight, and are trained by one loss."""
 
     TRAINING_ONLY = (FIRST,)
-    """Prefixes of the state that only training needs: test time uses one encoder."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Returns True: training reads no ids but the corpus's, since texts are not changed."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -88,10 +85,6 @@ class ContrastiveTension(Method[Config]):
         loss = contrastive_tension(first_BH, second_BH, batch.tensors["same_B"])
         joined = (gather_with_grad(rows.detach()) for rows in (first_BH, second_BH, batch.tensors["same_B"]))
         return StepOutput(loss, {"loss": loss.detach(), **pair_statistics(*joined)})
-
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time by the second encoder: [N, H] in batch order."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _first(self, packed: Packed) -> Tensor:
         assert self.first_encoder is not None

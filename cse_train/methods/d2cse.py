@@ -6,24 +6,32 @@ N sequences, B examples of this rank, G examples of all ranks, H width, T packed
 """
 
 import copy
-from dataclasses import dataclass
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone, own_encoder
+from cse_train import distributed, random_streams
 from cse_train.distributed import gather_with_grad, mean_over_ranks
-from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.generator.corruption import CorruptionRule, add_corrupted, name_corrupted
+from cse_train.encoder.backbone import Backbone, own_encoder
+from cse_train.encoder.encoder import ContinuousPrompts, Encoder, PromptedEncoder, require_positions
+from cse_train.encoder.generator import Generator
+from cse_train.encoder.identity import generator_hash
+from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import SentencePooler
+from cse_train.files import cache_folder, open_built
 from cse_train.losses import info_nce, replaced_token, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.d2cse import Config as Config
-from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
-from cse_train.text.tokens import TokenStore
+from cse_train.text.masking import Edit, Vocabulary, edit
+from cse_train.text.tokens import TokenColumn, TokenStore
 
 WHY = "prompts need attention of our own"
 """Reason, for a message, why D2CSE needs an encoder of this project."""
@@ -63,7 +71,6 @@ class D2CSE(Method[Config]):
     """D2CSE: a frozen encoder behind trainable prompts, a pooler and, in training, the detector of replaced tokens."""
 
     TRAINING_ONLY = ("head.", "discriminator.")
-    """Prefixes of the state that only training needs: the detector's head and copy of the encoder."""
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
@@ -77,7 +84,6 @@ class D2CSE(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(config, tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -96,7 +102,9 @@ class D2CSE(Method[Config]):
             self.discriminator = copy.deepcopy(encoder).requires_grad_(True)
 
     def forward(self, batch: Batch) -> StepOutput:
-        embeddings_NH = self._embeddings(batch.inputs["text"])
+        text, copies = batch.inputs["text"], 2 if self.config.objective == "unsupervised" else 1
+        embeddings_VNH = self.pooler(self.prompted(text, views=copies, tokens=self.pooler.needs_tokens))
+        embeddings_NH = embeddings_VNH.flatten(0, 1)  # both views, or all columns, one after the other
         views = [gather_with_grad(view_BH) for view_BH in embeddings_NH.split(batch.examples)]
         contrastive = info_nce(
             views[0],
@@ -110,28 +118,10 @@ class D2CSE(Method[Config]):
         parts = {"loss": loss.detach(), "loss_contrastive": contrastive.detach(), "loss_rtd": detection.detach()}
         return StepOutput(loss, {**parts, **metrics, **view_statistics(views[0], views[1])})
 
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time, with prompts: [N, H] in batch order."""
-        return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
-
-    def _embeddings(self, packed: Packed) -> Tensor:
-        """Returns both views, or all columns, one after the other: [2 * B, H] or [3 * B, H]."""
-        copies = 2 if self.config.objective == "unsupervised" else 1
-        return self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens)).flatten(0, 1)
-
     def _detection(self, batch: Batch, embeddings_NH: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns the replaced-token loss over the sentences of all embeddings, and metrics of the detection."""
+        """Returns the loss of figure 3's discriminator over the sentences of all embeddings, and its metrics."""
         packed, replaced_T = batch.inputs["corrupted"], batch.tensors["replaced_T"]
         assert self.head is not None
-        logits_T2 = self.head(self._detector_hidden(packed, embeddings_NH))
-        attended_T = packed.attended_T()
-        loss = mean_over_ranks(*replaced_token(logits_T2, replaced_T, attended_T, self.config.reduction))
-        right = (logits_T2.argmax(1) == replaced_T) & attended_T
-        tokens = attended_T.sum()
-        return loss, {"replaced_fraction": replaced_T.sum() / tokens, "rtd_accuracy": right.sum() / tokens}
-
-    def _detector_hidden(self, packed: Packed, embeddings_NH: Tensor) -> Tensor:
-        """Returns the last layer [T, H] of figure 3's discriminator."""
         if self.config.framework == "c":
             hidden = self.prompted(packed, tokens=True)
         elif self.config.framework == "d":
@@ -139,5 +129,116 @@ class D2CSE(Method[Config]):
         else:
             bare = self.discriminator or self.prompted.encoder
             hidden = bare(packed, tokens=True, cls_output_NH=embeddings_NH)
-        assert hidden.last_TH is not None
-        return hidden.last_TH
+        logits_T2 = self.head(hidden.tokens_TH)
+        attended_T = packed.attended_T()
+        loss = mean_over_ranks(*replaced_token(logits_T2, replaced_T, attended_T, self.config.reduction))
+        right = (logits_T2.argmax(1) == replaced_T) & attended_T
+        tokens = attended_T.sum()
+        return loss, {"replaced_fraction": replaced_T.sum() / tokens, "rtd_accuracy": right.sum() / tokens}
+
+
+CORRUPTION_FORMAT = 1
+"""Version of the corrupted text; raised whenever that changes for the same rule."""
+CORRUPTION_CHUNK = 128
+"""Number of sentences that the generator reads at once."""
+POSITIONS = ("masked", "all")
+"""Positions that get the generator's tokens: the masked ones, or all but the first.
+
+The paper says the masked ones; DiffCSE's released code takes all (diffcse/models.py:184).
+"""
+
+
+@dataclass(frozen=True)
+class CorruptionRule:
+    """Settings that decide the corrupted text, together with corpus and tokenizer."""
+
+    generator: str
+    """Name of a masked LM as `Generator` takes it, greedy and in eval mode; its content counts, not its name."""
+    ratio: float
+    """Share of the tokens that is masked."""
+    seed: int
+    positions: str = "masked"
+
+
+def name_corrupted(column: str) -> str:
+    """Returns the name of the column with the corrupted form of a text column."""
+    return f"corrupted_{column}"
+
+
+def add_corrupted(
+    store: TokenStore, columns: Sequence[str], rule: CorruptionRule, backbone: Backbone, cache: Path | None = None
+) -> TokenStore:
+    """Returns the store with the corrupted form of `columns`, made on first use and the same for every run and rank.
+
+    Raises ConfigError for a generator that cannot be had or does not fit, or a cache that cannot be written.
+    """
+    assert rule.positions in POSITIONS, rule.positions
+    identity = {
+        **asdict(rule),
+        "format": CORRUPTION_FORMAT,
+        "generator": generator_hash(rule.generator),
+        "tokenizer": backbone.tokenizer_hash,
+        "corpus": store.content_hash,
+        "columns": list(columns),
+    }
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    folder = (cache or cache_folder()) / "corrupted" / key
+    write = partial(_write, store, columns, rule, backbone, identity)
+    return open_built(folder, partial(_load, store, columns), write)
+
+
+def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore | None:
+    """Returns the store with the corrupted columns; None if the folder is absent or a file has the wrong size."""
+    arrays = dict(store.arrays)
+    for name in columns:
+        column, file = store.column(name), folder / f"{name}.flat"
+        if not file.is_file() or file.stat().st_size != 4 * len(column.flat):
+            return None
+        flat = np.memmap(file, dtype=np.int32, mode="r").view(np.ndarray)
+        arrays[name_corrupted(name)] = TokenColumn(flat, column.starts, column.lengths, column.word_starts)
+    return TokenStore(store.rows, tuple(arrays), folder.name, folder, arrays)
+
+
+def _write(
+    store: TokenStore,
+    columns: Sequence[str],
+    rule: CorruptionRule,
+    backbone: Backbone,
+    identity: dict[str, object],
+    aside: Path,
+) -> None:
+    generator = Generator(rule.generator, backbone, dropout=False).to(distributed.device()).eval()
+    for name in columns:
+        with (aside / f"{name}.flat").open("wb") as file:
+            for row_ids in _corrupt(store.column(name), name, rule, generator, backbone.tokenizer):
+                file.write(row_ids.astype(np.int32).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+    (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
+
+
+def _corrupt(
+    column: TokenColumn, name: str, rule: CorruptionRule, generator: Generator, tokenizer: Any
+) -> Iterator[np.ndarray]:
+    """Yields the corrupted ids of each row; each row of a column has its own masks, independent of the chunks."""
+    vocabulary = Vocabulary.of(tokenizer)
+    for first in range(0, len(column.starts), CORRUPTION_CHUNK):
+        rows = range(first, min(first + CORRUPTION_CHUNK, len(column.starts)))
+        rngs = (np.random.default_rng(random_streams.seed_of(rule.seed, "corruption", name, row)) for row in rows)
+        edits = [edit(column.row(i), "replace", rule.ratio, vocabulary, rng) for i, rng in zip(rows, rngs, strict=True)]
+        everywhere = rule.positions == "all"
+        yield from _fill(generator, edits, everywhere, tokenizer.pad_token_id)
+
+
+def _fill(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: int) -> list[np.ndarray]:
+    """Returns the sentences in the given order, with the generator's ids at the masked positions.
+
+    With `everywhere` the generator's ids go to all positions behind [CLS].
+    """
+    packed = pack_lists([e.masked_L for e in edits], pad_id=pad_id)
+    ids_T = pack_lists([e.source_L for e in edits], pad_id=pad_id).ids_T
+    wanted_T = pack_lists([e.chosen_L | everywhere for e in edits]).ids_T.bool() & (packed.positions_T > 0)
+    at_M = wanted_T.nonzero().squeeze(1)
+    device = next(generator.parameters()).device
+    ids_T = ids_T.index_copy(0, at_M, generator.predict(packed.to(device), at_M.to(device)).cpu())
+    return packed.unpacked(ids_T)

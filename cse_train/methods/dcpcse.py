@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone, auxiliary_head, own_encoder
 from cse_train.distributed import gather_with_grad, mean_over_ranks
-from cse_train.encoder.masked_inputs import Masking
-from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.backbone import Backbone, auxiliary_head, own_encoder
+from cse_train.encoder.encoder import ContinuousPrompts, PromptedEncoder, require_positions
+from cse_train.encoder.masked_lm import Masking
+from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
 from cse_train.losses import energy_hinge, info_nce, masked_lm, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.dcpcse import Config as Config
-from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.text.tokens import TokenStore
 
 WHY = "prompts need attention of our own"
@@ -52,7 +52,6 @@ class DCPCSE(Method[Config]):
     steps: Tensor
 
     TRAINING_ONLY = ("head.", "steps")
-    """Prefixes of the state that only training needs: the masked-LM head, and the step by which its weight decays."""
 
     @classmethod
     def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
@@ -63,7 +62,6 @@ class DCPCSE(Method[Config]):
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(config, Masking.of(tokenizer, config.mlm_probability))
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -85,7 +83,9 @@ class DCPCSE(Method[Config]):
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def forward(self, batch: Batch) -> StepOutput:
-        views = [gather_with_grad(view_BH) for view_BH in self._views(batch.inputs["text"], batch.examples)]
+        text, copies = batch.inputs["text"], 2 if self.config.objective == "unsupervised" else 1
+        pooled_VNH = self.pooler(self.prompted(text, views=copies, tokens=self.pooler.needs_tokens))
+        views = [gather_with_grad(view) for pooled in pooled_VNH for view in pooled.split(batch.examples)]
         hard = views[2] if len(views) == 3 else None
         weight, tau = self.config.hard_negative_weight, self.config.temperature
         contrastive = info_nce(views[0], views[1], hard_negatives_BD=hard, hard_negative_weight=weight, temperature=tau)
@@ -94,22 +94,13 @@ class DCPCSE(Method[Config]):
             hinge = energy_hinge(views[0], views[1], hard, self.config.energy_margin)
             parts["energy"] = (self.config.energy_weight, hinge)
         if self.config.mlm_weight is not None:
-            last_TH = self.prompted(batch.inputs["masked"], tokens=True).last_TH
-            assert self.head is not None and last_TH is not None
+            last_TH = self.prompted(batch.inputs["masked"], tokens=True).tokens_TH
+            assert self.head is not None
             logits_MV = self.head(last_TH[batch.tensors["at_M"]], self.prompted.encoder.word.weight)
             parts["mlm"] = (self._mlm_weight(), mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"])))
         loss = torch.stack([weight * part for weight, part in parts.values()]).sum()
         metrics = {f"loss_{name}": part.detach() for name, (_, part) in parts.items()}
         return StepOutput(loss, {"loss": loss.detach(), **metrics, **view_statistics(views[0], views[1])})
-
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time, with prompts: [N, H] in batch order."""
-        return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
-
-    def _views(self, packed: Packed, examples: int) -> list[Tensor]:
-        copies = 2 if self.config.objective == "unsupervised" else 1
-        pooled_VNH = self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens))
-        return [view for pooled in pooled_VNH for view in pooled.split(examples)]
 
     def _mlm_weight(self) -> Tensor:
         """Returns w * decay^(step / 100); every call counts a step, which the checkpoint stores for resumed runs."""

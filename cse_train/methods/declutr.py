@@ -13,17 +13,16 @@ import torch
 from torch import Tensor
 
 from cse_train import distributed
-from cse_train.backbone.backbone import Backbone, own_encoder, require_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.backbone import Backbone, own_encoder, require_head
 from cse_train.encoder.encoder import Encoder, Hidden
-from cse_train.encoder.masked_inputs import Masking
-from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.encoder.masked_lm import MaskedLMHead, Masking
 from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
 from cse_train.losses import masked_lm, nt_xent, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.declutr import Config as Config
-from cse_train.modules.pooling import SentencePooler
 from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
 
@@ -56,7 +55,11 @@ class Collate:
             anchors += around
             positives += beside
             rngs += [rng] * len(around)
-        inputs, tensors = self._anchors(anchors, rngs)
+        inputs, tensors = {}, {}
+        if self.config.objective == "contrastive":
+            inputs["anchors"] = pack_lists(anchors, pad_id=self.masking.pad_id)
+        else:
+            inputs["anchors"], tensors["at_M"], tensors["target_M"] = self.masking.pack(anchors, rngs)
         if self.config.objective != "masked_lm":
             inputs["positives"] = pack_lists(positives, pad_id=self.masking.pad_id)
         return Batch(inputs, len(share.rows), tensors)
@@ -73,14 +76,6 @@ class Collate:
         anchors, positives = sample_spans(tokens, rule, rng)
         return [_cut(ids, span) for span in anchors], [_cut(ids, span) for span in positives.reshape(-1, 2)]
 
-    def _anchors(
-        self, anchors: list[np.ndarray], rngs: list[np.random.Generator]
-    ) -> tuple[dict[str, Packed], dict[str, Tensor]]:
-        if self.config.objective == "contrastive":
-            return {"anchors": pack_lists(anchors, pad_id=self.masking.pad_id)}, {}
-        packed, at_M, target_M = self.masking.pack(anchors, rngs)
-        return {"anchors": packed}, {"at_M": at_M, "target_M": target_M}
-
 
 def _cut(ids: np.ndarray, span: np.ndarray) -> np.ndarray:
     start, end = span
@@ -95,7 +90,6 @@ class DeCLUTR(Method[Config]):
     """
 
     TRAINING_ONLY = ("head.",)
-    """Prefixes of the state that only training needs: the masked-LM head."""
 
     @classmethod
     def lower_case(cls, config: Config) -> bool:
@@ -141,7 +135,11 @@ class DeCLUTR(Method[Config]):
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         """Builds the modules; ConfigError for spans beyond the encoder's positions and for a missing head."""
         if training:
-            _require_positions(config, backbone)
+            length = min(config.max_length, LONGEST) + SPECIAL_TOKENS
+            room = getattr(backbone.encoder, "positions", None) or length
+            if length > room:
+                line = f"spans too long: method.max_length={config.max_length}, train.encoder={backbone.name}"
+                raise ConfigError([f"{line} has {room} positions; give at most {room - SPECIAL_TOKENS}"])
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
@@ -164,8 +162,8 @@ class DeCLUTR(Method[Config]):
         else:  # the log calls positives another anchor of the same document, if it has one
             views = anchors_BH, anchors_BH.unflatten(0, (-1, self.config.anchors)).roll(1, dims=1).flatten(0, 1)
         if self.config.objective != "contrastive":
-            assert self.head is not None and isinstance(self.encoder, Encoder) and hidden.last_TH is not None
-            logits_MV = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
+            assert self.head is not None and isinstance(self.encoder, Encoder)
+            logits_MV = self.head(hidden.tokens_TH[batch.tensors["at_M"]], self.encoder.word.weight)
             losses["loss_mlm"] = mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
         loss = torch.stack(list(losses.values())).sum()
         parts = {name: part.detach() for name, part in losses.items()}
@@ -179,11 +177,3 @@ class DeCLUTR(Method[Config]):
         masked = self.training and self.head is not None
         hidden: Hidden = self.encoder(packed, tokens=masked or self.pooler.needs_tokens)
         return hidden
-
-
-def _require_positions(config: Config, backbone: Backbone) -> None:
-    length = min(config.max_length, LONGEST) + SPECIAL_TOKENS
-    room = getattr(backbone.encoder, "positions", None) or length
-    if length > room:
-        line = f"spans too long: method.max_length={config.max_length}, train.encoder={backbone.name}"
-        raise ConfigError([f"{line} has {room} positions; give at most {room - SPECIAL_TOKENS}"])

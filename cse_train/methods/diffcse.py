@@ -6,6 +6,7 @@ conditioned on its own embedding. Shape suffixes: V views, B examples of this ra
 slots, M some of them.
 """
 
+import copy
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,21 +16,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone, own_encoder, require_head
-from cse_train.distributed import gather_with_grad
+from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.backbone import Backbone, own_encoder, require_head
+from cse_train.encoder.edits import Edited, EditRule, EditStore, StoreWithEdits, fill, pack_edits
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.generator import Generator
+from cse_train.encoder.masked_lm import MaskedLMHead
 from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
-from cse_train.generator.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
-from cse_train.generator.edit_store import EditRule, EditStore, StoreWithEdits, add_edits
-from cse_train.generator.edited import Edited, fill, pack_edits
-from cse_train.generator.generator import Generator
-from cse_train.losses import info_nce, view_statistics
+from cse_train.losses import corrective_lm, info_nce, masked_lm, replaced_token, view_statistics
 from cse_train.methods.base import Batch, Method, RngOf, Share, StepOutput
 from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
-from cse_train.modules.pooling import SentencePooler
 from cse_train.text.masking import Edit, Vocabulary, count_edited, edit
 from cse_train.text.tokens import TokenStore
 
@@ -106,11 +107,11 @@ class DiffCSE(Method[Config]):
             return store
         rule = EditRule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
         draw = partial(draw_edits, config, Vocabulary.of(backbone.tokenizer), store)
-        return add_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
+        edits = EditStore(rule, draw, offsets(config), views(config), backbone, store, cache)
+        return StoreWithEdits(store.rows, store.columns, store.content_hash, store.folder, store.arrays, edits)
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         check(config)
         return Collate(config, Vocabulary.of(tokenizer), tokenizer.pad_token_id)
 
@@ -130,7 +131,10 @@ class DiffCSE(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         copies = 2 if self.config.objective == "unsupervised" else 1
         hidden = [self.encoder(batch.inputs["text"], views=copies, tokens=self.pooler.needs_tokens)]
-        edited = self._fill_edits(batch)
+        edited: Edited | None = None
+        if "edited" in batch.inputs:  # after the encoder has drawn its dropout, so that its masks equal SimCSE's
+            inserts = self.config.operator == "insert"
+            edited = fill(self.generator, batch.inputs["edited"], batch.tensors, inserts)
         if edited is not None and self.config.extra != "none":
             hidden.append(self.encoder(edited.packed, tokens=self.pooler.needs_tokens))
         views_VBH = self.pooler(*hidden).unflatten(1, (-1, batch.examples)).flatten(0, 1)
@@ -148,16 +152,6 @@ class DiffCSE(Method[Config]):
             loss, metrics = loss + self.config.lambda_weight * auxiliary, metrics | observed
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time: [N, H] in batch order."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-
-    def _fill_edits(self, batch: Batch) -> Edited | None:
-        """Fills the edited sentences, after the encoder has drawn its dropout, so that its masks equal SimCSE's."""
-        if "edited" not in batch.inputs:
-            return None
-        return fill(self.generator, batch.inputs["edited"], batch.tensors, self.config.operator == "insert")
-
     def _contrastive(self, views: list[Tensor]) -> Tensor:
         """Returns SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""
         tau, weight = self.config.temperature, self.config.hard_negative_weight
@@ -167,7 +161,7 @@ class DiffCSE(Method[Config]):
         return torch.stack([info_nce(views[0], positives, temperature=tau) for positives in views[1:]]).mean()
 
 
-def _discriminator(config: Config, backbone: Backbone) -> ConditionalTask | None:
+def _discriminator(config: Config, backbone: Backbone) -> "ConditionalTask | None":
     if config.task == "none":
         return None
     encoder = own_encoder(backbone, f"method.task={config.task} puts the embedding into its [CLS] slot")
@@ -211,3 +205,77 @@ def check(config: Config) -> None:
     ]
     if problems := [line for broken, line in rules if broken]:
         raise ConfigError(problems)
+
+
+Result = tuple[Tensor, dict[str, Tensor]]
+"""Loss of a task, and its metrics by name."""
+
+
+class ConditionalTask(nn.Module):
+    """Base of DiffCSE's tasks: owns a copy of the encoder, which reads an edited sentence with a condition."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = copy.deepcopy(encoder)
+
+    def hidden(self, packed: Packed, condition_NH: Tensor) -> Tensor:
+        """Returns the last layer [T, H], with the conditions, in batch order, in place of the [CLS] embeddings."""
+        last_TH = self.encoder(packed, tokens=True, cls_output_NH=condition_NH).last_TH
+        assert isinstance(last_TH, Tensor)
+        return last_TH
+
+
+class ReplacedToken(ConditionalTask):
+    """Conditional replaced-token detection (DiffCSE eq. 3): a discriminator with a new head, Linear(H, 2)."""
+
+    def __init__(self, encoder: Encoder, reduction: str) -> None:
+        super().__init__(encoder)
+        self.head = nn.Linear(encoder.width, 2)
+        self.reduction = reduction
+
+    def forward(self, edited: Edited, condition_NH: Tensor) -> Result:
+        logits_T2 = self.head(self.hidden(edited.packed, condition_NH))
+        attended_T = edited.packed.attended_T()
+        loss = mean_over_ranks(*replaced_token(logits_T2, edited.replaced_T, attended_T, self.reduction))
+        right = (logits_T2.argmax(1) == edited.replaced_T) & attended_T
+        return loss, {"loss_rtd": loss.detach(), "rtd_accuracy": right.sum() / attended_T.sum()}
+
+
+class ConditionalMaskedLM(ConditionalTask):
+    """Conditional masked LM: predicts the masked tokens; the loss is the mean over the chosen positions.
+
+    The head is a copy of the encoder's, and its decoder the copied encoder's word embedding; the released code has no
+    such task that would say otherwise. CMLM (Yang et al. 2020) projects its vector to several positions; here it takes
+    one, as in the rest of DiffCSE.
+    """
+
+    def __init__(self, encoder: Encoder, head: MaskedLMHead) -> None:
+        super().__init__(encoder)
+        self.head = copy.deepcopy(head)
+
+    def forward(self, edited: Edited, condition_NH: Tensor) -> Result:
+        at_M = edited.chosen_M
+        logits_MV = self.head(self.hidden(edited.packed, condition_NH)[at_M], self.encoder.word.weight)
+        loss = mean_over_ranks(*masked_lm(logits_MV, edited.source_T[at_M]))
+        return loss, {"loss_mlm": loss.detach()}
+
+
+class CorrectiveLM(ConditionalTask):
+    """Corrective LM: predicts the original token at every position, by copying or by a copy of the encoder's head.
+
+    The loss is the mean over all real tokens.
+    """
+
+    def __init__(self, encoder: Encoder, head: MaskedLMHead) -> None:
+        super().__init__(encoder)
+        self.head = copy.deepcopy(head)
+        self.copy = nn.Linear(encoder.width, 1)
+
+    def forward(self, edited: Edited, condition_NH: Tensor) -> Result:
+        at_M = edited.packed.attended_M()
+        hidden_MH = self.hidden(edited.packed, condition_NH)[at_M]
+        logits_MV, copy_M = self.head(hidden_MH, self.encoder.word.weight), self.copy(hidden_MH).squeeze(1)
+        ids_M, source_M = edited.packed.ids_T[at_M], edited.source_T[at_M]
+        loss = mean_over_ranks(*corrective_lm(logits_MV, copy_M, ids_M, source_M))
+        copied = (copy_M.detach() > 0).eq(ids_M == source_M).float().mean()
+        return loss, {"loss_corrective": loss.detach(), "copy_accuracy": copied}

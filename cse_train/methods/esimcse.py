@@ -3,23 +3,23 @@
 Shape suffixes: N sequences, B examples of this rank, G of all ranks, H width.
 """
 
+import copy
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.backbone import Backbone
+from cse_train.encoder.encoder import Hidden
+from cse_train.encoder.generator import Generator, fill_views, pack_views
 from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
-from cse_train.generator.filling import fill_views, pack_views
-from cse_train.generator.generator import Generator
 from cse_train.losses import info_nce, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.esimcse import Config as Config
-from cse_train.modules.momentum import MomentumEncoder
-from cse_train.modules.pooling import SentencePooler
-from cse_train.modules.queue import Queue
 from cse_train.text.augment import MASK_EXTENSIONS, WORD_EXTENSIONS, WORDS_KEPT, Extend, truncate
 from cse_train.text.masking import require_mask
 from cse_train.text.synonyms import stop_word_ids
@@ -53,7 +53,6 @@ class ESimCSE(Method[Config]):
     """
 
     TRAINING_ONLY = ("momentum.", "queue.", "generator.")
-    """Prefixes of the state that `encode` does not need: kept in the last checkpoint, left out of the best."""
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
@@ -103,10 +102,6 @@ class ESimCSE(Method[Config]):
             self._enqueue(batch.inputs["anchors"])
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time: [N, H] in batch order."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-
     @torch.no_grad()
     def _enqueue(self, anchors: Packed) -> None:
         assert self.momentum is not None
@@ -119,3 +114,74 @@ def _check(config: Config) -> None:
     if 0 < config.queue_multiple < 1:
         line = f"queue smaller than the batch: method.queue_multiple={config.queue_multiple:g}"
         raise ConfigError([f"{line}, method.queue_scope={config.queue_scope}; use at least 1, or 0 for no queue"])
+
+
+class MomentumEncoder(nn.Module):
+    """Average of an encoder, theta_m <- m * theta_m + (1 - m) * theta_e, in fp32; never trained, without dropout.
+
+    `initial="random"` keeps the released code's behaviour: there the copy is taken before the checkpoint is loaded, so
+    theta_m starts from new weights; "pretrained" is what the paper means.
+    """
+
+    def __init__(self, online: nn.Module, momentum: float, initial: Literal["pretrained", "random"]) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.average = copy.deepcopy(online).requires_grad_(False)
+        if initial == "random":
+            redraw(self.average)
+
+    @torch.no_grad()
+    def update(self, online: nn.Module) -> None:
+        """Moves the average one step towards the online encoder as it is now, before the optimiser's step."""
+        averages: list[Tensor] = [p for p in self.average.parameters() if p.is_floating_point()]
+        weights: list[Tensor] = [p for p in online.parameters() if p.is_floating_point()]
+        torch._foreach_lerp_(averages, weights, 1.0 - self.momentum)
+
+    @torch.no_grad()
+    def forward(self, packed: Packed, tokens: bool) -> Hidden:
+        self.average.eval()
+        return self.average(packed, views=1, tokens=tokens)
+
+
+def redraw(encoder: nn.Module) -> None:
+    """Replaces every weight by BERT's initialisation, from torch's global generator."""
+    for name, parameter in encoder.named_parameters():
+        with torch.no_grad():
+            if name.endswith("bias"):
+                parameter.zero_()
+            elif parameter.ndim == 1:
+                parameter.fill_(1.0)
+            else:
+                parameter.normal_(0.0, 0.02)
+
+
+class Queue(nn.Module):
+    """Queue of the newest embeddings, oldest first; holds at most `multiple` times the rows of one `enqueue`.
+
+    The size follows from the batch (ESimCSE: 2.5 x 64 = 160) and need not divide it.
+    """
+
+    rows_MD: Tensor
+
+    def __init__(self, multiple: float) -> None:
+        super().__init__()
+        self.multiple = multiple
+        # Its number of rows changes, and load_state_dict refuses another shape: it is saved as extra state.
+        self.register_buffer("rows_MD", torch.empty(0, 0), persistent=False)
+
+    @torch.no_grad()
+    def enqueue(self, embeddings_BD: Tensor) -> None:
+        """Appends one batch and drops the oldest rows beyond the size."""
+        most = round(self.multiple * len(embeddings_BD))
+        new = embeddings_BD.detach().float()
+        rows = new if self.rows_MD.numel() == 0 else torch.cat([self.rows_MD, new])
+        self.rows_MD = rows[max(0, len(rows) - most) :]
+
+    def __len__(self) -> int:
+        return len(self.rows_MD)
+
+    def get_extra_state(self) -> Tensor:
+        return self.rows_MD
+
+    def set_extra_state(self, state: Any) -> None:
+        self.rows_MD = state.to(self.rows_MD.device)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from cse_train.backbone.backbone import Backbone, word_vectors
+from cse_train.encoder.backbone import Backbone, word_vectors
 from cse_train.encoder.packing import Packed
 from cse_train.losses import classification, product_features
 from cse_train.methods import sbert
@@ -42,7 +42,12 @@ class InferSent(Method[Config]):
         self.width = 2 * config.units
         self.encoder = word_vectors(backbone)
         self.lstm = nn.LSTM(self.encoder.width, config.units, bidirectional=True)
-        self.classifier = _classifier(config) if training else None
+        sizes, after = (
+            (4 * self.width, config.hidden, config.hidden),
+            nn.Tanh if config.activation == "tanh" else nn.Identity,
+        )
+        inner = (layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), after()))
+        self.classifier = nn.Sequential(*inner, nn.Linear(config.hidden, len(NLI_LABELS))) if training else None
 
     def forward(self, batch: Batch) -> StepOutput:
         assert self.classifier is not None, "built for test time alone"
@@ -60,10 +65,3 @@ class InferSent(Method[Config]):
         states_NLU, _ = pad_packed_sequence(self.lstm(sentences)[0], batch_first=True, padding_value=outside)
         pooled_NU = states_NLU.amax(1) if self.config.pooling == "max" else states_NLU.sum(1) / counts_N[:, None]
         return torch.empty_like(pooled_NU).index_copy(0, packed.order_N, pooled_NU)
-
-
-def _classifier(config: Config) -> nn.Sequential:
-    sizes = (4 * 2 * config.units, config.hidden, config.hidden)
-    after = nn.Tanh if config.activation == "tanh" else nn.Identity
-    inner = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), after())]
-    return nn.Sequential(*inner, nn.Linear(config.hidden, len(NLI_LABELS)))

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_reduce_sum_with_grad, mean_over_ranks, rank, size
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import Packed, pack
 from cse_train.losses import jensen_shannon, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
@@ -58,12 +58,10 @@ class ISBERT(Method[Config]):
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Returns True: training reads no ids but the corpus's, since texts are not changed."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -90,8 +88,7 @@ class ISBERT(Method[Config]):
 
     def _embed(self, packed: Packed) -> tuple[Tensor, Tensor]:
         """Returns n-gram vectors [T, H] of all slots, zero behind a sentence's end, and their means [N, H] in order."""
-        last_TH = self.encoder(packed, tokens=True).last_TH
-        assert last_TH is not None
+        last_TH = self.encoder(packed, tokens=True).tokens_TH
         real_T1 = packed.attended_T()[:, None]
         blocks = [self.heads(block) for _, block in packed.split(last_TH * real_T1)]
         ngrams_TH = torch.cat([block.flatten(0, 1) for block in blocks]) * real_T1

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.losses import nt_xent, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.mirrorbert import Config as Config
-from cse_train.modules.pooling import SentencePooler
 from cse_train.text.masking import require_mask
 
 SHORTEST = 30
@@ -102,6 +102,5 @@ class MirrorBERT(Method[Config]):
             return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
         if getattr(self.encoder, "position_offset", 0):  # RoBERTa's padding has one position, before the first token's
             packed = replace(packed, positions_T=packed.positions_T.where(packed.attended_T(), -1))
-        last_TH = self.encoder(packed, tokens=True).last_TH
-        assert last_TH is not None
+        last_TH = self.encoder(packed, tokens=True).tokens_TH
         return packed.unsort([block.mean(1) for _, block in packed.split(last_TH)], 1)[0]

@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import copy_to, gather_with_grad
+from cse_train.encoder.backbone import Backbone, own_encoder
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import LengthGroup, Packed, pack_lists
+from cse_train.encoder.pooling import MlpProjector
 from cse_train.fields import ConfigError
 from cse_train.losses import info_nce, view_statistics
 from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.promptbert import Config as Config
-from cse_train.modules.projector import MlpProjector
 from cse_train.text.templates import TEMPLATE_SENTENCE, Template, read_template
 from cse_train.text.tokens import TokenStore
 
@@ -132,8 +132,7 @@ class PromptBERT(Method[Config]):
         return vectors_NH - torch.empty_like(vectors_NH).index_copy(0, packed.order_N, alone_NH)
 
     def _read_mask(self, packed: Packed, template: Template) -> Tensor:
-        last_TH = self.encoder(packed, tokens=True).last_TH
-        assert last_TH is not None
+        last_TH = self.encoder(packed, tokens=True).tokens_TH
         vectors_NH = last_TH[packed.first_VN() + template.mask_at(packed.lengths_N)]
         return torch.empty_like(vectors_NH).index_copy(0, packed.order_N, vectors_NH)
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from cse_train.backbone.backbone import Backbone
-from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.backbone import Backbone
+from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.losses import classification, pair_features, triplet, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sbert import Config as Config
-from cse_train.modules.pooling import SentencePooler
 from cse_train.text.file_corpora import NLI_LABELS
 
 
@@ -42,11 +42,9 @@ class SBERT(Method[Config]):
     """SBERT: an encoder and its pooler; in training on labels also the classifier."""
 
     TRAINING_ONLY = ("classifier.",)
-    """Prefixes of the state that only training needs: W_t, since test time compares embeddings by their cosine."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Returns True: training reads no ids but the corpus's."""
         return True
 
     @classmethod
@@ -78,7 +76,3 @@ class SBERT(Method[Config]):
         loss = classification(logits_BK, label_B)
         accuracy = (logits_BK.argmax(1) == label_B).float().mean()
         return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
-
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time: [N, H] in batch order."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.encoder import Encoder, Hidden
 from cse_train.encoder.packing import Packed, pack
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.losses import self_guided, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sgopt import Config as Config
-from cse_train.modules.pooling import SentencePooler
 
 DEVIATION = 0.02
 """Standard deviation of the projection head's new weights: BERT's `initializer_range`, as released."""
@@ -41,16 +41,13 @@ class SGOpt(Method[Config]):
     """SG-OPT: the trained encoder, the fixed one and the projection head f (section 3.1)."""
 
     TRAINING_ONLY = ("fixed.", "projection.")
-    """Prefixes of the state that only training needs: the fixed encoder and the projection head."""
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:
-        """Returns True: training reads no ids but the corpus's, since texts are not changed."""
         return True
 
     @classmethod
     def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-        """Returns the collate function of a configuration."""
         return Collate(tokenizer.pad_token_id)
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
@@ -64,7 +61,10 @@ class SGOpt(Method[Config]):
             self.fixed = copy.deepcopy(self.encoder).requires_grad_(False)
             self.projection = _projection(self.encoder.width, config.projection_width)
             if not config.train_embeddings:
-                _freeze_embeddings(self.encoder)
+                inner = self.encoder if isinstance(self.encoder, Encoder) else self.encoder.model
+                own_names = ("word", "position", "token_type", "embedding_norm")
+                for name in own_names if inner is self.encoder else ("embeddings",):
+                    getattr(inner, name).requires_grad_(False)
 
     def forward(self, batch: Batch) -> StepOutput:
         assert self.projection is not None
@@ -119,10 +119,3 @@ def _projection(width: int, inner: int) -> nn.Module:
         nn.init.normal_(layer.weight, 0.0, DEVIATION)
         nn.init.zeros_(layer.bias)
     return head
-
-
-def _freeze_embeddings(encoder: nn.Module) -> None:
-    inner = encoder if isinstance(encoder, Encoder) else encoder.model
-    names = ("word", "position", "token_type", "embedding_norm") if inner is encoder else ("embeddings",)
-    for name in names:
-        getattr(inner, name).requires_grad_(False)

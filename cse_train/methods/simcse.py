@@ -11,18 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone, auxiliary_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.backbone import Backbone, auxiliary_head
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.generator import Generator, fill_views, pack_views
+from cse_train.encoder.masked_lm import Masking
 from cse_train.encoder.packing import Packed
+from cse_train.encoder.pooling import SentencePooler, has_projector
 from cse_train.fields import ConfigError
-from cse_train.generator.filling import fill_views, pack_views
-from cse_train.generator.generator import Generator
 from cse_train.losses import info_nce, masked_lm, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.simcse import Config as Config
-from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment, truncate
 from cse_train.text.masking import BLANK
 from cse_train.text.synonyms import Synonyms, wordnet_folder
@@ -83,7 +82,6 @@ class SimCSE(Method[Config]):
     """SimCSE: encoder and pooler; as asked for, also a second pair of them, a masked-LM head and a frozen generator."""
 
     TRAINING_ONLY = ("second_", "generator.", "head.")
-    """Prefixes of the state that only training needs: the encoder of view 2, the generator and the masked-LM head."""
 
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
@@ -141,17 +139,16 @@ class SimCSE(Method[Config]):
         )
         metrics = {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
         if self.config.mlm_weight is not None:
-            auxiliary = self._compute_mlm_loss(batch)
+            assert self.head is not None and isinstance(self.encoder, Encoder)
+            last_TH = self.encoder(batch.inputs["masked"], tokens=True).tokens_TH
+            logits_MV = self.head(last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
+            auxiliary = mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
             metrics["loss_mlm"] = auxiliary.detach()
             loss = loss + self.config.mlm_weight * auxiliary
         if filled_M is not None:
             changed = (filled_M != batch.tensors["original_M"]).sum()
             metrics["replaced_fraction"] = changed / batch.inputs["blanks"].lengths_N.sum()
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
-
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time: [N, H] in batch order."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
     def _views(self, packs: dict[str, Packed], examples: int) -> list[Tensor]:
         """Returns anchors, positives and, for triplets, hard negatives, each [B, H]."""
@@ -163,13 +160,6 @@ class SimCSE(Method[Config]):
         pooled_VNH = self.pooler(self.encoder(text, views=copies, tokens=self.pooler.needs_tokens))
         rows = [view for pooled in pooled_VNH for view in pooled.split(examples)]
         return rows if len(rows) > 1 else rows * 2
-
-    def _compute_mlm_loss(self, batch: Batch) -> Tensor:
-        assert self.head is not None and isinstance(self.encoder, Encoder)
-        hidden = self.encoder(batch.inputs["masked"], tokens=True)
-        assert hidden.last_TH is not None
-        logits = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
-        return mean_over_ranks(*masked_lm(logits, batch.tensors["target_M"]))
 
 
 def _check(config: Config) -> None:

@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
+from cse_train.encoder.backbone import Backbone
+from cse_train.encoder.frozen_encoder import FrozenEncoder, Whitener
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.whitening import Config as Config
-from cse_train.modules.frozen_encoder import FrozenEncoder
-from cse_train.modules.whitener import Whitener
 
 
 class Whitening(FrozenEncoder, Method[Config]):

@@ -1,3 +1,3 @@
 """Methods and suites of the user's own: finds them, follows their imports, and copies them to workers."""
 
-__all__ = ["apart", "config", "faults", "first_fields", "options", "registry", "snapshot", "source", "trainer"]
+__all__ = ["config", "options", "registry", "snapshot", "source", "trainer"]

@@ -20,7 +20,7 @@ class OwnLoop(NamedTuple):
     scorer: str
     """Function with the signature of `cse_train.evaluate.score:score_checkpoint`."""
     reader: str
-    """Function with the signature of `cse_train.training.finished:read_finished`."""
+    """Function with the signature of `cse_train.checkpoint:read_finished`."""
 
 
 class Options:

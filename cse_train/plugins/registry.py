@@ -1,26 +1,142 @@
 """Registry of the user's methods and suites, from folders, files, modules and installed packages.
 
 An installed package offers them as entry points, `cse.methods` and `cse.suites`, of the form `NAME = "package.module"`.
-Other sources (`use`) are files, and travel to the workers of a sweep (`cse_train.plugins.snapshot`). Nothing is
-imported before a run or a space names it, so that a plan of other spaces needs none of the user's libraries.
+Other sources (`use`) are files, which are read before anything in them runs, and travel to the workers of a sweep
+(`cse_train.plugins.snapshot`). Nothing is imported before a run or a space names it, so that a plan of other spaces
+needs none of the user's libraries.
 """
 
+import ast
+import contextlib
 import dataclasses
 import functools
 import importlib
 import importlib.metadata
+import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 from cse_train.fields import ConfigError
 from cse_train.plugins import source
-from cse_train.plugins.faults import importing, place
 from cse_train.plugins.options import Options
-from cse_train.plugins.scan import MODULE_NAMES, WANTED_CLASSES, Definitions, Kind, scan
+from cse_train.plugins.source import HOME, OUR_PACKAGES
+from cse_train.reading import first_line
+
+Kind = Literal["method", "suite"]
+METHOD_CLASS = "Method"
+"""Name of the base class of a method; its module also has a `Config` (`cse_train.api`)."""
+WANTED_CLASSES = "a class of Method and its Config"
+"""Part of messages that says what the file of a method must define."""
+MODULE_NAMES: dict[Kind, tuple[str, ...]] = {
+    "method": ("VERSION", "Config", "make_collate", "build"),
+    "suite": ("NAME", "COLUMNS", "NEEDS", "evaluate"),
+}
+"""Kind -> names that its module must define: a method in the form of version 0.1, or a suite."""
+KIND_MARKS: dict[Kind, tuple[str, ...]] = {"method": ("make_collate", "build"), "suite": ("evaluate",)}
+"""Kind -> names of which its module defines at least one, together with another name of the contract."""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Top-level names of a file, and the value of its `NAME` if that is a plain text."""
+
+    names: frozenset[str]
+    name: str | None
+    open_ended: bool
+    """True if `from x import *` may bring any other name."""
+    has_method: bool = False
+    """True if one of the file's classes is a method."""
+
+    def kind(self) -> Kind | None:
+        """Returns the kind of plug-in that the file defines; None if that is not clear."""
+        if self.has_method:
+            return "method"
+        for kind, contract in MODULE_NAMES.items():
+            if self.names & set(KIND_MARKS[kind]) and len(self.names & set(contract)) > 1:
+                return kind
+        return None
+
+    def missing(self, kind: Kind) -> list[str]:
+        """Returns the names of a kind's contract that the file does not define."""
+        required = ("Config",) if self.has_method else MODULE_NAMES[kind]
+        return [] if self.open_ended else [name for name in required if name not in self.names]
+
+
+def scan(file: Path) -> Definitions:
+    """Returns the definitions of a file; raises ConfigError with the line if it is no Python."""
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        reason = getattr(error, "msg", None) or str(error)
+        raise ConfigError([f"no Python: plugin={file}:{line} ({reason}); correct that line"]) from None
+    names: set[str] = set()
+    suite_name, has_method = None, False
+    for node in _statements(tree.body):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+            has_method |= isinstance(node, ast.ClassDef) and METHOD_CLASS in map(_base, node.bases)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            assigned = {target.id for target in targets if isinstance(target, ast.Name)}
+            names |= assigned
+            if "NAME" in assigned and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                suite_name = node.value.value
+    return Definitions(frozenset(names), suite_name, "*" in names, has_method)
+
+
+def _base(node: ast.expr) -> str:
+    """Returns the last name of a base class: the same for `Method`, `api.Method` and `Method[Config]`."""
+    name = node.value if isinstance(node, ast.Subscript) else node
+    return name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
+
+
+def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Returns the statements of a module, with those inside `if` and `try`."""
+    nested = [part for node in body if isinstance(node, ast.If | ast.Try) for part in _statements(node.body)]
+    return [*body, *nested]
+
+
+LIBRARY_PATHS = ("site-packages", "dist-packages", os.path.dirname(os.__file__), "<frozen")
+"""Parts of the paths of files that the user did not write."""
+
+
+@contextlib.contextmanager
+def importing(subject: str, plugin: object) -> Iterator[None]:
+    """Turns any error inside the block into ConfigError: what failed, where in the user's code, and why."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        is_own = isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OUR_PACKAGES
+        advice = "take it from cse_train.api, which is what stays" if is_own else "correct it"
+        line = f"plug-in fails at import: {subject} at {place(error) or plugin} ({reason}); {advice}"
+        raise ConfigError([line]) from error
+
+
+def place(error: BaseException) -> str | None:
+    """Returns `FILE:LINE` of the last frame in the user's own code; None if the traceback has no such frame."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    own_folders = tuple(str(HOME / package) + os.sep for package in OUR_PACKAGES)
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    user_frames = [
+        f"{file}:{line}"
+        for file, line in frames
+        if not file.startswith(own_folders) and not any(part in file for part in LIBRARY_PATHS)
+    ]
+    return user_frames[-1] if user_frames else None
+
 
 OPTIONS = "_options"
 """Ending of the name of the module that holds a method's `Config` where that needs no torch."""
@@ -29,7 +145,7 @@ SHIPPED: dict[Kind, Path] = {
     "method": Path(__file__).parents[1] / "methods",
     "suite": Path(__file__).parents[1] / "evaluate" / "suites",
 }
-OTHER_MODULES = ("__init__", "base", "loading", "registry")
+OTHER_MODULES = ("__init__", "base", "registry")
 """Modules in the folders of shipped methods and suites that are neither."""
 
 
@@ -85,6 +201,14 @@ class Plugin:
     def __str__(self) -> str:
         return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
 
+
+EARLIER_HOMES = {
+    "cse_train.backbone.backbone": "cse_train.encoder.backbone",
+    "cse_train.losses.info_nce": "cse_train.losses",
+    "cse_train.modules.pooling": "cse_train.encoder.pooling",
+    "cse_train.modules.view_statistics": "cse_train.losses",
+}
+"""Module of ours that methods in the form of version 0.1 import, because there was no `cse_train.api` -> its home."""
 
 _registered: dict[tuple[Kind, str], Plugin] = {}
 """(kind, name) -> plug-in, in the order in which they were registered."""
@@ -200,6 +324,9 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
         return sys.modules[name]
     if plugin.is_ours:
         return importlib.import_module(name)
+    imported = {home for module, file in plugin.files().items() for home in source.list_imports(module, file)}
+    for home in imported & EARLIER_HOMES.keys():
+        sys.modules.setdefault(home, importlib.import_module(EARLIER_HOMES[home]))
     _loaded.setdefault(plugin.module, digest(plugin))
     with importing(f"{plugin.kind}={plugin.name}", plugin):
         return importlib.import_module(name)
@@ -303,12 +430,10 @@ def _module_problems(plugin: Plugin) -> list[str]:
         return [f"{line}; rename the file"]
     folders = {other.folder for other in list_given() if other.folder is not None}
     tops = {module.partition(".")[0] for module in plugin.files()}
-    duplicates = [top for top in sorted(tops) if sum(_holds(folder, top) for folder in folders) > 1]
+    places = [(folder / f"{top}.py", folder / top / "__init__.py", top) for folder in folders for top in sorted(tops)]
+    counts = Counter(top for file, package, top in places if file.is_file() or package.is_file())
+    duplicates = [top for top in sorted(tops) if counts[top] > 1]
     return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in duplicates]
-
-
-def _holds(folder: Path, top: str) -> bool:
-    return (folder / f"{top}.py").is_file() or (folder / top / "__init__.py").is_file()
 
 
 def _unload(plugin: Plugin) -> None:

@@ -1,14 +1,17 @@
-"""Copies plug-ins into the sweep's storage, which every node sees, for the sweep's workers."""
+"""Takes plug-ins into other processes: copies of their files for a sweep's workers, and calls in a new process."""
 
+import multiprocessing
 import platform
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
 
+from cse_train.fields import ConfigError
 from cse_train.plugins import registry, source
-from cse_train.plugins.registry import Plugin
-from cse_train.plugins.scan import Kind
+from cse_train.plugins.registry import Kind, Plugin
 
 PLUGINS_FOLDER = "plugins"
 
@@ -73,3 +76,30 @@ def path_of(module: str, file: Path) -> Path:
     """Returns the path of a module's file relative to the folder of its top-level package."""
     parts = Path(*module.split("."))
     return parts / file.name if file.name == "__init__.py" else parts.with_suffix(".py")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def call_apart(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Calls a module's function; if plug-ins are registered, in a new process with the same ones. Returns its result.
+
+    The process costs the seconds of an import of torch. Arguments and result are pickled. Any ValueError, which all
+    mistakes of the user are, comes back as ConfigError.
+    """
+    if not registry.names("method") and not registry.names("suite"):
+        return function(*args, **options)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, registry.adopt, (registry.list_given(),)) as pool:
+        result, problems = pool.submit(_call, function, args, options).result()
+    if problems:
+        raise ConfigError(problems)
+    return cast(T, result)
+
+
+def _call(function: Callable[..., Any], args: Any, options: Any) -> tuple[Any, list[str]]:
+    try:
+        return function(*args, **options), []
+    except ValueError as error:
+        return None, getattr(error, "problems", None) or [str(error)]

@@ -35,7 +35,7 @@ def follow_imports(
         file = None if name in files else find(name)
         if file is not None:
             files[name] = file
-            waiting += [imported for imported in _imports(name, file) if imported not in files and follow(imported)]
+            waiting += [imported for imported in list_imports(name, file) if imported not in files and follow(imported)]
     return files
 
 
@@ -108,7 +108,7 @@ def list_distributed(folder: Path) -> set[str]:
     return {re.split("[/.]", line)[0] for lines in records for line in lines}
 
 
-def _imports(name: str, file: Path) -> Iterator[str]:
+def list_imports(name: str, file: Path) -> Iterator[str]:
     """Yields the modules that a file may import: for `from a import b` both a and a.b."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for level, module, parts in _read(file)[1]:

@@ -1,6 +1,6 @@
 """Training script or function of the user's own as a method: its declaration in a space, and its runs' settings.
 
-Its code never runs here: each run has a process of its own (`cse_train.training.trainer`).
+Its code never runs here: each run has a process of its own (`cse_train.training.program`).
 """
 
 import dataclasses
@@ -251,9 +251,9 @@ class TrainerOptions(Options):
 
     PREFIX: ClassVar[str] = ""
     LOOP: ClassVar[OwnLoop | None] = OwnLoop(
-        train="cse_train.training.trainer.run:train",
-        scorer="cse_train.training.trainer.run:score_best",
-        reader="cse_train.training.trainer.finished:read_finished",
+        train="cse_train.training.program:train",
+        scorer="cse_train.training.program:score_best",
+        reader="cse_train.training.program_folder:read_finished",
     )
     _data: ClassVar[tuple[Path, ...]] = ()
     _remake: ClassVar[tuple[Any, ...]] = ()

@@ -1,3 +1,3 @@
-"""The training loop, its batches, its optimiser and its checkpoints."""
+"""The training loop with its batches, optimiser and checkpoints, and runs of programs of the user's own."""
 
-__all__ = ["contract", "finished", "fit", "loop", "saver", "trainer"]
+__all__ = ["contract", "fit", "loop", "program", "program_folder", "saver", "trial"]

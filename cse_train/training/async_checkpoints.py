@@ -98,7 +98,8 @@ class _Snapshot:
         if best is None or best.written:
             checkpoint.save_last(folder, self.state)
         else:  # the old best stays in its place until the state that names the new one is on disk
-            checkpoint.write_waiting(folder, self.checkpoints.run, best.tensors, best.facts, self.checkpoints.signature)
+            run, signature = self.checkpoints.run, self.checkpoints.signature
+            checkpoint.write_model(folder / checkpoint.WAITING, run, best.tensors, best.facts, signature)
             checkpoint.save_last(folder, self.state)
             checkpoint.publish_best(folder)
             best.written, best.tensors = True, {}

@@ -1,20 +1,22 @@
 """Tokenises the corpus of a run, and assigns its rows to batches: a pure function of seed and step."""
 
 import logging
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from cse_train import distributed, random_streams
-from cse_train.backbone.backbone import Backbone
-from cse_train.backbone.config_file import require_fitting
 from cse_train.config import RunConfig, bucket_edges
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone
+from cse_train.encoder.folders import require_fitting
 from cse_train.fields import ConfigError
-from cse_train.methods.base import Batch, Collate, Share
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import Batch, Collate, Share, load_method
+from cse_train.numerics import is_card
 from cse_train.text.corpora import add_prompt, lower_cased, open_source, wrong_columns
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
@@ -42,7 +44,9 @@ class Batches:
         method, max_length = load_method(run.method), run.train.max_seq_length
         require_fitting(f"train.encoder={run.train.encoder}", len(backbone.tokenizer), backbone.config)
         tokens_kept = method.tokens_kept(run.options, max_length)
-        source = columns_checked(run, open_source(run.train.corpus, paths))
+        source = open_source(run.train.corpus, paths)
+        if line := wrong_columns(run.train.corpus, source.columns, run.method, method.columns(run.options)):
+            raise ConfigError([line])
         if method.lower_case(run.options):
             source = lower_cased(source)
         require_room(run, backbone, tokens_kept)
@@ -60,7 +64,11 @@ class Batches:
         if config.batch_size % distributed.size():
             line = f"batch does not divide: train.batch_size={config.batch_size} over workers={distributed.size()}"
             raise ConfigError([f"{line}; choose a multiple"])
-        self.buckets = self._buckets()
+        self.buckets = [self.rows]
+        if config.length_buckets is not None:  # rows grouped by number of words (ESimCSE 4.4)
+            edges = bucket_edges(config.length_buckets)
+            buckets = np.searchsorted(edges, words_of(next(iter(self.store.arrays.values())))[self.rows])
+            self.buckets = [self.rows[buckets == i] for i in range(len(edges) + 1)]
         if self.steps_per_epoch == 0:
             line = f"corpus too small: train.corpus={config.corpus} has {len(self.rows)} rows"
             where = f" in {len(self.buckets)} buckets" if config.length_buckets else ""
@@ -115,15 +123,6 @@ class Batches:
         order: np.ndarray = batches[random_streams.data_order(seed, epoch, len(batches))]
         return order.ravel()
 
-    def _buckets(self) -> list[np.ndarray]:
-        """Returns rows grouped by number of words, with `train.length_buckets` (ESimCSE 4.4), else all in one group."""
-        if self.run.train.length_buckets is None:
-            return [self.rows]
-        edges = bucket_edges(self.run.train.length_buckets)
-        words = words_of(next(iter(self.store.arrays.values())))[self.rows]
-        buckets = np.searchsorted(edges, words)
-        return [self.rows[buckets == i] for i in range(len(edges) + 1)]
-
 
 ROOM = 4
 """Smallest number of tokens that a prompt must leave for the text itself."""
@@ -161,9 +160,51 @@ def words_of(column: TokenColumn) -> np.ndarray:
     return words
 
 
-def columns_checked(run: RunConfig, source: Any) -> Any:
-    """Returns the source unchanged if it has the columns that the method reads; raises ConfigError if not."""
-    columns = load_method(run.method).columns(run.options)
-    if line := wrong_columns(run.train.corpus, source.columns, run.method, columns):
-        raise ConfigError([line])
-    return source
+@dataclass
+class UpcomingBatches:
+    """Batches of a run on its device; on a GPU a thread makes the next one ahead of its step.
+
+    A batch is a pure function of seed and step, so that the order in which a thread makes batches changes nothing.
+    torch's global generators belong to the process: a batch that draws from them is made by the caller's thread,
+    between two steps. On a CPU no thread helps: its cores belong to the step.
+    """
+
+    source: Batches
+    device: torch.device
+    steps: int
+    """Number of steps of the whole run; no batch is made beyond the last one."""
+    pending: dict[int, Future[Batch]] = field(default_factory=dict)
+    """Step -> the batch that the thread is making for it."""
+
+    def __post_init__(self) -> None:
+        self.thread = ThreadPoolExecutor(1, "batches", _use, (self.device,)) if is_card(self.device) else None
+
+    def __getitem__(self, step: int) -> Batch:
+        """Returns the batch of a step; raises what making it raised."""
+        if self.thread is None:
+            return self._make(step)
+        batch = self.pending.pop(step).result() if step in self.pending else self._make_first(step)
+        if self.thread is not None and step + 1 < self.steps:
+            self.source.make_ready(step + 1)  # in this thread: it may draw from torch's global generators
+            self.pending = {step + 1: self.thread.submit(self._make, step + 1)}
+        return batch
+
+    def _make(self, step: int) -> Batch:
+        return self.source[step].to(self.device)
+
+    def _make_first(self, step: int) -> Batch:
+        """Makes a batch that no thread has prepared, and stops using the thread if a user's method draws from torch."""
+        wait(self.pending.values())
+        self.source.make_ready(step)
+        state = torch.get_rng_state()
+        batch = self._make(step)
+        if not torch.equal(state, torch.get_rng_state()):
+            log.warning("slow batches: make_collate draws from torch's generator; draw from share.rng_of(row)")
+            self.thread, self.pending = None, {}
+        return batch
+
+
+def _use(device: torch.device) -> None:
+    """Sets a new thread's CUDA device, whose memory it pins: the current device is a thread's own, and begins at 0."""
+    if device.type == "cuda" and torch.cuda.is_available():
+        torch.cuda.set_device(device)

@@ -16,15 +16,14 @@ import torch
 from torch import nn
 
 from cse_train import checkpoint, random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError, Scalar
-from cse_train.methods.base import Batch, Method, Share
-from cse_train.methods.loading import load_method
-from cse_train.plugins.faults import place
+from cse_train.methods.base import Batch, Method, Share, load_method
+from cse_train.plugins.registry import place
 from cse_train.reading import first_line
 from cse_train.text.file_corpora import LABELLED_COLUMNS, NLI_LABELS
 from cse_train.training.batches import Batches

@@ -4,9 +4,11 @@ import hashlib
 import json
 import logging
 import math
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +16,24 @@ import torch
 from torch import Tensor, nn
 
 from cse_train import checkpoint, distributed, random_streams
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, count_examples, effective, evaluation_steps, steps_in
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
 from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.fields import ConfigError, Json
-from cse_train.methods.base import Method
-from cse_train.methods.loading import load_method
+from cse_train.files import replace_file
+from cse_train.methods.base import Method, load_method
 from cse_train.numerics import Diverged, autocast, fast_fp32, keep_freed_memory, precision_of, tf32
 from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.corpora import rows_of
 from cse_train.training.async_checkpoints import Checkpoints
-from cse_train.training.batches import Batches
-from cse_train.training.fit import check_fit
-from cse_train.training.graph import settle_graph
+from cse_train.training.batches import Batches, UpcomingBatches
+from cse_train.training.fit import check_fit, count_every_update, settle_graph, settle_precision
 from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
-from cse_train.training.precision import count_every_update, loss_scaler, settle_precision
 from cse_train.training.saver import SAVE_MINUTES, Saver
-from cse_train.training.upcoming import UpcomingBatches
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +65,9 @@ def train(
     run = count_examples(run, lambda: rows_of(run.train.corpus, paths))
     with fast_fp32(), Saver(save_minutes) as saver:
         session = Session.open(run, paths, folder, signature, saver)
-        if signature is None:
-            session.require_own_folder()
+        if signature is None and checkpoint.is_of_another(folder, session.signature):
+            line = f"another run: folder={folder} has checkpoints of another configuration or of other data"
+            raise ConfigError([f"{line}; give another folder, or delete it"])
         session.resume(resume_from)
         outcome = session.go(report)
         session.checkpoints.finish()
@@ -155,7 +155,9 @@ class Session:
         model.to(device)
         settle_graph(model, device, run.train.graph)
         optimiser = optimiser_of(model, run.train)
-        trained, scaler = distributed.wrap(model), loss_scaler(device, run.train.precision)
+        trained = distributed.wrap(model)
+        # Small gradients of fp16 would be 0; updates that overflow are skipped. Disabled, it changes nothing.
+        scaler = torch.amp.GradScaler(device.type, enabled=run.train.precision == "fp16")
         checkpoints = Checkpoints(folder, run, signature, saver or Saver(0))
         upcoming = UpcomingBatches(batches, device, steps_in(run.train))
         return cls(run, folder, device, model, trained, optimiser, scaler, upcoming, evaluator, signature, checkpoints)
@@ -164,12 +166,6 @@ class Session:
     def precision(self) -> str:
         """Precision in which the device computes, such as bf16."""
         return precision_of(self.device, self.run.train.precision)
-
-    def require_own_folder(self) -> None:
-        """Raises ConfigError if the folder has a checkpoint of another run, which training would overwrite."""
-        if checkpoint.is_of_another(self.folder, self.signature):
-            line = f"another run: folder={self.folder} has checkpoints of another configuration or of other data"
-            raise ConfigError([f"{line}; give another folder, or delete it"])
 
     def resume(self, resume_from: Path | None) -> None:
         """Loads the newest state that can be read and fits; without one the run is at its start.
@@ -192,8 +188,9 @@ class Session:
             self.scaler.load_state_dict(state["scaler"])
         self.step, self.seconds = state["step"], state["seconds"]
         self.points = [Point(**point) for point in state["points"]]
-        if source != self.folder and distributed.rank() == 0:
-            checkpoint.adopt_best(source, self.folder)
+        earlier_best = source / checkpoint.BEST
+        if source != self.folder and distributed.rank() == 0 and earlier_best.exists():
+            replace_file(self.folder / checkpoint.BEST, partial(shutil.copyfile, earlier_best))
 
     def _require_fit(self, path: Path, state: Json) -> None:
         """Raises CorruptCheckpoint if a state does not fit this run's model, optimiser and precision."""

@@ -19,7 +19,7 @@ from cse_train.plugins.source import OUR_PACKAGES, follow_imports, is_installed
 RELEASED = Path(__file__).with_name("released_methods.json")
 AS_RELEASED = "released"
 METHODS = "cse_train.methods"
-CONTRACT_MODULES = (METHODS, f"{METHODS}.base", f"{METHODS}.loading", f"{METHODS}.options")
+CONTRACT_MODULES = (METHODS, f"{METHODS}.base", f"{METHODS}.options")
 """Modules that all methods share, and that no method's digest includes."""
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import locate
 from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import ConfigError, Scalar
 from cse_train.text import vector_files

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from cse_train import fields
-from cse_train.backbone.folders import earlier_hash, locate
-from cse_train.backbone.identity import backbone_identity, has_masked_lm_head, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import earlier_hash, locate
+from cse_train.encoder.identity import backbone_identity, has_masked_lm_head, prompt_identity
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites.registry import set_hash
 from cse_train.fields import ConfigError, Json, Scalar

@@ -10,11 +10,11 @@ import torch
 from transformers import CONFIG_MAPPING, MODEL_MAPPING, PretrainedConfig, PreTrainedModel
 
 from cse_train import methods
-from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, TrainConfig
 from cse_train.data_paths import DataPaths
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import load_method
 from cse_train.text.file_corpora import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
 from cse_train.training.loop import Session
 

@@ -31,7 +31,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cse_train import checkpoint, distributed
-from cse_train.training import upcoming
+from cse_train.training import batches
 
 CARD = torch.device("meta")
 CPU = torch.device("cpu")
@@ -267,7 +267,7 @@ class _CardThread(ThreadPoolExecutor):
 
 def _replacements(card: PretendCard) -> Iterator[tuple[Any, str, Any]]:
     """Where a library asks for the kind of device: owner, name, and what it is on the card."""
-    yield upcoming, "ThreadPoolExecutor", functools.partial(_CardThread, card)
+    yield batches, "ThreadPoolExecutor", functools.partial(_CardThread, card)
     yield distributed, "device", lambda: CARD
     yield distributed, "has_card", lambda: True
     optimiser = importlib.import_module("torch.optim.optimizer")

@@ -12,7 +12,7 @@ import pytest
 from cse_train import api, methods
 from cse_train.fields import ConfigError
 from cse_train.methods.base import METHOD_HOOKS as METHODS
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.plugins import registry
 from cse_train.plugins.options import OPTION_HOOKS as SETTINGS
 

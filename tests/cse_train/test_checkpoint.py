@@ -12,9 +12,9 @@ import torch
 from safetensors import safe_open
 
 from cse_train import checkpoint, files
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods import simcse
 from cse_train.methods.base import Method

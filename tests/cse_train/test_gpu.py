@@ -18,12 +18,11 @@ import pytest
 import torch
 
 from cse_train import methods, random_streams
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate.score import score_checkpoint
-from cse_train.methods.base import Share
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import Share, load_method
 from cse_train.training.batches import Batches
 from cse_train.training.loop import Outcome, train
 

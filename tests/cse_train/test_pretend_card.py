@@ -14,8 +14,8 @@ import torch
 from cse_train import checkpoint, methods
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder import edits
 from cse_train.evaluate.score import score_checkpoint
-from cse_train.generator import edit_store
 from cse_train.plugins import registry
 from cse_train.training.batches import Batches
 from cse_train.training.loop import Point, Session, train
@@ -134,7 +134,7 @@ def test_batches_are_made_in_a_thread_and_stored_edits_are_the_seeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And a CPU's edits are others: they have other names, under which it finds those that it made before."""
-    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 8)
+    monkeypatch.setattr(edits, "EDIT_BLOCK", 8)
     drawn = {"method_edits": "stored", "method_generator_dropout": True, "train_dropout": 0.1}
     run, threads = run_of("diffcse", **drawn), set()
     made = Batches.__getitem__

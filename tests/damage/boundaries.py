@@ -19,16 +19,16 @@ from analysis.ledger import Baselines, Claim, Ledger, UntrainedScore
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import find_weights
 from cse_train.evaluate.models import open_word_vectors
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites.registry import fingerprint_of
 from cse_train.evaluate.user_sets import open_user_file
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.results import Protocol
 from cse_train.text.file_corpora import file_source, user_source
 from cse_train.text.tables import read_sentences

@@ -14,10 +14,10 @@ from cluster.runtime.resources import check_options
 from cluster.search.budget import parse_budgets
 from cse.cli import exit
 from cse.cli.app import main
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import find_weights
 from cse_train.evaluate.pairs import load_pairs, require_grades
 from cse_train.fields import ConfigError
 from cse_train.text.file_corpora import file_source

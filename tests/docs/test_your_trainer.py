@@ -12,7 +12,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
 from cse_train.plugins.trainer import Trainer
 from cse_train.results import Outcome
-from cse_train.training.trainer.run import train
+from cse_train.training.program import train
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 

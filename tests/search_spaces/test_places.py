@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cse_train import methods
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -175,7 +175,7 @@ def test_what_a_space_says_is_the_same_read_again_without_its_file(folder: Path)
 
 
 def test_a_name_that_is_none_is_told_where_folders_count_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cse_train.backbone.folders import locate
+    from cse_train.encoder.folders import locate
 
     monkeypatch.chdir(folder)
     with pytest.raises(ConfigError, match="missing encoder: train.encoder=enc; no such shipped encoder or folder"):

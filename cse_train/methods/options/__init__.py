@@ -9,6 +9,6 @@ from typing import Literal
 __all__ = ["PlainPooler"]
 
 PlainPooler = Literal["mean", "cls_no_mlp", "last", "first_last", "first_last_layer1"]
-"""Pooling of token vectors to one vector, for methods without a projector (`cse_train.modules.pooling.POOLERS`)."""
+"""Pooling of token vectors to one vector, for methods without a projector (`cse_train.encoder.pooling.POOLERS`)."""
 Pooler = Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "last", "first_last", "first_last_layer1"]
 """Pooling of token vectors to one vector, for methods where a projector may follow [CLS]."""

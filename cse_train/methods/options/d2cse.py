@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from cse_train.encoder.identity import generator_hash
 from cse_train.fields import Range
-from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
 from cse_train.plugins.options import Options
 from cse_train.text.file_corpora import PAIR_COLUMNS

@@ -15,7 +15,7 @@ from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
 from cse.experiments.request import record
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve

@@ -13,11 +13,10 @@ from benchmarks.encoders.__main__ import pretrain
 from benchmarks.encoders.batches import Corpus, PretrainingBatches, mask_rows
 from benchmarks.encoders.recipe import Recipe, write_tokenizer
 from benchmarks.encoders.training import MaskedLM, held_out_report, train
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import find_weights
-from cse_train.backbone.identity import load_tokenizer
-from cse_train.backbone.words import load_words
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import find_weights
+from cse_train.encoder.identity import load_tokenizer, load_words
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.numerics import Diverged
 from cse_train.text.generated import sentences as generated_sentences

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from benchmarks.step.turns import operations
-from cse_train.encoder.linear import linear
+from cse_train.encoder.ops import linear
 from cse_train.numerics import fast_fp32
 
 

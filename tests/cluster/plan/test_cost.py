@@ -8,8 +8,8 @@ import pytest
 
 from cluster.plan.cost import CHECKPOINT_BYTES, ENCODER_SHAPES, EXAMPLES_PER_SECOND, Cost, Rates, rates
 from cse_train import methods
-from cse_train.backbone.folders import list_encoders
 from cse_train.config import RunConfig, parse_run
+from cse_train.encoder.folders import list_encoders
 
 
 def run(method: str = "simcse", encoder: str = "wiki-l4-h128", examples: int = 2510) -> RunConfig:

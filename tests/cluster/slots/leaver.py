@@ -20,9 +20,9 @@ from torch import nn
 
 from cse_train import losses, random_streams
 from cse_train.encoder.packing import pack
+from cse_train.encoder.pooling import SentencePooler
 from cse_train.methods import simcse
 from cse_train.methods.base import Batch, StepOutput
-from cse_train.modules.pooling import SentencePooler
 
 VERSION = 1
 RUNS = 0

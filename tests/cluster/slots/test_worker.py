@@ -15,9 +15,9 @@ from cluster.slots.fault import error_event, fault_of
 from cluster.slots.group_api import DoneEvent, PointEvent
 from cluster.slots.mailbox import Mailbox
 from cluster.slots.worker import Channel, serve_job
-from cse_train.backbone.folders import find_weights
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import find_weights
 from cse_train.fields import ConfigError
 from cse_train.results import Outcome, Score
 from search_spaces.identity.signature import identity

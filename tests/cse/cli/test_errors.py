@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -185,7 +185,7 @@ def test_options_of_a_method_that_do_not_fit_are_one_line(
 def test_a_generator_larger_than_the_memory_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cse_train.generator.generator.available_memory", lambda: 1000)
+    monkeypatch.setattr("cse_train.encoder.generator.available_memory", lambda: 1000)
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
     chosen = ("--set", "method.generator=wiki-l1-h64", "--set", "train.encoder=wiki-l2-h128")
     data = ("--train-file", "text.txt", "--set", "train.corpus=file", "--set", "train.dev=generated_dev:16")

@@ -15,13 +15,13 @@ from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import card_peak, probe
 from cse.doctor.probe import Measurement, MemoryWatch, Packing, packing
-from cse_train.backbone.folders import find_weights
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import find_weights
 from cse_train.fields import ConfigError
 from cse_train.results import Outcome
 from cse_train.training import loop
-from cse_train.training.trainer import run as trainer_run
+from cse_train.training import program as trainer_run
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 

@@ -9,10 +9,10 @@ import pytest
 from analysis.ledger import Claim, Ledger
 from cse.cli.app import main
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
+from cse_train.encoder.backbone import load_backbone
 from cse_train.files import HOST
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 
 SETTINGS = {"method": "simcse", "train.encoder": "wiki-l1-h64", "method.pooler": "mean"}
 

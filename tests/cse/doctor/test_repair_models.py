@@ -15,12 +15,12 @@ from cluster.sweep.retention import Removable, remove
 from cse.cli.app import main
 from cse.doctor import checks
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import load_method
 from cse_train.plugins import registry
 from cse_train.results import Point
-from tests.cse_train.training.trainer.programs import run_program
+from tests.cse_train.training.programs import run_program
 
 LAYOUTS = {
     "sentence_transformers": ("model.safetensors", "config.json", "modules.json", "1_Pooling/config.json"),

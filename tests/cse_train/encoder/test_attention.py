@@ -6,7 +6,7 @@ import torch
 from torch.autograd import gradcheck
 
 from cse_train.encoder.attention import attend_packed
-from cse_train.encoder.dropout import draw_scaled_mask
+from cse_train.encoder.ops import draw_scaled_mask
 from cse_train.encoder.packing import Packed, pack
 
 HEADS, HEAD, PROMPTS, VIEWS = 2, 4, 3, 2
@@ -44,7 +44,7 @@ def plain(qkv: torch.Tensor, pack: Packed, views: int, heads: int, rate: float, 
     for group, block in pack.split(qkv, views):
         rows, width, _ = block.shape
         query, key, value = block.view(rows, width, 3, heads, HEAD).permute(2, 0, 3, 1, 4)
-        bias = group.bias_of(views)
+        bias = None if group.bias is None else group.bias.repeat(views, 1, 1, 1)
         if prompts is not None:
             own = [one[row : row + rows] for one in prompts]
             key, value = (torch.cat(two, 2) for two in zip(own, (key, value), strict=True))

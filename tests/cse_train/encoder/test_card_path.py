@@ -8,16 +8,13 @@ import torch
 from torch import Tensor
 
 from cse_train import distributed, numerics
-from cse_train.backbone.transformers_io import encoder_from_transformers
 from cse_train.encoder import packing
 from cse_train.encoder.attention import attend_packed
-from cse_train.encoder.card.cast_weights import cast_together
-from cse_train.encoder.card.fused_attention import attend_fused, attention_masks
-from cse_train.encoder.card.fused_norm import LayerStates
-from cse_train.encoder.encoder import Encoder, Hidden
-from cse_train.encoder.layer import Layer
+from cse_train.encoder.card import LayerStates, cast_together
+from cse_train.encoder.card_attention import attend_fused, attention_masks
+from cse_train.encoder.encoder import ContinuousPrompts, Encoder, Hidden, Layer
 from cse_train.encoder.packing import pack_lists
-from cse_train.modules.prompts import ContinuousPrompts
+from cse_train.encoder.transformers_io import encoder_from_transformers
 from tests.cse_train.encoder.test_encoder import gradients_as_transformers
 
 

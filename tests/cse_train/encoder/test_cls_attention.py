@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from cse_train.encoder.cls_attention import ClsAttention, cls_attention
+from cse_train.encoder.attention import ClsAttention, cls_attention
 from cse_train.encoder.packing import Packed
 from tests.cse_train.encoder.test_attention import HEADS, LENGTHS, PROMPTS, VIEWS, drawn, packed
 

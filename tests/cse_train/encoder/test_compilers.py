@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.encoder.card import compilers, fused_norm
-from cse_train.encoder.card.fused_norm import LayerStates, is_right
+from cse_train.encoder import card
+from cse_train.encoder.card import LayerStates, is_right
 
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB")
 PASSING = [
@@ -41,10 +41,10 @@ def proved(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Norm], bool]]:
     """Returns True if the kernel computes what torch does, on a machine that has a compiler."""
 
     def ask(kernel: Norm) -> bool:
-        monkeypatch.setattr(fused_norm, "add_and_norm", kernel)
+        monkeypatch.setattr(card, "add_and_norm", kernel)
         return is_right(torch.device("cpu"), torch.float16, 64)
 
-    monkeypatch.setattr(compilers, "find_lacking", lambda: "")
+    monkeypatch.setattr(card, "find_lacking", lambda: "")
     is_right.cache_clear()
     yield ask
     is_right.cache_clear()

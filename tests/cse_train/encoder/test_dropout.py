@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cse_train.encoder.dropout import LEVELS, draw_scaled_mask, dropout, dropout_and_add, random_16
+from cse_train.encoder.ops import LEVELS, draw_scaled_mask, dropout, dropout_and_add, random_16
 
 ONES = torch.ones(1000, 1000)
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train.backbone.transformers_io import encoder_from_transformers, encoder_to_transformers
 from cse_train.encoder.attention import attend_packed
-from cse_train.encoder.card.fused_attention import Masks, attend_fused
-from cse_train.encoder.dropout import dropout
+from cse_train.encoder.card_attention import Masks, attend_fused
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.kinds import PACKED_KINDS, find_unsupported
+from cse_train.encoder.folders import PACKED_KINDS, find_unsupported
+from cse_train.encoder.ops import dropout
 from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.transformers_io import encoder_from_transformers, encoder_to_transformers
 
 
 @pytest.fixture(params=PACKED_KINDS)

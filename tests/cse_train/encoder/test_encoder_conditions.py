@@ -7,11 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cse_train.backbone.backbone import own_encoder
-from cse_train.backbone.transformers_io import encoder_from_transformers
-from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.layer import Layer
+from cse_train.encoder.backbone import own_encoder
+from cse_train.encoder.encoder import Encoder, Layer
 from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.transformers_io import encoder_from_transformers
 from cse_train.fields import ConfigError
 from cse_train.numerics import fast_fp32, multiplies_bf16
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cse_train.encoder import layer as layer_module
-from cse_train.encoder.card import compilers, fused_norm
-from cse_train.encoder.card.fused_norm import LayerStates, add_and_norm, is_fused, is_right
+from cse_train.encoder import card
+from cse_train.encoder import encoder as layer_module
+from cse_train.encoder.card import LayerStates, add_and_norm, is_fused, is_right
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 
@@ -138,7 +138,7 @@ def test_an_encoder_gives_the_same_embeddings_and_gradients(config_of, monkeypat
 
 
 def test_where_the_kernels_are_used(monkeypatch):
-    monkeypatch.setattr(fused_norm, "is_right", lambda *about: True)
+    monkeypatch.setattr(card, "is_right", lambda *about: True)
     assert is_fused(torch.empty(3, 768, dtype=torch.bfloat16, device=DEVICE)) == CARD
     for refused in (torch.empty(3, 4097, dtype=torch.float16), torch.empty(3, 768)):
         assert not is_fused(refused.to(DEVICE))
@@ -146,17 +146,17 @@ def test_where_the_kernels_are_used(monkeypatch):
 
 def test_a_machine_that_makes_wrong_numbers_or_none_computes_without(monkeypatch, caplog):
     is_right.cache_clear()
-    monkeypatch.setattr(compilers, "find_lacking", lambda: "")
+    monkeypatch.setattr(card, "find_lacking", lambda: "")
     assert is_right(DEVICE, DTYPE, 48)
     is_right.cache_clear()
-    monkeypatch.setattr(fused_norm, "add_and_norm", lambda product, *rest: LayerStates(product.float(), product * 1.0))
+    monkeypatch.setattr(card, "add_and_norm", lambda product, *rest: LayerStates(product.float(), product * 1.0))
     assert not is_right(DEVICE, DTYPE, 48), "wrong numbers"
     is_right.cache_clear()
 
     def broken(*about: object) -> LayerStates:
         raise RuntimeError("no such target: sm_12\nmore")
 
-    monkeypatch.setattr(fused_norm, "add_and_norm", broken)
+    monkeypatch.setattr(card, "add_and_norm", broken)
     caplog.clear()
     assert not is_right(DEVICE, DTYPE, 48) and not is_right(DEVICE, DTYPE, 48)
     said = [record.getMessage() for record in caplog.records]

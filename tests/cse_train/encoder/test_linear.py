@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from cse_train import numerics
-from cse_train.encoder import linear as module
-from cse_train.encoder.linear import linear, linear_gelu
+from cse_train.encoder import ops as module
+from cse_train.encoder.ops import linear, linear_gelu
 from cse_train.numerics import (
     CAST,
     ONEDNN,

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.masked_lm import Masking
 from cse_train.encoder.packing import pack_lists
 
 MASKING = Masking(ratio=0.5, mask_id=4, pad_id=0, vocab_size=1000, special_ids=(2, 3))

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from cse_train import distributed, numerics
+from cse_train.encoder import card, card_attention
 from cse_train.encoder.attention import attend_packed
-from cse_train.encoder.card import compilers, fused_attention, short_attention
-from cse_train.encoder.card.short_attention import attend_short, find_block, is_right, locate_rows
+from cse_train.encoder.card_attention import attend_short, find_block, is_right, locate_rows
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed, pack_lists
 
@@ -141,7 +141,7 @@ def test_an_encoder_gives_the_same_embeddings(config_of, monkeypatch, views, tok
     calls = []
     monkeypatch.setattr(numerics, "is_card", lambda device: True)
     monkeypatch.setattr(distributed, "has_card", lambda: True)
-    monkeypatch.setattr(fused_attention, "find_block", lambda *about: calls.append(about) or 16)
+    monkeypatch.setattr(card_attention, "find_block", lambda *about: calls.append(about) or 16)
     found = encoder(packed, views=views, tokens=tokens).cls_VNH
     torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
     assert [about[1:] for about in calls] == [(views * 5 * 4, 8, torch.float32)]
@@ -149,7 +149,7 @@ def test_an_encoder_gives_the_same_embeddings(config_of, monkeypatch, views, tok
 
 def test_where_the_kernels_are_used(monkeypatch):
     packed = packed_of()
-    monkeypatch.setattr(short_attention, "is_right", lambda *about: True)
+    monkeypatch.setattr(card_attention, "is_right", lambda *about: True)
     used = find_block(packed, 20, 64, torch.bfloat16)
     assert used == (16 if CARD else 0)
     if CARD:
@@ -161,21 +161,21 @@ def test_where_the_kernels_are_used(monkeypatch):
 
 def test_a_machine_that_cannot_make_them_says_so_once_and_computes_without(monkeypatch, caplog):
     is_right.cache_clear()
-    monkeypatch.setattr(compilers, "find_lacking", lambda: "")
+    monkeypatch.setattr(card, "find_lacking", lambda: "")
     assert is_right(DEVICE, torch.float16, 32, 16)
     is_right.cache_clear()
 
     def broken(*about: object) -> Tensor:
         raise RuntimeError("no such target: sm_12\nmore")
 
-    monkeypatch.setattr(short_attention, "attend_short", broken)
+    monkeypatch.setattr(card_attention, "attend_short", broken)
     assert not is_right(DEVICE, torch.float16, 32, 16) and not is_right(DEVICE, torch.float16, 32, 16)
     said = [record.getMessage() for record in caplog.records]
     assert said == ["slow attention of short rows: the kernels for it cannot be used here: no such target: sm_12"]
     is_right.cache_clear()
-    monkeypatch.setattr(short_attention, "attend_short", lambda slots, *rest: slots[:, :64] * 1.0)
+    monkeypatch.setattr(card_attention, "attend_short", lambda slots, *rest: slots[:, :64] * 1.0)
     assert not is_right(DEVICE, torch.float16, 32, 16), "wrong numbers"
     is_right.cache_clear()
-    monkeypatch.setattr(compilers, "find_lacking", lambda: "a C compiler")
+    monkeypatch.setattr(card, "find_lacking", lambda: "a C compiler")
     assert not is_right(DEVICE, torch.float16, 32, 16)
     is_right.cache_clear()

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.vectors import TextModel
 from tests.cse_train.evaluate.small_tasks import counter, seeded_apart, small

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import pool
 from cse_train.evaluate import baselines
 from cse_train.evaluate.baselines import glove_average, idf_bag_of_words, score_untrained, whiten, word_counts
 from cse_train.evaluate.correlation import spearman
 from cse_train.evaluate.embedding import StsEvaluator
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.modules.pooling import pool
 from cse_train.text import vector_files
 from cse_train.text.corpora import open_source
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from cse_train.backbone.backbone import load_backbone
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.pooling import make_pooled
 from cse_train.evaluate.correlation import constant, find_unranked, round_cosines, spearman
 from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.vectors import EmbeddedPairs
-from cse_train.modules.pooling import make_pooled
 
 RATED = 60
 

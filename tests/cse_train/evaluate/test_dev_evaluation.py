@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate import embedding
 from cse_train.evaluate.embedding import StsEvaluator, evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.vectors import EmbeddedPairs
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.training.loop import train
 from tests.cse_train.evaluate.two_ranks import require_ranks_as_one
 

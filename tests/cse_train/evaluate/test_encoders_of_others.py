@@ -8,15 +8,15 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate import baselines
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from tests.cse_train.encoders import CAUSAL, Make, maker, tokenizer_of
 
 TEXTS = ["the river", "old stone bridge in the town", "winter music of the garden light 7", "glass"]

@@ -13,12 +13,12 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
 from cse_train import checkpoint, methods
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate.embedding import NotFinite
 from cse_train.evaluate.models import open_model
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 
 TEXTS = ["the river runs", "", "an old stone bridge in the town", "the river runs", "light"]
 

@@ -17,7 +17,7 @@ from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.mteb import MtebEncoder, prompt_of
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.text.corpora import add_prompt, open_source
 from cse_train.training.loop import train
 from search_spaces.identity.signature import identity, signature
@@ -69,7 +69,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "pooling", "default", "averaged"), CASES)
 def test_an_untrained_run_embeds_as_the_library_does(folder, tmp_path, kind, pooling, default, averaged):
     """Through our own encoders; read as a folder of the library; and exported, read back by the library."""
-    from cse_train.backbone.backbone import load_backbone
+    from cse_train.encoder.backbone import load_backbone
 
     given = folder(kind, pooling, default, averaged)
     expected = {name: library.SentenceTransformer(str(given)).encode(TEXTS, prompt_name=name) for name in PROMPTS}

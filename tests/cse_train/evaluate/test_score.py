@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from cse_train import checkpoint, methods
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.evaluate.embedding import StsEvaluator
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines, score_checkpoint
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.training.loop import train
 
 

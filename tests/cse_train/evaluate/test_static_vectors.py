@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.identity import backbone_identity
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.identity import backbone_identity
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.vectors import MAX_LENGTH
 from cse_train.fields import ConfigError

@@ -8,8 +8,8 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.evaluate import embedding
 from cse_train.evaluate.correlation import spearman

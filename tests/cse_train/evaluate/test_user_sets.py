@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cse_train.backbone.backbone import load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.pooling import make_pooled
 from cse_train.evaluate.dev import dev_evaluator
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.judgements import RANK_METRICS, load_judgements, scores_of
@@ -22,7 +23,6 @@ from cse_train.evaluate.tasks import load_task
 from cse_train.evaluate.user_sets import open_user_file
 from cse_train.evaluate.vectors import TextModel
 from cse_train.fields import ConfigError
-from cse_train.modules.pooling import make_pooled
 from cse_train.results import Protocol
 from cse_train.user_files import UserFile
 

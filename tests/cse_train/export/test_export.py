@@ -9,15 +9,15 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from cse_train import methods
-from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import LoadedRun
 from cse_train.config import RunConfig, TrainConfig
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import POOLERS
 from cse_train.export.agreement import ExportChanged
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
-from cse_train.modules.pooling import POOLERS
 from cse_train.text import generated
 
 ODD = ["A short one.", "Rain", "x" * 9, "", "the same word " * 40]

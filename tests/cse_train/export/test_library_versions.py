@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train.backbone.backbone import load_backbone
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.text import generated

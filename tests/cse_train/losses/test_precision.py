@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from cse_train.encoder.pooling import BatchNormProjector, JointBatchNorm
 from cse_train.losses import (
     corrective_lm,
     cosines,
@@ -16,7 +17,6 @@ from cse_train.losses import (
     replaced_token,
     view_statistics,
 )
-from cse_train.modules.projector import BatchNormProjector, JointBatchNorm
 
 IDS = torch.arange(24) % 7
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

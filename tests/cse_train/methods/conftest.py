@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.encoder.backbone import Backbone, load_backbone
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ import numpy as np
 from torch import nn
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.methods.base import Batch, Share
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import Batch, Share, load_method
 from cse_train.text.tokens import TokenStore
 from cse_train.training.batches import Batches
 

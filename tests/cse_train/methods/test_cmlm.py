@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from cse_train.backbone.backbone import load_backbone
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import cmlm

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.card.fused_norm import LayerStates
+from cse_train.encoder.backbone import Backbone, load_backbone
+from cse_train.encoder.card import LayerStates
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import consert

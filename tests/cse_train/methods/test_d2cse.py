@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from transformers import BertConfig
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError

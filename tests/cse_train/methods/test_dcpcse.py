@@ -8,14 +8,14 @@ import torch
 from transformers import BertConfig
 
 from cse_train import checkpoint, random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.losses import energy_hinge, info_nce, masked_lm
 from cse_train.methods import dcpcse
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.text.file_corpora import PAIR_COLUMNS
 from cse_train.training.optimiser import optimiser_of
 from tests.cse_train.methods.parts import parts_of

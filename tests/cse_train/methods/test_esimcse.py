@@ -9,16 +9,15 @@ import pytest
 import torch
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone
+from cse_train.encoder.generator import fill_views
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
-from cse_train.generator.filling import fill_views
 from cse_train.losses import info_nce
 from cse_train.methods import esimcse
 from cse_train.methods.base import Batch, Share
-from cse_train.modules.momentum import MomentumEncoder
-from cse_train.modules.queue import Queue
+from cse_train.methods.esimcse import MomentumEncoder, Queue
 from cse_train.text.corpora import open_source
 from cse_train.text.synonyms import STOP_WORDS
 from cse_train.text.tokens import open_store

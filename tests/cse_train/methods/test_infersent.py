@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.export import export
 from cse_train.fields import ConfigError

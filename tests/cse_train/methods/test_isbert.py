@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods import isbert
 from cse_train.methods.base import Batch, Share

@@ -11,11 +11,11 @@ from cse_train import checkpoint as checkpoints
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import make_pooled
 from cse_train.evaluate.models import open_model
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.losses import bits_per_dimension
-from cse_train.modules.pooling import make_pooled
 from cse_train.training.loop import train
 from tests.cse_train.methods.parts import parts_of
 

@@ -9,14 +9,13 @@ import pytest
 import torch
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import sbert
-from cse_train.methods.base import Share
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import Share, load_method
 from cse_train.text.corpora import open_source
 from cse_train.text.file_corpora import NLI_LABELS
 from cse_train.training.batches import Batches

@@ -11,12 +11,12 @@ import torch
 from scipy.stats import chisquare
 
 from cse_train import checkpoint, random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
+from cse_train.encoder.generator import fill_views
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
-from cse_train.generator.filling import fill_views
 from cse_train.losses import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Batch, Share

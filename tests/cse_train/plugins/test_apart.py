@@ -12,7 +12,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate import run_suites
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
-from cse_train.plugins.apart import call_apart
+from cse_train.plugins.snapshot import call_apart
 
 SUITE = """
 import torch

@@ -11,7 +11,7 @@ import torch
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.plugins import registry
 from cse_train.training import contract
 from cse_train.training.contract import CONTRACT_SETTINGS, make_up_text

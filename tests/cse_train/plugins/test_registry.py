@@ -21,7 +21,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate import run_suites
 from cse_train.evaluate.suites import registry as suites
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.plugins import registry
 from cse_train.plugins.snapshot import code_of, code_problem, snapshot
 from cse_train.results import Protocol

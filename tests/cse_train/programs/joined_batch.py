@@ -13,10 +13,10 @@ import torch
 import torch.distributed as dist
 
 from cse_train import distributed, random_streams
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import load_method
 from cse_train.text.file_corpora import LABELLED_COLUMNS, PAIR_COLUMNS
 from cse_train.training.batches import Batches
 

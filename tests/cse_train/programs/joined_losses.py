@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from cse_train import distributed
+from cse_train.encoder.pooling import BatchNormProjector
 from cse_train.losses import REDUCTIONS, classification, energy_hinge, nt_xent, pair_features, replaced_token, triplet
-from cse_train.modules.projector import BatchNormProjector
 
 ROWS, WIDTH = 8, 6
 

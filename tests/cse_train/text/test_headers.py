@@ -13,7 +13,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import set_hash
 from cse_train.fields import ConfigError
 from cse_train.methods import config_class, list_methods
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from cse_train.text.corpora import wrong_columns
 from cse_train.text.file_corpora import (
     LABELLED_COLUMNS,

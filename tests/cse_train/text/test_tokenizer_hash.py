@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 from cse_train.text import tokens
 from cse_train.text.tokens import state_hash
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from cse_train import distributed
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import load_backbone
 from cse_train.fields import ConfigError
-from cse_train.methods.base import Share
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import Share, load_method
 from cse_train.training.batches import Batches, words_of
 
 

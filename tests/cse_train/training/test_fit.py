@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cse_train import methods
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.fields import ConfigError
 from cse_train.training.fit import check_fit
 from cse_train.training.loop import train

@@ -14,8 +14,8 @@ from torch._dynamo.utils import counters
 from cse_train import distributed, numerics
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.layer import Layer, compile_layers
-from cse_train.training.graph import settle_graph
+from cse_train.encoder.encoder import Layer, compile_layers
+from cse_train.training.fit import settle_graph
 from cse_train.training.loop import Session
 
 STEPS = 3

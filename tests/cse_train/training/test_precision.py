@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.results import Outcome, Point
-from cse_train.training import loop, precision
+from cse_train.training import fit, loop
+from cse_train.training.fit import settle_precision
 from cse_train.training.loop import Session, train
-from cse_train.training.precision import settle_precision
 
 CPU, CARD = torch.device("cpu"), torch.device("cuda", 0)
 T4, A100 = (7, 5), (8, 0)
@@ -39,9 +40,9 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Callable[[tuple[int, int]], None]:
 
 @pytest.fixture(autouse=True)
 def nothing_said() -> Iterator[None]:
-    precision._say_slow.cache_clear()
+    fit._warn_once.cache_clear()
     yield
-    precision._say_slow.cache_clear()
+    fit._warn_once.cache_clear()
 
 
 def asks(value: str) -> RunConfig:
@@ -244,11 +245,8 @@ def scaled(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Gives every run a scaled loss that begins at a factor, as fp16 has on a card."""
 
     def scale(factor: float) -> None:
-        monkeypatch.setattr(
-            loop,
-            "loss_scaler",
-            lambda device, asked: torch.amp.GradScaler("cpu", init_scale=factor, growth_interval=4),
-        )
+        scaler = partial(torch.amp.GradScaler, "cpu", init_scale=factor, growth_interval=4)
+        monkeypatch.setattr(torch.amp, "GradScaler", lambda device, enabled: scaler())
 
     return scale
 

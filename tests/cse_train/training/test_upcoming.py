@@ -14,10 +14,9 @@ import torch
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.generator import edit_store
-from cse_train.training.batches import Batches
+from cse_train.encoder import edits
+from cse_train.training.batches import Batches, UpcomingBatches
 from cse_train.training.loop import train
-from cse_train.training.upcoming import UpcomingBatches
 
 CARD = torch.device("meta")
 EDITS = {"method_edits": "stored", "method_generator_dropout": True}
@@ -101,7 +100,7 @@ def test_a_run_with_the_thread_is_bit_equal(
     case: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, ahead: Callable[[], None],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 12)
+    monkeypatch.setattr(edits, "EDIT_BLOCK", 12)
     method, changes = CASES[case]
     dropout = None if methods.config_class(method).WORDS else 0.1
     sizes = {"train_examples": 56, "train_evaluations": 7, "train_dev": "generated_dev:12"}  # over the end of an epoch

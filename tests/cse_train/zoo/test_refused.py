@@ -11,12 +11,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, BertConfig, CLIPConfig, PreTrainedTokenizerFast, ViTConfig
 
 from cse_train import methods
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.identity import backbone_identity, load_tokenizer
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.identity import backbone_identity, generator_hash, load_tokenizer
 from cse_train.evaluate.models import open_model
 from cse_train.fields import ConfigError
-from cse_train.generator.identity import generator_hash
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import load_method
 from tests.cse_train.encoders import SIZES, tokenizer_of, write_encoder
 from tests.cse_train.zoo.kinds import SAVINGS
 from tests.cse_train.zoo.pieces import make_tokenizer

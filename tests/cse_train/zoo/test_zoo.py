@@ -9,19 +9,19 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, T5EncoderModel
 
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.identity import backbone_identity
 from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.encoder.kinds import PACKED_KINDS
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import PACKED_KINDS
+from cse_train.encoder.identity import backbone_identity
 from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.pooling import POOLERS, has_projector, needs_tokens, pool
 from cse_train.evaluate.models import open_model
 from cse_train.export.agreement import ExportChanged
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
-from cse_train.methods.loading import load_method
-from cse_train.modules.pooling import POOLERS, has_projector, needs_tokens, pool
+from cse_train.methods.base import load_method
 from cse_train.results import Outcome
 from cse_train.training.loop import train
 from tests.cse_train.zoo.kinds import KINDS, PADDED, Kind, write_kind

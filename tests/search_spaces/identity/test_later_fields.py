@@ -16,8 +16,8 @@ from cse.cli.app import main
 from cse_train import config, methods
 from cse_train.config import complete, effective, parse_run
 from cse_train.fields import Added
-from cse_train.plugins import first_fields
-from cse_train.plugins.first_fields import read_first
+from cse_train.plugins import config as plugin_config
+from cse_train.plugins.config import read_first
 from search_spaces.catalog import catalog, find_folder, load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.identity.signature import describe_signature, signature
@@ -126,14 +126,14 @@ def test_a_method_of_a_users_own_is_signed_by_all_its_fields(tmp_path: Path, mon
     listed = {part: names for part, names in read_first().items() if part != "simcse"}
     (tmp_path / "fields.json").write_text(json.dumps(listed), encoding="utf8")
     before = signature(parse_run({"method": "simcse"}), INPUTS)
-    monkeypatch.setattr(first_fields, "FIRST_FIELDS", tmp_path / "fields.json")
+    monkeypatch.setattr(plugin_config, "FIRST_FIELDS", tmp_path / "fields.json")
     module = sys.modules[methods.config_class("simcse").__module__]
     monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
-    for cached in (first_fields.read_first, first_fields._find_unnamed):
+    for cached in (plugin_config.read_first, plugin_config._find_unnamed):
         cached.cache_clear()
     assert signature(parse_run({"method": "simcse"}), INPUTS) != before
     config.note_first_fields()
     read_first.cache_clear()
     assert "later_option" in read_first()["simcse"] and read_first()["esimcse"] == listed["esimcse"]
-    for cached in (first_fields.read_first, first_fields._find_unnamed):
+    for cached in (plugin_config.read_first, plugin_config._find_unnamed):
         cached.cache_clear()

@@ -12,8 +12,8 @@ from analysis.ledger import Ledger
 from analysis.matching import RunMatcher, match, match_on
 from cluster.plan.planner import plan
 from cse_train import methods
-from cse_train.backbone.folders import find_weights
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import find_weights
 from cse_train.text.synonyms import FILES
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve

@@ -10,12 +10,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from cse_train import methods
-from cse_train.backbone.folders import earlier_hash, find_weights
-from cse_train.backbone.identity import backbone_identity
 from cse_train.config import complete, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import earlier_hash, find_weights
+from cse_train.encoder.identity import backbone_identity, generator_hash
 from cse_train.fields import ConfigError, hints
-from cse_train.generator.identity import generator_hash
 from search_spaces.identity import signature as module
 from search_spaces.identity.signature import describe_signature, identity, signature
 from tests.cse_train import encoders

@@ -10,7 +10,7 @@ import pytest
 from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.plugins import registry
-from cse_train.training.trainer.run import train
+from cse_train.training.program import train
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 

@@ -8,9 +8,9 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import load_method
 from tests.commands import printed, refused
 from tests.documents import validated
 from tests.run_values import book_run

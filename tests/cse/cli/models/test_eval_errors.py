@@ -13,13 +13,13 @@ from transformers.utils import logging
 
 from cse.cli.app import main
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.folders import find_weights
 from cse_train.checkpoint import sum_of
 from cse_train.config import parse_run
+from cse_train.encoder import prompted_transformer
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.folders import find_weights
 from cse_train.evaluate.models import PROMPT_MODULES, holds_our_module
-from cse_train.methods.loading import load_method
-from cse_train.modules import prompted_transformer
+from cse_train.methods.base import load_method
 from tests.commands import refused
 
 SETS = "downstream"

@@ -9,9 +9,9 @@ from analysis.answers.lookup import lineage_of
 from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import parse_run
+from cse_train.encoder.backbone import load_backbone
 from cse_train.methods import simcse
 from tests.run_values import score_of
 

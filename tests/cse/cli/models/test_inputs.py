@@ -9,8 +9,8 @@ import torch
 
 from cse.cli.app import main
 from cse.cli.options import data_paths
-from cse_train.backbone.folders import find_weights
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.folders import find_weights
 from cse_train.text.corpora import open_source
 from cse_train.text.file_corpora import file_source
 from cse_train.text.files import Row

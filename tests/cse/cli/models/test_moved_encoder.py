@@ -11,10 +11,10 @@ from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.experiments.held_out import score_run
 from cse_train import checkpoint
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import load_method
 from search_spaces.identity.signature import identity, signature
 from tests.commands import refused
 from tests.run_values import book_run

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import parse_run
+from cse_train.encoder.backbone import load_backbone
 from cse_train.methods import simcse
 
 CSE = [sys.executable, "-m", "cse"]

@@ -13,9 +13,9 @@ from analysis.sweep_spec import SweepSpec
 from cse.cli import model_options
 from cse.cli.app import main
 from cse_train import checkpoint, methods
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import complete, parse_run
-from cse_train.methods.loading import load_method
+from cse_train.encoder.backbone import load_backbone
+from cse_train.methods.base import load_method
 from search_spaces.identity.signature import signature
 from tests.commands import printed, refused
 from tests.run_values import book_run, point_of

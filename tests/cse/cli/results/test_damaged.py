@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 from tests.cluster.runtime.test_storage import SPACE
 from tests.commands import refused
 

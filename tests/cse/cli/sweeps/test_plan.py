@@ -9,7 +9,7 @@ from analysis.ledger import Ledger
 from cluster.sweep.events import SweepOutcome
 from cse.cli import listing as command
 from cse.cli.app import main
-from cse_train.backbone.folders import find_weights
+from cse_train.encoder.folders import find_weights
 from search_spaces.catalog import files_in, find_folder
 
 SPACE = """version: 1
@@ -35,7 +35,7 @@ BASE = ("base", "method.objective: unsupervised, train.encoder: bert-base-uncase
 def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CSE_DATA", raising=False)
-    monkeypatch.setattr("cse_train.backbone.folders.hub_is_away", lambda: True)
+    monkeypatch.setattr("cse_train.encoder.folders.hub_is_away", lambda: True)
     (tmp_path / "p.yaml").write_text(PROFILE)
     return tmp_path
 

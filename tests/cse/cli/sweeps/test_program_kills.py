@@ -1,6 +1,6 @@
 """kill -9 of the driver of a sweep of a user's own program, at random times: the same command goes on, under real Ray.
 
-`CSE_KILLS=10` kills ten. tests/cse_train/training/trainer/test_kills.py kills the program and its rank.
+`CSE_KILLS=10` kills ten. tests/cse_train/training/test_kills.py kills the program and its rank.
 """
 
 import os
@@ -15,7 +15,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.run_state import RunState
-from tests.cse_train.training.trainer.killed_program import (
+from tests.cse_train.training.killed_program import (
     KILLS,
     PATIENCE_S,
     assert_nothing_is_lost,

@@ -9,8 +9,8 @@ import pytest
 from torch import nn
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
 from cse_train.methods.diffcse import DiffCSE

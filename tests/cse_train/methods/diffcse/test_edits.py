@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
 from cse_train.methods.options.diffcse import Config

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import BertForMaskedLM
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone
+from cse_train.encoder.backbone import Backbone
 from cse_train.fields import ConfigError
 from cse_train.losses import info_nce
 from cse_train.methods import diffcse, simcse

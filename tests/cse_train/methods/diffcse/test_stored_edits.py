@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder import edits
+from cse_train.encoder.backbone import load_backbone
+from cse_train.encoder.edits import StoreWithEdits, fill
 from cse_train.fields import ConfigError
-from cse_train.generator import edit_store
-from cse_train.generator.edit_store import StoreWithEdits
-from cse_train.generator.edited import fill
 from cse_train.methods import diffcse
 from cse_train.methods.options.diffcse import Config
 from cse_train.random_streams import Place
@@ -49,7 +48,7 @@ def no_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise RuntimeError("a generator is opened")
 
-    monkeypatch.setattr(edit_store, "Generator", refuse)
+    monkeypatch.setattr(edits, "Generator", refuse)
 
 
 def blocks(paths: DataPaths) -> list[Path]:
@@ -69,7 +68,7 @@ def batches_of(settings: dict, paths: DataPaths) -> Batches:
 def test_stored_edits_give_the_curve_of_live_ones_and_a_second_run_shares_them(
     run_of, paths: DataPaths, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 12)
+    monkeypatch.setattr(edits, "EDIT_BLOCK", 12)
     live, stored = run_of(), run_of(method_edits="stored")
     assert losses(stored) == losses(live) and len(set(losses(live))) == 7
     assert len(blocks(paths)) == 6
@@ -98,7 +97,7 @@ def test_ranks_take_their_shares_of_the_same_edits(
     tiny_settings: Settings, paths: DataPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over the edge of a block, and with the next line edited too."""
-    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 6)
+    monkeypatch.setattr(edits, "EDIT_BLOCK", 6)
     batches = batches_of(tiny_settings("diffcse", method_edits="stored", method_source="both"), paths)
     store = batches.store
     assert isinstance(store, StoreWithEdits) and len(batches[0].inputs["edited"].lengths_N) == 32
@@ -115,7 +114,7 @@ def test_a_killed_writer_leaves_nothing_half(
     batches = batches_of(tiny_settings("diffcse", method_edits="stored"), paths)
     child = os.fork()
     if child == 0:
-        edit_store.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        edits.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
         batches[0]
         os._exit(0)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL

@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import diffcse
-from cse_train.methods.base import Batch, Share
-from cse_train.methods.loading import load_method
+from cse_train.methods.base import Batch, Share, load_method
 from cse_train.methods.options.diffcse import Config
 from cse_train.text.corpora import open_source
 from cse_train.text.file_corpora import PAIR_COLUMNS

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, BertForMaskedLM, PretrainedConfig, RobertaForMaskedLM
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone, read_encoder
-from cse_train.backbone.folders import find_weights
-from cse_train.backbone.transformers_io import encoder_to_transformers, head_to_transformers
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.backbone import Backbone, load_backbone, read_encoder
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.folders import find_weights
+from cse_train.encoder.masked_lm import Masking
 from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.encoder.transformers_io import encoder_to_transformers, head_to_transformers
 from cse_train.methods import dcpcse, diffcse, simcse
 from cse_train.methods.base import Batch, Share
 from cse_train.text.corpora import open_source

@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer, BertConfig, RobertaConfig, RobertaTokenizer
 
 import cse_train
-from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.encoder.backbone import Backbone, load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.embedding import Embedder
 from cse_train.methods import mirrorbert, promptbert
