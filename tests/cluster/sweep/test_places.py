@@ -1,5 +1,6 @@
 """Where slots live, and how their number follows nodes that join and leave."""
 
+import dataclasses
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,8 @@ def test_slots_live_on_the_head_while_it_has_room_and_then_on_every_node(cluster
     assert set(places.slot_bundle(options(), 8)) == {"memory", HEAD_RESOURCE, SLOT}
     cluster += [WORKER] * 7
     assert set(places.slot_bundle(options(), 64)) == {"memory", SLOT}
+    cluster[:] = [dataclasses.replace(HEAD_NODE, memory_gb=0.1, slots=0), WORKER]
+    assert set(places.slot_bundle(options(), 1)) == {"memory", SLOT}, "a head without places leaves them to the others"
 
 
 def test_the_number_follows_nodes_that_join_and_leave(cluster: list[Node]) -> None:
