@@ -13,6 +13,7 @@ from analysis.render.signs import GLYPHS
 from analysis.tables.labels import duration
 from cse.site.content import Site, counts
 from cse.site.files import files
+from cse.site.page import make_table
 from cse.site.wall import banner, sentence
 from search_spaces.catalog import ALL, load_all
 from tests.cse.site.conftest import FOREIGN
@@ -135,6 +136,8 @@ def test_the_paper_s_layout_is_kept(site: Site) -> None:
             assert len(sheet.layout.rows) == len(space.paper.rows), "a search's other cells are not the paper's"
         shown = [scale.table.spec.columns for scale in sheet.scales]
         assert all(columns == sheet.layout.spec.columns for columns in shown), sheet.id
+        columns = make_table(sheet, sheet.layout, {}, None).columns
+        assert columns[0] == "avg" or "avg" not in columns, "a mean comes first, where nothing cuts it off"
 
 
 def test_nothing_is_loaded_from_anywhere(folder: Path) -> None:
