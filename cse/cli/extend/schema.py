@@ -34,16 +34,7 @@ def schema(verb: Verb, version: Version = JSON_VERSION) -> None:
 
 def commands_with_json() -> dict[str, Path]:
     """Returns command -> its file, for the commands whose modules name the type of their answer (`Answer`)."""
-    files = command_files().items()
-    return {
-        name: file for name, file in files if "\nAnswer = " in file.read_text(encoding="utf8") or read_schema_file(file)
-    }
-
-
-def read_schema_file(file: Path) -> str:
-    """Returns the JSON Schema file beside a command's module that has no answer type yet; "" without one."""
-    beside = file.with_suffix(".schema.json")
-    return beside.read_text(encoding="utf8") if beside.is_file() else ""
+    return {name: file for name, file in command_files().items() if "\nAnswer = " in file.read_text(encoding="utf8")}
 
 
 class AnswerSchema(GenerateJsonSchema):
@@ -74,9 +65,6 @@ class AnswerSchema(GenerateJsonSchema):
 def schema_of(verb: str) -> JsonSchemaValue:
     """Returns the JSON Schema of what a command prints with --format json."""
     file = commands_with_json()[verb]
-    if read_schema_file(file):
-        shape: JsonSchemaValue = json.loads(read_schema_file(file))
-        return shape
     answer: Any = load(f"cse.{file.parts[-3]}.{file.parent.name}.{file.stem}").Answer
     has_rows = not dataclasses.is_dataclass(answer)
     # A list in both cases, since pydantic takes no configuration for a dataclass itself.
@@ -85,7 +73,7 @@ def schema_of(verb: str) -> JsonSchemaValue:
     rows = adapter.json_schema(schema_generator=AnswerSchema)
     definitions = rows.pop("$defs")
     if has_rows:
-        shape = {"type": "object", "required": ["rows"], "properties": {"rows": rows}}
+        shape: JsonSchemaValue = {"type": "object", "required": ["rows"], "properties": {"rows": rows}}
     else:
         shape = definitions[rows["items"]["$ref"].removeprefix("#/$defs/")]
     return {
