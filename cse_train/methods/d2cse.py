@@ -24,7 +24,7 @@ from cse_train.encoder.backbone import Backbone, own_encoder
 from cse_train.encoder.encoder import ContinuousPrompts, Encoder, PromptedEncoder, require_positions
 from cse_train.encoder.generator import Generator
 from cse_train.encoder.identity import generator_hash
-from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.files import cache_folder, open_built
 from cse_train.losses import info_nce, replaced_token, view_statistics
@@ -102,9 +102,7 @@ class D2CSE(Method[Config]):
             self.discriminator = copy.deepcopy(encoder).requires_grad_(True)
 
     def forward(self, batch: Batch) -> StepOutput:
-        text, copies = batch.inputs["text"], 2 if self.config.objective == "unsupervised" else 1
-        embeddings_VNH = self.pooler(self.prompted(text, views=copies, tokens=self.pooler.needs_tokens))
-        embeddings_NH = embeddings_VNH.flatten(0, 1)  # both views, or all columns, one after the other
+        embeddings_NH = self._embeddings(batch.inputs["text"])
         views = [gather_with_grad(view_BH) for view_BH in embeddings_NH.split(batch.examples)]
         contrastive = info_nce(
             views[0],
@@ -118,23 +116,30 @@ class D2CSE(Method[Config]):
         parts = {"loss": loss.detach(), "loss_contrastive": contrastive.detach(), "loss_rtd": detection.detach()}
         return StepOutput(loss, {**parts, **metrics, **view_statistics(views[0], views[1])})
 
+    def _embeddings(self, packed: Packed) -> Tensor:
+        """Returns both views, or all columns, one after the other: [2 * B, H] or [3 * B, H]."""
+        copies = 2 if self.config.objective == "unsupervised" else 1
+        return self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens)).flatten(0, 1)
+
     def _detection(self, batch: Batch, embeddings_NH: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Returns the loss of figure 3's discriminator over the sentences of all embeddings, and its metrics."""
+        """Returns the replaced-token loss over the sentences of all embeddings, and metrics of the detection."""
         packed, replaced_T = batch.inputs["corrupted"], batch.tensors["replaced_T"]
         assert self.head is not None
-        if self.config.framework == "c":
-            hidden = self.prompted(packed, tokens=True)
-        elif self.config.framework == "d":
-            hidden = self.prompted(packed, tokens=True, cls_output_NH=embeddings_NH)
-        else:
-            bare = self.discriminator or self.prompted.encoder
-            hidden = bare(packed, tokens=True, cls_output_NH=embeddings_NH)
-        logits_T2 = self.head(hidden.tokens_TH)
+        logits_T2 = self.head(self._detector_hidden(packed, embeddings_NH))
         attended_T = packed.attended_T()
         loss = mean_over_ranks(*replaced_token(logits_T2, replaced_T, attended_T, self.config.reduction))
         right = (logits_T2.argmax(1) == replaced_T) & attended_T
         tokens = attended_T.sum()
         return loss, {"replaced_fraction": replaced_T.sum() / tokens, "rtd_accuracy": right.sum() / tokens}
+
+    def _detector_hidden(self, packed: Packed, embeddings_NH: Tensor) -> Tensor:
+        """Returns the last layer [T, H] of figure 3's discriminator."""
+        if self.config.framework == "c":
+            return self.prompted(packed, tokens=True).tokens_TH
+        if self.config.framework == "d":
+            return self.prompted(packed, tokens=True, cls_output_NH=embeddings_NH).tokens_TH
+        bare = self.discriminator or self.prompted.encoder
+        return bare(packed, tokens=True, cls_output_NH=embeddings_NH).tokens_TH
 
 
 CORRUPTION_FORMAT = 1

@@ -14,7 +14,7 @@ from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.backbone import Backbone, auxiliary_head, own_encoder
 from cse_train.encoder.encoder import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.encoder.masked_lm import Masking
-from cse_train.encoder.packing import pack_lists
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
 from cse_train.losses import energy_hinge, info_nce, masked_lm, view_statistics
@@ -83,9 +83,7 @@ class DCPCSE(Method[Config]):
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def forward(self, batch: Batch) -> StepOutput:
-        text, copies = batch.inputs["text"], 2 if self.config.objective == "unsupervised" else 1
-        pooled_VNH = self.pooler(self.prompted(text, views=copies, tokens=self.pooler.needs_tokens))
-        views = [gather_with_grad(view) for pooled in pooled_VNH for view in pooled.split(batch.examples)]
+        views = [gather_with_grad(view_BH) for view_BH in self._views(batch.inputs["text"], batch.examples)]
         hard = views[2] if len(views) == 3 else None
         weight, tau = self.config.hard_negative_weight, self.config.temperature
         contrastive = info_nce(views[0], views[1], hard_negatives_BD=hard, hard_negative_weight=weight, temperature=tau)
@@ -101,6 +99,11 @@ class DCPCSE(Method[Config]):
         loss = torch.stack([weight * part for weight, part in parts.values()]).sum()
         metrics = {f"loss_{name}": part.detach() for name, (_, part) in parts.items()}
         return StepOutput(loss, {"loss": loss.detach(), **metrics, **view_statistics(views[0], views[1])})
+
+    def _views(self, packed: Packed, examples: int) -> list[Tensor]:
+        copies = 2 if self.config.objective == "unsupervised" else 1
+        pooled_VNH = self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens))
+        return [view for pooled in pooled_VNH for view in pooled.split(examples)]
 
     def _mlm_weight(self) -> Tensor:
         """Returns w * decay^(step / 100); every call counts a step, which the checkpoint stores for resumed runs."""

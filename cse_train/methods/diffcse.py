@@ -131,10 +131,7 @@ class DiffCSE(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         copies = 2 if self.config.objective == "unsupervised" else 1
         hidden = [self.encoder(batch.inputs["text"], views=copies, tokens=self.pooler.needs_tokens)]
-        edited: Edited | None = None
-        if "edited" in batch.inputs:  # after the encoder has drawn its dropout, so that its masks equal SimCSE's
-            inserts = self.config.operator == "insert"
-            edited = fill(self.generator, batch.inputs["edited"], batch.tensors, inserts)
+        edited = self._fill_edits(batch)
         if edited is not None and self.config.extra != "none":
             hidden.append(self.encoder(edited.packed, tokens=self.pooler.needs_tokens))
         views_VBH = self.pooler(*hidden).unflatten(1, (-1, batch.examples)).flatten(0, 1)
@@ -151,6 +148,12 @@ class DiffCSE(Method[Config]):
             auxiliary, observed = self.discriminator(edited, conditions_NH)
             loss, metrics = loss + self.config.lambda_weight * auxiliary, metrics | observed
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
+
+    def _fill_edits(self, batch: Batch) -> Edited | None:
+        """Fills the edited sentences, after the encoder has drawn its dropout, so that its masks equal SimCSE's."""
+        if "edited" not in batch.inputs:
+            return None
+        return fill(self.generator, batch.inputs["edited"], batch.tensors, self.config.operator == "insert")
 
     def _contrastive(self, views: list[Tensor]) -> Tensor:
         """Returns SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""

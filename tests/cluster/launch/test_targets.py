@@ -233,7 +233,7 @@ def test_all_of_the_code_travels_to_a_ray_cluster(tmp_path: Path) -> None:
             for path in package_folder(package).rglob("*.*")
             if "__pycache__" not in path.parts and not path.name.startswith(".")
         }
-        assert sent == ours and Path("cse_train/results/scores.py") in sent
+        assert sent == ours and Path("cse/cli/results/best.py") in sent
         # The archive is made by the function that Ray's job client calls.
         create_package(str(code), tmp_path / "code.zip", include_gitignore=True)
         with zipfile.ZipFile(tmp_path / "code.zip") as archive:

@@ -36,7 +36,9 @@ def run(capsys: pytest.CaptureFixture[str], code: str) -> list[str]:
     """A driver of this code, as far as Ray."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code_version, "code_digest", lambda: code)
+        code_version.provenance.cache_clear()
         assert main(["run", "mine.yaml", "--ledger", "l.db"]) == 2
+    code_version.provenance.cache_clear()
     return lines(capsys)
 
 
