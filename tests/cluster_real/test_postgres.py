@@ -89,17 +89,17 @@ def files_of(folder: Path) -> Iterator[Path]:
 ABOUT = {"method": "simcse", "seed": 0, "identity": {}, "provenance": {}}
 PAUSED = f"""
 import os, signal, sys, threading
-from analysis.ledger import Ledger, LostClaim, claims
+from analysis.ledger import Ledger, LostClaim, ledger as written
 from cluster.sweep.ledger_retry import RetryingLedger
 
-begin, paused = claims.begin, []
-def pause_once(*given):
-    begin(*given)
+note, paused = written._note, []
+def pause_once(*given, **named):
+    note(*given, **named)
     if not paused:
         paused.append(True)
         print("inside", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
-claims.begin = pause_once
+written._note = pause_once
 ledger = RetryingLedger(Ledger.open(sys.argv[1]), threading.Event(), lambda line: print(line, flush=True))
 claim = ledger.claim("r1", {{}}, owner="paused", **{ABOUT!r})
 print("claim", claim, flush=True)
