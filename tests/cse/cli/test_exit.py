@@ -5,7 +5,7 @@ import errno
 import re
 import shlex
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote
 
 import pytest
 
@@ -85,16 +85,19 @@ def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str
 def test_the_ledgers_address_that_a_run_prints_can_be_pasted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """SQLAlchemy escapes blanks and letters beyond ASCII in an address; both forms name one file."""
+    """A blank and a letter beyond ASCII; other tools print the address escaped, and it names the same file."""
     folder = tmp_path / "mit Ümlaut"
     folder.mkdir()
     with contextlib.closing(Ledger.open(str(folder / "ledger.db"))) as ledger:
         announce(Work((), (), frozenset(), frozenset()), ledger.url)
     (printed,) = re.findall(r"\(ledger (.*)\)", capsys.readouterr().out)
     (pasted,) = shlex.split(printed)
-    for address in (pasted, unquote(pasted), str(folder / "ledger.db")):
+    for address in (pasted, f"sqlite:///{quote(str(folder / 'ledger.db'))}", str(folder / "ledger.db")):
         assert Path(ledger_url(address)) == folder / "ledger.db"
         assert main(["ls", "--ledger", address]) == 0
+    literal = tmp_path / "100%20.db"
+    literal.touch()
+    assert Path(ledger_url(f"sqlite:///{literal}")) == literal
 
 
 @pytest.mark.parametrize(
