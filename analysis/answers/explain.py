@@ -118,7 +118,7 @@ class NoPaper:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperCell:
-    """What the paper prints for a cell, and where."""
+    """Published values of one cell, with the citation and the table that print them."""
 
     citation: str
     table: str

@@ -56,7 +56,7 @@ class Judgement:
     level: float | None = None
     """Probability that `interval` misses the truth, at one interim analysis."""
     scope: Scope = "seeds"
-    """What other draws of `interval` covers; all else is taken as it is."""
+    """Sample whose redrawing `interval` covers: training seeds, sentence pairs or queries; the rest counts as fixed."""
     n: int = 0
     """Number of seeds of each side, sentence pairs or queries behind `interval`."""
     failed: tuple[int, int] = (0, 0)

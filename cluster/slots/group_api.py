@@ -165,7 +165,7 @@ class DoneEvent:
 
 
 Event = PointEvent | Score | ErrorEvent | DoneEvent
-"""What ranks report of a job; the scores are those of the run's best checkpoint."""
+"""Event of a job: a point of the dev curve, a score of the run's best checkpoint, an error, or the end."""
 
 
 class Group:

@@ -1,4 +1,4 @@
-"""What `cse plan` says: its JSON, and its text, one sentence for a single space, one line for each of several."""
+"""Answer of `cse plan`: its JSON, and its text, one sentence for a single space, one line for each of several."""
 
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What `cse compare` and `cse gate` answer on each model and each column: their JSON, a frame, and phrases in text.
+"""Answers of `cse compare` and `cse gate` for each model and column: their JSON, a frame, and phrases in text.
 
 A difference is always A minus B.
 """

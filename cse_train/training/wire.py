@@ -1,4 +1,4 @@
-"""What the rank of a program's run and its process share: the order, their messages, and the mark of its processes.
+"""Protocol between a training rank and the process of a user's program: order, messages, and mark of its processes.
 
 Messages are JSON, a line each.
 """

@@ -106,7 +106,7 @@ class PickedCell:
 
     cell: Settings
     rule: str
-    """What the cells are ranked by."""
+    """Rule by which the cells of a sweep are ranked, in words."""
     ranked_by: float
     """Number of the picked cell under the rule."""
     signature: str

@@ -65,7 +65,7 @@ class FullConfiguration:
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentWorth:
-    """What each component of a configuration is worth, measured in one column."""
+    """Worth of each component in one column: the full configuration against the one without it."""
 
     id: str
     column: str
