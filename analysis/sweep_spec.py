@@ -12,6 +12,22 @@ INVERTED_PREFIX = "-"
 
 
 @dataclass(frozen=True)
+class Confirmation:
+    """What a sweep of `cse confirm` asks: its runs have fresh seeds, which took no part in a choice."""
+
+    sweep: str
+    """Sweep whose cell is confirmed."""
+    cell: str
+    """Cell of that sweep, as a command line names it."""
+    reference: str
+    """Model with which the cell is compared, as a command line names it."""
+    seeds: Sequence[int]
+    """Seeds of both sides; no earlier run of either side had one of them."""
+    axes: Sequence[str] = ()
+    """Settings that the spaces of the two sides vary; the comparison is meant to differ in them."""
+
+
+@dataclass(frozen=True)
 class SweepSpec:
     """Description of a sweep. Keys that this version does not know are kept, so that it is written as it was read."""
 
@@ -78,6 +94,18 @@ class SweepSpec:
     def looks(self) -> Sequence[int] | None:
         """Numbers of seeds at which the table is judged (interim analyses); None for one analysis with all seeds."""
         return self.stored.get("looks")
+
+    @property
+    def confirms(self) -> Confirmation | None:
+        """What the sweep confirms on fresh seeds; None for every sweep that `cse confirm` did not make.
+
+        Runs of a confirmation were not picked: their cells are ranked by nothing.
+        """
+        stored = self.stored.get("confirms")
+        if not isinstance(stored, Mapping):
+            return None
+        sweep, cell, reference = (str(stored.get(name, "")) for name in ("sweep", "cell", "reference"))
+        return Confirmation(sweep, cell, reference, stored.get("seeds") or (), stored.get("axes") or ())
 
     @property
     def yaml(self) -> Json | None:

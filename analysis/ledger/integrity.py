@@ -121,7 +121,7 @@ def intact_point(row: Json) -> None:
 SPEC_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "space", "file", "profile"), (str,)),
     **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,), "margin": NUMBERS, "looks": (list,)},
-    **dict.fromkeys(("yaml", "profile_yaml", "inputs"), (dict,)),
+    **dict.fromkeys(("yaml", "profile_yaml", "inputs", "confirms"), (dict,)),
 }
 """Keys of a sweep's description that commands read -> the allowed types of their values."""
 LISTS_OF_COUNTS = ("seeds", "looks")

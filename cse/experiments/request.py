@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from analysis.answers.judge import Terms
 from analysis.ledger import Ledger
 from analysis.matching import hash_paths
-from analysis.sweep_spec import SweepSpec
+from analysis.sweep_spec import Confirmation, SweepSpec
 from analysis.tables.labels import number_of
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
@@ -47,6 +47,8 @@ class Request:
     """Names of trackers that show the runs."""
     terms: Terms = field(default_factory=Terms)
     """Margin, level and interim analyses of verdicts on the table."""
+    confirms: Confirmation | None = None
+    """What the sweep confirms on fresh seeds; None for a sweep that confirms nothing."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ def record(
         "asked": num_samples,
         **({"budget": [str(each) for each in request.budgets], "spent": list(spent)} if request.budgets else {}),
         **request.terms.declared(),
+        **({"confirms": dataclasses.asdict(request.confirms)} if request.confirms else {}),
         **{name: dict(content) for name, content in written.items() if content},
     }
     name = sweep_name(request.resolved)

@@ -1,8 +1,8 @@
-"""A profile that was recorded under its name of before is known by its name of today."""
+"""A sweep's stored description: profiles by their names of today, and what a sweep confirms."""
 
 import pytest
 
-from analysis.sweep_spec import SweepSpec
+from analysis.sweep_spec import Confirmation, SweepSpec
 
 
 @pytest.mark.parametrize(("name", "today"), [("small", "wiki_small"), ("tiny", "wiki_tiny"), ("paper", "paper")])
@@ -21,3 +21,9 @@ def test_a_file_of_ones_own_keeps_its_name_and_extends_what_it_did() -> None:
 
 def test_a_sweep_without_a_profile_has_none() -> None:
     assert (SweepSpec({}).profile, SweepSpec({}).profile_yaml) == (None, None)
+
+
+def test_a_sweep_says_what_it_confirms() -> None:
+    stored = {"sweep": "faq", "cell": "lr=0.1", "reference": "untrained", "seeds": [3, 4], "axes": ["lr"]}
+    assert SweepSpec({"confirms": stored}).confirms == Confirmation("faq", "lr=0.1", "untrained", [3, 4], ["lr"])
+    assert SweepSpec({"seeds": [3, 4]}).confirms is None
