@@ -23,13 +23,13 @@ from analysis.tables.columns import Column, Entry, Interval, align_by_seed
 from analysis.tables.labels import number_of
 from analysis.tables.spec import POINTS, MetricScale, Sense, TableError, identify
 
-ModelWord = Literal["better", "worse", "tie", "undecided", "no signal"]
+ModelWord = Literal["better", "worse", "tie", "undecided", "breaks", "no signal"]
 """Words on two models or rows, of which `decide` chooses the first four."""
-GateWord = Literal["better", "worse", "tie", "more-seeds", "no signal"]
+GateWord = Literal["better", "worse", "tie", "more-seeds", "breaks", "no signal"]
 """Words of `cse gate`, where `undecided` is called more-seeds."""
 TableWord = Literal[
     "reproduced", "within seed noise", "different", "not run", "undecided",
-    "same direction", "opposite direction", "tie", "no signal", "reference",
+    "same direction", "opposite direction", "tie", "breaks", "no signal", "reference",
 ]  # fmt: skip
 """Words on published values; a direction is better or worse times the sign of the paper's difference."""
 Word = ModelWord | GateWord | TableWord
@@ -60,7 +60,9 @@ class Judgement:
     n: int = 0
     """Number of seeds of each side, sentence pairs or queries behind `interval`."""
     failed: tuple[int, int] = (0, 0)
-    """Collapsed seeds of the row and of its reference: far below the others of their side, and in no difference."""
+    """Failed seeds of the row and of its reference, in no difference: collapsed ones, whose scores are far worse than
+    the others of their side, and runs that ended by an error of their own. More of them on the row's side is the word
+    "breaks", whatever the other seeds do."""
     published: float | None = None
     """Number of the paper that is judged: a value, or its difference from the reference row."""
     seeds_for_effect: int | None = None
@@ -228,13 +230,13 @@ def _judge_directions(
     share = terms.share(len(rows), columns)
     scored, values = align_by_seed(column.entries)
     margin = terms.margin * column.scale.point
-    by_place = differences(
-        values, scored.index(reference), point=column.point, level=share, margin=margin, interim_analyses=terms.looks
-    )
-    collapsed = find_collapsed(values[None], column.point)[0].sum(axis=1)
+    by_place, collapsed = _measure(values, scored.index(reference), column.scale, column.point, margin, share, terms)
     for index in rows:
         place = scored.index(index)
-        failed = int(collapsed[place]), int(collapsed[scored.index(reference)])
+        base = column.entries[reference]
+        failed = (
+            collapsed[place] + column.entries[index].failed, collapsed[scored.index(reference)] + base.failed
+        )  # fmt: skip
         judged[index] = _judge_direction(
             column, index, reference, by_place.get(place), failed, margin, share, terms.seconds, no_signal
         )
@@ -250,16 +252,17 @@ def _judge_direction(
     rows = {"this row": entry, "the row of reference": base}
     assert entry.mean is not None and base.mean is not None and entry.published is not None
     published, digits = entry.published - (base.published or 0.0), column.digits
-    note = f"; {failed[0]} of {entry.n} seeds collapsed" if failed[0] else ""
+    note = f"; {_tell_failed(failed[0], entry.n + entry.failed)}" if failed[0] else ""
+    breaks = failed[0] > failed[1]
     if measured is None:
         difference = entry.mean - base.mean
         unknown = f"; ours {round(difference, digits) + 0.0:+.{digits}f}, and no setting has two seeds that differ"
         gap = f"paper {published:+.6g}{_note_faintness(published, column)}"
         failure = no_signal or _lacking_signal(rows, "undecided")
         return Judgement(
-            "no signal" if failure else "undecided",
+            "no signal" if failure else "breaks" if breaks else "undecided",
             gap + (f"{note}, too few are left" if failed[0] else unknown) + f"; {failure}" * bool(failure),
-            difference, n=min(entry.n, base.n), failed=failed, published=published, more_seeds=None,
+            difference, n=min(entry.n, base.n), failed=failed, published=published, more_seeds=0 if breaks else None,
         )  # fmt: skip
     needed = seeds_needed(published, measured.variance, measured.weight, share) if published else None
     more_seeds: int | None = 0
@@ -277,9 +280,11 @@ def _judge_direction(
     else:
         word, more_seeds = "undecided", None
         clause = "; the paper's rows are equal, so that ours has no direction to share"
+    interval, of_level = _deciding(measured, word)
+    if breaks:
+        word, clause, more_seeds = "breaks", "", 0
     if failure := no_signal or _lacking_signal(rows, word):
         word, clause, more_seeds = "no signal", f"; {failure}", None
-    interval, of_level = _deciding(measured, word)
     needs = f"needs {needed} seeds" if needed else f"needs over {MOST_SEEDS_NEEDED} seeds"
     reason = (
         f"paper {published:+.6g}{_note_faintness(published, column, needs)}; "
@@ -317,6 +322,11 @@ class Sides:
     @property
     def values(self) -> list[float]:
         return [*self.left.values, *self.right.values]
+
+    @property
+    def tried(self) -> tuple[int, int]:
+        """Seeds of A and of B: those with a value, and those whose run failed."""
+        return self.left.n + self.left.failed, self.right.n + self.right.failed
 
     @property
     def common(self) -> int:
@@ -366,9 +376,9 @@ def judge_items(
 def judge_over_columns(judgements: Sequence[Judgement]) -> Judgement:
     """Returns the judgement of `cse gate` over all columns: the first of them with the word that counts most.
 
-    In this order: worse, undecided (then called more-seeds), no signal, better, tie.
+    In this order: breaks, worse, undecided (then called more-seeds), no signal, better, tie.
     """
-    order: tuple[Word, ...] = ("worse", "undecided", "no signal", "better", "tie")
+    order: tuple[Word, ...] = ("breaks", "worse", "undecided", "no signal", "better", "tie")
     deciding = min(judgements, key=lambda judgement: order.index(judgement.word))
     if deciding.word != "undecided":
         return deciding
@@ -381,20 +391,21 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
     """Returns the judgement on two models over seeds, whether or not their runs trained with signal."""
     scale, values, common = sides.scale, _align_sides(sides), sides.common
     point, margin = scale.unit(sides.values), terms.margin * scale.point
-    collapsed, counts = find_collapsed(values[None], point)[0].sum(axis=1), np.isfinite(values).sum(axis=1)
-    failed = int(collapsed[0]), int(collapsed[1])
-    lines = [f"; {failed[i]} of {counts[i]} seeds of {name} collapsed" for i, name in enumerate("AB") if failed[i]]
-    note = "".join(lines)
-    measured = None
-    if not terms.looks or common >= terms.looks[0]:
-        measured = differences(values, 1, point=point, level=share, margin=margin, interim_analyses=terms.looks).get(0)
+    by_place, collapsed = _measure(values, 1, scale, point, margin, share, terms)
+    failed = collapsed[0] + sides.left.failed, collapsed[1] + sides.right.failed
+    note = "".join(
+        f"; {_tell_failed(failed[i], sides.tried[i], f' of {name}')}" for i, name in enumerate("AB") if failed[i]
+    )
+    breaks = failed[0] > failed[1]
+    measured = by_place.get(0) if not terms.looks or common >= terms.looks[0] else None
+    means = np.nanmean(values, axis=1)
     if measured is None:
-        means = np.nanmean(values, axis=1)
-        reason, more = _tell_no_interval(common or int(counts.min()), common, terms, any(failed))
-        n = common or min(sides.left.n, sides.right.n)
+        least = int(np.isfinite(values).sum(axis=1).min())
+        reason, more = _tell_no_interval(common or least, common, terms, any(collapsed))
         return Judgement(
-            "undecided", reason + note, float(means[0] - means[1]), level=share, n=n, failed=failed, more_seeds=more
-        )
+            "breaks" if breaks else "undecided", reason + note, float(means[0] - means[1]), level=share,
+            n=common or min(sides.left.n, sides.right.n), failed=failed, more_seeds=0 if breaks else more,
+        )  # fmt: skip
     seeds, sense = common or measured.count, scale.better or "higher"
     word = decide(measured.interval, measured.tie_interval, margin, sense, tie_first=True)
     more_seeds = _count_more_seeds(measured, margin, share, seeds, terms.looks) if word == "undecided" else 0
@@ -402,9 +413,13 @@ def _judge_sides(sides: Sides, terms: Terms, share: float) -> Judgement:
     sample = _tell_seeds(measured)
     if side := sides.seeded_side:
         sample += f" of {side}, and {'B' if side == 'A' else 'A'} has none"
+    reason = _tell_difference(measured, word, margin, sample, more_seeds) + note
+    if any(collapsed):
+        digits = scale.digits(sides.values)
+        reason += f"; {means[0] - means[1] + 0.0:+.{digits}f} with the collapsed seeds"
     return Judgement(
-        word, _tell_difference(measured, word, margin, sample, more_seeds) + note, measured.value, interval, of_level,
-        n=seeds, failed=failed, more_seeds=more_seeds,
+        "breaks" if breaks else word, reason, measured.value, interval, of_level, n=seeds, failed=failed,
+        more_seeds=0 if breaks else more_seeds,
         seeds_for_effect=seeds_needed(margin, measured.variance, measured.weight, share) if margin else None,
     )  # fmt: skip
 
@@ -447,6 +462,28 @@ def _tell_no_interval(seeds: int, common: int, terms: Terms, has_failed: bool) -
 
 
 # What both have in common.
+
+
+def _tell_failed(failed: int, tried: int, of_side: str = "") -> str:
+    """Returns `2 of 5 seeds failed`, or with the side's name `2 of 5 seeds of A failed`."""
+    return f"{failed} of {number_of(tried, 'seed')}{of_side} failed"
+
+
+def _measure(
+    values_RS: Array, reference: int, scale: MetricScale, point: float, margin: float, level: float, terms: Terms
+) -> tuple[dict[int, Difference], list[int]]:
+    """Returns row -> difference from the reference row, and the number of collapsed seeds of each row.
+
+    Where lower values are better, the negated values are judged: a seed with a high loss has collapsed, one with a low
+    loss has not.
+    """
+    sign = -1.0 if scale.better == "lower" else 1.0
+    oriented_RS = sign * values_RS
+    measured = differences(
+        oriented_RS, reference, point=point, level=level, margin=margin, interim_analyses=terms.looks
+    )
+    collapsed = [int(count) for count in find_collapsed(oriented_RS[None], point)[0].sum(axis=1)]
+    return {row: each if sign > 0 else each.mirrored() for row, each in measured.items()}, collapsed
 
 
 def _lacking_signal(rows: Mapping[str, Entry], word: Word) -> str:

@@ -1,5 +1,6 @@
 """Resolves a model's name: finished runs of one cell, or a folder that is no run of the ledger."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,10 +10,10 @@ import numpy as np
 
 from analysis.answers.build import SEED_SETTINGS
 from analysis.answers.explain import candidates
-from analysis.answers.imported import NUMBERED_FROM, choose_cell, is_numbered
+from analysis.answers.imported import IMPORTED, NUMBERED_FROM, choose_cell, is_numbered, list_imported_sweeps
 from analysis.answers.lookup import find_run, is_space, row_of, select, sweep_of
 from analysis.ledger import Ledger, RunRow, SweepRow
-from analysis.matching import match_on
+from analysis.matching import add_versions, match_on
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from analysis.tables.labels import LENGTH, differing, some
@@ -22,7 +23,7 @@ from cse_train.config import complete, effective
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.results import Protocol
 from search_spaces.catalog import catalog
-from search_spaces.cell_names import choose
+from search_spaces.cell_names import choose, setting
 from search_spaces.cells import ResolvedSpace, sweep_name
 
 NAME_DIGITS = 12
@@ -59,8 +60,14 @@ class Model:
     """Folders of a model that is no run of the ledger; each of several is one seed of one training."""
     notes: Sequence[str] = ()
     """Lines on runs of the model that are not compared."""
+    failed: int = 0
+    """Number of further runs of the model's cell that ended by an error of their own; another try may mend them."""
     axes: Sequence[str] = ()
     """Axes of the space that names the model's cell; a comparison is meant to differ in them."""
+    left_out: int = 0
+    """Number of further finished seeds of the cell of a single run that is named by itself."""
+    is_cell: bool = False
+    """True if the name means a cell, and so all of its seeds; False for runs that are named one by one, and folders."""
     scores: Sequence[Mapping[str, ModelScore]] = ()
     """Column -> score, for each folder."""
     pooler: str | None = None
@@ -123,7 +130,7 @@ def model_of(
     else:
         model = _resolve_name(name, ledger, profile, settings, data_hash, find_folder)
     _require_one_model(model)
-    return model
+    return _require_all_seeds(model, ledger)
 
 
 def _resolve_name(
@@ -156,7 +163,7 @@ def _resolve_name(
         assert ledger is not None
         imported_cell = choose_cell(selected, ledger, [cell] if cell else [], f"{selected.id}:")
         label = f"{selected.id}:{imported_cell.argument}"
-        return Model(name, label, imported_cell.runs, axes=list(imported_cell.key))
+        return Model(name, label, imported_cell.runs, axes=list(imported_cell.key), is_cell=True)
     return _read_cell(name, selected, cell, ledger, data_hash)
 
 
@@ -200,7 +207,10 @@ def _read_cell(
     )
     label = f"{sweep_name(resolved)}:{cell_words}" if cell_words else sweep_name(resolved)
     remarks = [*unfinished, *(f"{name}: {note}" for note in notes)]
-    return Model(name, label, tuple(finished), notes=remarks, axes=resolved.space.axis_names)
+    failed = sum(run.state == RunState.FAILED for run in runs)
+    return Model(
+        name, label, tuple(finished), notes=remarks, failed=failed, axes=resolved.space.axis_names, is_cell=True
+    )
 
 
 def _require_one_model(model: Model) -> None:
@@ -213,6 +223,41 @@ def _require_one_model(model: Model) -> None:
     if repeated_seeds:
         line = f"one seed twice: model={model.name} has several runs of seed {', '.join(map(str, repeated_seeds))}"
         raise ConfigError([f"{line}; give one run of each"])
+
+
+def _require_all_seeds(model: Model, ledger: Ledger | None) -> Model:
+    """Returns the model with the numbers of its failed runs, and of finished seeds that a single run leaves out.
+
+    Raises ConfigError for several runs that leave out finished seeds of their cell: the best five of ten equal seeds
+    win half of all comparisons.
+    """
+    if ledger is None or not model.runs or model.is_cell:
+        return model
+    named, first = {run.signature for run in model.runs}, model.runs[0]
+    imports = list_imported_sweeps(ledger, named) if IMPORTED in first.identity else []
+    rows = ledger.runs(sweep=imports[0].id) if imports else ledger.runs()
+    equal = [run for run in rows if (run.method, run.settings, run.identity) ==
+             (first.method, first.settings, first.identity)]  # fmt: skip
+    # Runs of one configuration by another VERSION of the method's code are no seeds of the same cell.
+    versions = {run.signature: run.identity["version"] for run in add_versions(equal)}
+    others = [run for run in equal if run.signature not in named and versions[run.signature] ==
+              versions[first.signature]]  # fmt: skip
+    failed = sum(run.state == RunState.FAILED for run in others)
+    left_out = sum(run.state == RunState.DONE for run in others)
+    line = f"{len(named)} of the {len(named) + left_out} finished seeds of its cell"
+    if left_out and len(named) > 1:
+        cells = (
+            (sweep.id, link.cell)
+            for sweep in imports or ledger.sweeps()
+            for link in ledger.cells(sweep.id)
+            if link.signature in named
+        )
+        sweep_id, cell = next(cells, ("SPACE", {"CELL": ""}))
+        cell_words = ",".join(itertools.starmap(setting, cell.items()))
+        advice = f"give {sweep_id}:{cell_words}, all of whose seeds count"
+        raise ConfigError([f"seeds left out: model={model.name} is {line}; {advice}"])
+    notes = [*model.notes, f"{model.name} is {line}: what the others give is not covered"] if left_out else model.notes
+    return replace(model, failed=failed, left_out=left_out, notes=notes)
 
 
 def differing_settings(runs: Sequence[RunRow]) -> list[str]:

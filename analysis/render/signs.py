@@ -3,13 +3,13 @@
 GLYPHS = {
     "reproduced": "✓", "same direction": "✓", "within seed noise": "≈", "tie": "=", "undecided": "?",
     "opposite direction": "✗", "different": "✗", "no signal": "∅", "not run": "·", "reference": "○",
-    "better": "✓", "worse": "✗",
+    "better": "✓", "worse": "✗", "breaks": "‼",
 }  # fmt: skip
 """Verdict -> its sign, which needs no colour, in the order in which verdicts are counted."""
 TONES = {
     "reproduced": "good", "same direction": "good", "within seed noise": "near", "tie": "near", "undecided": "open",
     "opposite direction": "bad", "different": "bad", "no signal": "grey", "not run": "open", "better": "good",
-    "worse": "bad",
+    "worse": "bad", "breaks": "bad",
 }  # fmt: skip
 """Verdict -> meaning of its colour."""
 

@@ -7,7 +7,7 @@ One table is T = 1; a simulation passes thousands.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -65,6 +65,10 @@ class Difference:
     def sign(self) -> int:
         """Sign of a difference whose interval excludes 0, else 0."""
         return 0 if abs(self.value) <= self.half else 1 if self.value > 0 else -1
+
+    def mirrored(self) -> "Difference":
+        """Returns the difference of the negated values."""
+        return replace(self, value=-self.value)
 
     def within(self, margin: float) -> bool:
         """Returns whether the difference is surely smaller than the margin; never for a margin of 0."""

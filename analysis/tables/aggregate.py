@@ -167,7 +167,10 @@ def aggregate(
             identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results
         }
         keys = list(by_identity.values())
-    rows = [_row(spec, key, values, no_signal_runs, printed) for key in keys]
+    failed = Counter(
+        (identify(result.key, spec.axes), result.column) for result in results if result.state == RunState.FAILED
+    )
+    rows = [_row(spec, key, values, no_signal_runs, printed, failed) for key in keys]
     by_column = _protocols(spec, results)
     compared, protocol_notes = comparable(models, by_column)
     notes = [*spec.notes, *_remarks(spec, results), *protocol_notes]
@@ -200,8 +203,9 @@ def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
 
 
 def _row(
-    spec: TableSpec, key: Key, values: Values, no_signal_runs: Set[str], printed: Mapping[Identity, Mapping[str, float]]
-) -> Row:
+    spec: TableSpec, key: Key, values: Values, no_signal_runs: Set[str],
+    printed: Mapping[Identity, Mapping[str, float]], failed: Mapping[tuple[Identity, str], int],
+) -> Row:  # fmt: skip
     name = identify(key)
     paper = printed.get(name, {})
     entries = {}
@@ -210,7 +214,7 @@ def _row(
         dev = {seed: run.dev for seed, run in runs.items() if run.dev is not None}
         no_signal_seeds = [seed for seed, run in runs.items() if run.signature in no_signal_runs]
         of_seeds = {seed: run.value for seed, run in runs.items()}
-        entries[column] = entry_of(of_seeds, paper.get(column), no_signal_seeds, dev)
+        entries[column] = entry_of(of_seeds, paper.get(column), no_signal_seeds, dev, failed.get((name, column), 0))
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 

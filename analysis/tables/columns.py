@@ -30,6 +30,8 @@ class Entry:
     """Seeds whose runs show no signal of training."""
     dev: tuple[float, ...] = ()
     """Dev scores of the runs, in the order of the seeds; empty where one is missing, and for the dev set's column."""
+    failed: int = 0
+    """Number of the entry's runs that ended by an error of their own and have no value, such as a diverged loss."""
 
     @property
     def best_of(self) -> list[BestOf]:
@@ -65,13 +67,15 @@ def entry_of(
     published: float | None = None,
     idle: Iterable[int] = (),
     dev: Mapping[int, float] = NO_DEV,
+    failed: int = 0,
 ) -> Entry:
-    """Makes an entry from values by seed; `idle` holds seeds without signal, `dev` the dev scores of none or all."""
+    """Makes an entry from values by seed; `idle` holds seeds without signal, `dev` the dev scores of none or all,
+    `failed` counts runs without a value that ended by an error of their own."""
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
     dev_scores = tuple(dev[seed] for seed in order) if dev.keys() >= seeds.keys() else ()
-    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), dev_scores)
+    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)), dev_scores, failed)
 
 
 def differ(left: Entry, right: Entry) -> bool:

@@ -62,7 +62,7 @@ class SideAnswer:
     values: Sequence[float]
     """Score of each seed, or of each folder."""
     collapsed: int
-    """Number of seeds that collapsed: their values lie far below the others."""
+    """Number of seeds that failed: their values are far worse than the others, or their run ended by an error."""
     seeds: Sequence[int]
     """Seeds of `values`; empty for model folders, which have none."""
     idle: Sequence[int]

@@ -23,7 +23,7 @@ from cse.compare.answers import (
     word_with_count,
 )
 from cse.compare.common_columns import gather
-from cse.compare.loop import Loop, LoopQuestion, ask, refuse_other_seeds
+from cse.compare.loop import Loop, LoopQuestion, ask, refuse_chosen_seeds
 from cse.compare.missing_scores import Scoring, suites_to_score
 from cse.compare.question import DifferenceOptions, ModelOptions
 from cse_train.data_paths import DataPaths
@@ -36,7 +36,7 @@ ExitCode = Literal[0, 3, 4]
 WORSE: ExitCode = 3
 MORE_SEEDS: ExitCode = 4
 EXIT_CODES: Mapping[GateWord, ExitCode] = {
-    "better": 0, "tie": 0, "worse": WORSE, "more-seeds": MORE_SEEDS, "no signal": MORE_SEEDS,
+    "better": 0, "tie": 0, "worse": WORSE, "breaks": WORSE, "more-seeds": MORE_SEEDS, "no signal": MORE_SEEDS,
 }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ class GateVerdict:
     """Seconds for `more_runs` one after the other, by the mean time of each side's runs; null where no run has a
     time."""
     exit_code: ExitCode
-    """0 for better and tie, 3 for worse, 4 for more-seeds and no signal."""
+    """0 for better and tie, 3 for worse and breaks, 4 for more-seeds and no signal."""
     margin: float
     """Half-width of a tie, in points."""
     level: float
@@ -123,7 +123,7 @@ def judge_candidate(
     """
     terms = difference.terms(interim_analyses)
     models = naming.read_two(candidate, against, ledger)
-    refuse_other_seeds(*models, ledger)
+    refuse_chosen_seeds(*models, ledger)
     evaluation = evaluation.with_sets_of(models, ledger)
     wanted = difference.columns() or evaluation.suites or _list_dev_sets(*models, evaluation.paths)
     left, right = models = evaluation.add_scores(models, wanted, ledger)

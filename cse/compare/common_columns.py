@@ -110,7 +110,10 @@ def gather(
                 notes.append(problem)
             continue
         seeds = {name: {seed: value for seed, (value, _) in values[name][column].items()} for name in SIDE_NAMES}
-        a, b = (entry_of(seeds[name], idle=seeds_without_signal[name] & seeds[name].keys()) for name in SIDE_NAMES)
+        a, b = (
+            entry_of(seeds[name], idle=seeds_without_signal[name] & seeds[name].keys(), failed=models[name].failed)
+            for name in SIDE_NAMES
+        )
         protocols = [protocol for side in SIDE_NAMES for _, protocol in values[side][column].values()]
         declared = scales.get(column) or scale_of_protocols(protocols)
         scale = declared or scale_of(column, [*a.values, *b.values])

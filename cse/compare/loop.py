@@ -87,15 +87,21 @@ def _find_imported_sweep(run: RunRow, ledger: Ledger) -> str:
     return sweeps[0].id if sweeps else ""
 
 
-def refuse_other_seeds(candidate: Model, reference: Model, ledger: Ledger | None) -> None:
-    """Raises ConfigError if both models are one configuration: another seed is no improvement."""
-    if ledger is None or not (candidate.runs and reference.runs):
-        return
-    sweeps = {_find_imported_sweep(model.runs[0], ledger) for model in (candidate, reference)}
+def refuse_chosen_seeds(candidate: Model, reference: Model, ledger: Ledger | None) -> None:
+    """Raises ConfigError if a model is one of several finished seeds of its cell, and if both models are one
+    configuration: another seed is no improvement."""
+    sweeps = set[str]()
+    if ledger is not None and candidate.runs and reference.runs:
+        sweeps = {_find_imported_sweep(model.runs[0], ledger) for model in (candidate, reference)}
     if len(sweeps) == 1 and not differing_settings([*candidate.runs, *reference.runs]):
         a, b = (model.runs[0].signature[:NAME_DIGITS] for model in (candidate, reference))
         line = f"seen: candidate={candidate.name} is the reference with other seeds (run {a}, run {b})"
         raise ConfigError([f"{line}; change a setting, a seed is no improvement"])
+    for model in (candidate, reference):
+        if model.left_out:
+            total = 1 + model.left_out
+            line = f"seeds left out: model={model.name} is 1 of the {total} finished seeds of its cell"
+            raise ConfigError([f"{line}; give its cell (SWEEP:CELL), all of whose seeds count"])
 
 
 @dataclass(frozen=True)

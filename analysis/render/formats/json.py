@@ -102,7 +102,8 @@ class PlacedVerdict:
     level: float | None
     """Significance level of the interval at one interim analysis."""
     collapsed: int
-    """Number of the row's seeds that collapsed, far below its others; no difference averages them in."""
+    """Number of the row's seeds that failed: far worse than its others, or ended by an error; no difference averages
+    them in."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,8 +61,9 @@ def gate(
 ) -> int:
     """Say whether a candidate is better, a tie or worse, or needs more seeds; the exit code says so too.
 
-    0: better or tie, 3: worse, 4: more seeds, or no signal (its runs did not train), 2: your mistake. Without --column
-    those of --suite decide, else the dev set. Every question is logged, and each costs its level.
+    0: better or tie, 3: worse, or breaks (more of its seeds failed), 4: more seeds, or no signal (its runs did not
+    train), 2: your mistake. Without --column those of --suite decide, else the dev set. Every question is logged, and
+    each costs its level.
     """
     gate_loop, opened = Loop(loop, candidates), ledgers.existing_ledger(ledger, storage)
     verdict = judge_candidate(

@@ -1,6 +1,7 @@
 """A against B by seeds: by hand, against scipy, and how often a word is wrong, on metrics of every scale."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,9 +127,57 @@ def test_equal_models_are_a_tie() -> None:
 def test_collapsed_seeds_are_counted_and_averaged_into_nothing() -> None:
     made = compare([62.0, 64.0, 66.0, 63.0, 20.0], [60.0, 61.0, 62.0, 60.5, 60.0])
     assert made.failed == (1, 0) and made.difference == pytest.approx(np.mean([2, 3, 4, 2.5]))
-    assert made.reason.endswith("; 1 of 5 seeds of A collapsed")
+    assert (made.word, made.more_seeds) == ("breaks", 0), "the sound ones are better by 2.9, and all of them worse"
+    assert made.reason.endswith("; 1 of 5 seeds of A failed; -5.70 with the collapsed seeds")
     few = compare([62.0, 64.0, 20.0], [60.0, 61.0, 62.0])
-    assert few.word == "undecided" and few.reason.startswith("too few seeds are left") and few.more_seeds == 2
+    assert few.word == "breaks" and few.reason.startswith("too few seeds are left")
+    other = compare([60.0, 61.0, 62.0, 60.5, 60.0], [62.0, 64.0, 66.0, 63.0, 20.0])
+    assert (other.word, other.failed) == ("worse", (0, 1)), "the reference's failures take no word from the candidate"
+
+
+def test_a_run_of_the_candidate_that_ended_by_an_error_breaks_it() -> None:
+    a, b = entry_of({0: 62.0, 1: 64.0, 2: 66.0}, failed=1), entry_of({0: 60.0, 1: 61.0, 2: 62.0})
+    (made,) = judge_models({"x": Sides(a, b)}, Terms()).values()
+    assert (made.word, made.failed) == ("breaks", (1, 0)) and made.reason.endswith("; 1 of 4 seeds of A failed")
+    (even,) = judge_models({"x": Sides(a, replace(b, failed=1))}, Terms()).values()
+    assert (even.word, even.failed) == ("better", (1, 1))
+
+
+def test_lower_is_better_is_the_mirror_image_of_higher_is_better() -> None:
+    """A thousand random pairs of rows with a failed seed here and there: the same word, level, counts, and the interval
+    turned round."""
+    generator = np.random.default_rng(5)
+    for _ in range(1000):
+        n = int(generator.integers(2, 8))
+        values = 60 + generator.normal(size=(2, n)) + np.array([[generator.choice([0.0, 1.5, 4.0])], [0.0]])
+        values[generator.random((2, n)) < 0.1] -= 40
+        rows = [{seed: float(value) for seed, value in enumerate(row)} for row in values]
+        ours, mirrored = (
+            judge_models(
+                {"x": Sides(*(entry_of({k: sign * v for k, v in row.items()}) for row in rows), MetricScale(better))},
+                Terms(),
+            )["x"]
+            for sign, better in ((1, "higher"), (-1, "lower"))
+        )
+        assert (ours.word, ours.n, ours.failed, ours.more_seeds) == (
+            mirrored.word, mirrored.n, mirrored.failed, mirrored.more_seeds,
+        )  # fmt: skip
+        assert ours.difference == pytest.approx(-(mirrored.difference or 0.0))
+        assert (ours.interval is None) == (mirrored.interval is None)
+        if ours.interval and mirrored.interval:
+            assert ours.interval == pytest.approx([-mirrored.interval[1], -mirrored.interval[0]])
+
+
+def test_a_loss_near_zero_has_not_collapsed() -> None:
+    """One seed of five has the loss 0.02: the best of all, no failed one."""
+    loss = MetricScale("lower", 1.0)
+    good, base = [0.310, 0.311, 0.309, 0.312, 0.02], [0.300, 0.3, 0.3, 0.3, 0.3]
+    (made,) = judge_models({"x": Sides(entry_of(dict(enumerate(good))), entry_of(dict(enumerate(base))), loss)},
+                           Terms()).values()  # fmt: skip
+    assert (made.word, made.failed) == ("undecided", (0, 0))
+    (high,) = judge_models({"x": Sides(entry_of(dict(enumerate([*good[:4], 0.9]))), entry_of(dict(enumerate(base))),
+                                       loss)}, Terms()).values()  # fmt: skip
+    assert (high.word, high.failed) == ("breaks", (1, 0))
 
 
 def test_a_lower_value_may_be_the_better_one_and_a_point_small() -> None:

@@ -157,11 +157,21 @@ def test_collapsed_seeds_are_counted_and_not_averaged() -> None:
     steady = [60.0, 60.1, 59.9, 60.0, 60.1]
     fallen = [61.1, 61.0, 61.0, 30.0, 61.2]
     _, row = verdicts((steady, 84.0), (fallen, 85.0), same_scale=False)
-    assert row.word == "same direction" and row.failed == (1, 0)
+    assert row.word == "breaks" and row.failed == (1, 0) and row.more_seeds == 0
     assert row.interval is not None and 1.0 < sum(row.interval) / 2 < 1.2
-    assert row.reason.endswith("(4 seeds); 1 of 5 seeds collapsed")
+    assert row.reason.endswith("(4 seeds); 1 of 5 seeds failed")
     _, few = verdicts((steady[:3], 84.0), (fallen[1:4], 85.0), same_scale=False)
-    assert few.word == "undecided" and few.reason.endswith("; 1 of 3 seeds collapsed, too few are left")
+    assert few.word == "breaks" and few.reason.endswith("; 1 of 3 seeds failed, too few are left")
+    _, level = verdicts(([*steady[:4], 20.0], 84.0), (fallen, 85.0), same_scale=False)
+    assert (level.word, level.failed) == ("same direction", (1, 1)), "the row fails no more often than its reference"
+
+
+def test_a_run_that_ended_by_an_error_is_a_failed_seed() -> None:
+    table = table_of(([60.0, 60.1, 59.9], 84.0), ([61.1, 61.0, 61.0], 85.0))
+    assert judge(table, same_scale=False)[1, "dev"].word == "same direction"
+    table.rows[1].entries["dev"] = replace(table.rows[1].entries["dev"], failed=1)
+    broken = judge(table, same_scale=False)[1, "dev"]
+    assert (broken.word, broken.failed) == ("breaks", (1, 0)) and "1 of 4 seeds failed" in broken.reason
 
 
 STEADY = [60.0, 60.1, 59.9]

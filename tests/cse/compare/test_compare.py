@@ -55,9 +55,33 @@ def test_single_runs_say_that_seeds_are_not_covered(capsys: Capture, two: Names)
 
 
 def test_several_runs_are_one_model(capsys: Capture, two: Names) -> None:
-    left, right = (",".join(name[:10] for name in names[:2]) for names in two)
+    left, right = (",".join(name[:10] for name in names) for names in two)
     said = facts(capsys, "compare", left, right, "--column", "sts_dev")
-    assert [run["seed"] for run in said["A"]["runs"]] == [0, 1] and said["columns"][0]["difference"] == 2.5
+    assert [run["seed"] for run in said["A"]["runs"]] == [0, 1, 2] and said["columns"][0]["difference"] == 3.0
+
+
+def test_seeds_by_hand_are_all_seeds_of_their_cell(capsys: Capture, two: Names) -> None:
+    """The best two of three are refused on either side, with the cell's name; a single run says what it leaves out."""
+    best, base = ",".join(two[0][1:]), ",".join(two[1])
+    for argv in (("compare", best, base), ("gate", best, "--against", base), ("gate", base, "--against", best)):
+        line = refused(capsys, *argv)
+        assert line == (
+            f"cse: seeds left out: model={best} is 2 of the 3 finished seeds of its cell; "
+            "give E7:method.dup_rate=0.24, all of whose seeds count"
+        )
+    assert "is 1 of the 3 finished seeds" in refused(capsys, "gate", two[0][2], "--against", B)
+    assert "is 1 of the 3 finished seeds of its cell: what the others" in printed(capsys, "compare", two[0][2], B)
+
+
+def test_failed_runs_of_a_cell_break_its_candidate(capsys: Capture, two: Names, ledger: Ledger) -> None:
+    run = cell(0.24).run(3)
+    name = signature(run, INPUTS)
+    book_run(ledger, name, run.flat(), seed=3, identity=INPUTS, state="failed")
+    ledger.link("E7", [(name, cell(0.24).key, 3)])
+    for candidate in (A, ",".join(two[0])):
+        made = facts(capsys, "gate", candidate, "--against", B, "--column", "sts_dev", code=3)
+        assert made["verdict"] == "breaks" and "1 of 4 seeds of A failed" in made["columns"][0]["reason"]
+    assert facts(capsys, "gate", B, "--against", A, "--column", "sts_dev", code=3)["verdict"] == "worse"
 
 
 def test_a_runs_folder_is_the_run(capsys: Capture, two: Names) -> None:
@@ -182,15 +206,16 @@ def test_the_gates_line_json_and_exit_codes(capsys: Capture, two: Names, ledger:
     assert text.startswith("more-seeds 7: sts_dev +1.00 (") and text.count("\n") == 1
 
 
-def test_a_gate_on_one_seed_asks_for_more(capsys: Capture, two: Names) -> None:
-    more = facts(capsys, "gate", two[0][0], "--against", two[1][0], code=4)
+def test_a_gate_on_one_seed_asks_for_more(capsys: Capture, ledger: Ledger) -> None:
+    (left,), (right,) = book(ledger, 0.24, [62.0]), book(ledger, 0.08, [60.0])
+    more = facts(capsys, "gate", left, "--against", right, code=4)
     assert (more["verdict"], more["more_seeds"]) == ("more-seeds", 2)
 
 
 def test_a_gate_without_common_seeds_compares_means(capsys: Capture, ledger: Ledger) -> None:
-    left = book(ledger, 0.24, [70.0, 70.5, 71.0, 70.2, 70.7, 70.3])
-    right = book(ledger, 0.08, [60.0, 60.5, 61.0, 60.2, 60.7, 60.3])
-    made = facts(capsys, "gate", ",".join(left[3:]), "--against", ",".join(right[:3]))
+    left = book(ledger, 0.24, [70.2, 70.7, 70.3], first=3)
+    right = book(ledger, 0.08, [60.0, 60.5, 61.0])
+    made = facts(capsys, "gate", ",".join(left), "--against", ",".join(right))
     assert made["verdict"] == "better" and made["columns"][0]["common"] == 0
 
 
