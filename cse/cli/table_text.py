@@ -22,7 +22,6 @@ TableFormat = Annotated[
         parser=options.choice("format", names()),
         metavar="|".join(names()),
         help="Markdown, LaTeX, CSV, HTML or JSON (default: md; at a terminal as wide as that).",
-        show_default=False,
     ),
 ]
 

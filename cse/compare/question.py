@@ -22,7 +22,7 @@ from search_spaces.user_data import ENCODER
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", help="Columns to compare; comma-separated, repeatable (all).", show_default=False),
+    typer.Option("--column", help="Columns to compare; comma-separated, repeatable (all)."),
 ]
 Margin = Annotated[
     float,
@@ -34,7 +34,6 @@ Spans = Annotated[
         "--scale",
         metavar="[COLUMN=]WIDTH",
         help="How wide a metric's range is, where nobody knows it: 1, 100; a tie is half of a hundredth of it.",
-        show_default=False,
     ),
 ]
 Level = Annotated[float, typer.Option(help="How often any word may be wrong; all columns share it.")]
@@ -44,7 +43,6 @@ Suites = Annotated[
         "--suite",
         help="First score what lacks these suites, by name or by a file of your own (docs/your_data.md); "
         "comma-separated, repeatable.",
-        show_default=False,
     ),
 ]
 

@@ -35,7 +35,7 @@ NAME_DIGITS = 12
 Answer = Explained
 CellKey = Annotated[
     list[str] | None,
-    typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated.", show_default=False),
+    typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated."),
 ]
 
 

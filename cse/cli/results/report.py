@@ -25,9 +25,7 @@ REPORTS_NAMED = 5
 """Missing runs that an error message names."""
 
 Name = Annotated[str, typer.Argument(metavar="FILE|ID|SWEEP", help="A space, or a sweep's name (cse ls).")]
-Out = Annotated[
-    Path | None, typer.Option(help="Folder of the page (reports/NAME beside the ledger).", show_default=False)
-]
+Out = Annotated[Path | None, typer.Option(help="Folder of the page (reports/NAME beside the ledger).")]
 Figures = Annotated[bool, typer.Option("--figures", help="Also write each figure as PNG and PDF.")]
 
 

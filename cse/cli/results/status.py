@@ -22,9 +22,7 @@ STATUS_BAR = 30
 """Characters of a progress bar."""
 RUNS_LISTED = 12
 """Maximum number of running runs, and of failed runs, listed for a sweep."""
-Name = Annotated[
-    str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).", show_default=False)
-]
+Name = Annotated[str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).")]
 Answer = list[SweepDetail | SweepProgress]
 
 

@@ -32,7 +32,7 @@ PICTURES = (".png", ".pdf", ".svg")
 Untrained = Annotated[
     bool, typer.Option("--untrained", help="First score the paper's rows that need no training; can take long.")
 ]
-Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this file.", show_default=False)]
+Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this file.")]
 
 
 def table(

@@ -19,9 +19,9 @@ from cse_train.plugins.trainer import PARTS
 
 Sweep = Annotated[
     str | None,
-    typer.Argument(metavar="ID|FILE|SWEEP", help="Only runs of this sweep (cse ls), or space.", show_default=False),
+    typer.Argument(metavar="ID|FILE|SWEEP", help="Only runs of this sweep (cse ls), or space."),
 ]
-State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in this state.", show_default=False)]
+State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in this state.")]
 
 
 @dataclass(frozen=True, kw_only=True)

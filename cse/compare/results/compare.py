@@ -25,11 +25,7 @@ Second = Annotated[
 ]
 Also = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="MODEL",
-        help="A further model that A is compared with; repeatable, all share the level.",
-        show_default=False,
-    ),
+    typer.Option(metavar="MODEL", help="A further model that A is compared with; repeatable, all share the level."),
 ]
 Top = Annotated[int, typer.Option(min=0, help="Sentence pairs and queries to list in which A and B differ most.")]
 

@@ -26,16 +26,13 @@ Looks = Annotated[
     typer.Option(
         metavar="N,N,...",
         help="Numbers of seeds at which you look, named before the first, such as 3,5,8,12; one look where absent.",
-        show_default=False,
     ),
 ]
 LoopName = Annotated[str, typer.Option("--loop", help="The loop whose candidates share the level; any name.")]
 Candidates = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        help="How many candidates the loop will ask about, named with the first: equal shares of the level.",
-        show_default=False,
+        min=1, help="How many candidates the loop will ask about, named with the first: equal shares of the level."
     ),
 ]
 NMore = Annotated[bool, typer.Option("--n-more", help="Also say how many more seeds would decide, and their cost.")]

@@ -18,9 +18,7 @@ with deferred(__name__):
     from cse.downloads import catalog
     from cse.downloads import get as getting
 
-Action = Annotated[
-    Literal["list", "get"], typer.Argument(help="Say what there is, or fetch some of it.", show_default=False)
-]
+Action = Annotated[Literal["list", "get"], typer.Argument(help="Say what there is, or fetch some of it.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="Of get: data sets, or all.")]
 To = Annotated[Path, typer.Option(envvar="CSE_DATA", help="The folder of data.")]
 Mirror = Annotated[

@@ -23,7 +23,7 @@ with deferred(__name__):
 
 Files = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="BUNDLE...", help="Files of cse bundle; without any, the ledger.", show_default=False),
+    typer.Argument(metavar="BUNDLE...", help="Files of cse bundle; without any, the ledger."),
 ]
 To = Annotated[Path, typer.Option(help="Folder of the site, new or not; files of the same names are replaced.")]
 
