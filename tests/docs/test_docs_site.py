@@ -1,5 +1,6 @@
 """The docs as a site: what is generated from the code says what the code says, and the whole builds strictly."""
 
+import importlib.util
 import json
 import os
 import re
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import cse
+from cluster.runtime.resources import GROUP_GB, WORKER_GB
 from cse.cli import app, exit
 from cse.compare import candidate
-from docs import data_flow_picture
 from docs.hooks import commands, python_api, repository, results, space_keys
 from search_spaces.schema import schema
 
@@ -88,10 +89,11 @@ def test_every_function_of_a_notebook_is_on_the_page() -> None:
         compile(re.sub(r"^cse[\w.]*", "def f", code) + ": ...", "signature", "exec")
 
 
-def test_the_picture_is_made_of_the_modules() -> None:
-    assert data_flow_picture.FILE.read_text(encoding="utf8") == data_flow_picture.picture()
-    with pytest.raises(ValueError, match="no such module: module=cluster.slots.gone"):
-        data_flow_picture._module(0, 0, "cluster.slots.gone")
+def test_the_picture_of_a_sweep_names_modules_and_the_memory_that_they_ask_for() -> None:
+    picture = (DOCS / "figures" / "data_flow.svg").read_text(encoding="utf8")
+    modules = re.findall(r'class="module"[^>]*>([\w.]+)<', picture)
+    assert len(modules) == 19 and [name for name in modules if importlib.util.find_spec(name) is None] == []
+    assert picture.count(f">{GROUP_GB} GB<") == 2 and picture.count(f">{WORKER_GB} GB<") == 4
 
 
 def test_links_of_the_repository_become_links_of_the_site() -> None:
