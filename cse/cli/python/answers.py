@@ -13,7 +13,6 @@ import pandas as pd
 
 from analysis.answers.selection import rank_cells
 from analysis.documents import document
-from analysis.progress.sweeps import Follower
 from analysis.render.formats import render
 from cse.cli import ledgers, options
 from cse.cli.listing import listing
@@ -74,13 +73,7 @@ def status(sweep: PathLike | None = None, *, ledger: str | None = None) -> Comma
     With `sweep`, only that sweep or the sweeps of that space, with the state of each run. Raises ConfigError if there
     is no ledger yet.
     """
-    follower = Follower(ledgers.connect_ledger(ledger))
-    overview = follower.overview().sweeps
-    if sweep is None:
-        return _list(overview, "\n".join(map(states.block, overview)))
-    chosen = states.choose(options.sweeps_of(str(sweep), ledgers.existing_ledger(ledger)), overview)
-    details = [row for progress in chosen if (row := follower.detail(progress.id))]
-    return _list(details, "\n".join(map(states.long_block, details)))
+    return _list(*states.read(None if sweep is None else str(sweep), ledger))
 
 
 def best(

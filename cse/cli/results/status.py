@@ -28,28 +28,27 @@ Answer = list[SweepDetail | SweepProgress]
 
 def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOption = "text") -> None:
     """Show how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
+    rows, text = read(name, ledger)
+    print(dump_json(rows) if form == "json" else screen.prose(text or "no sweeps yet: cse demo starts one", "    "))
+
+
+def read(name: str | None, ledger: str | None) -> tuple[Sequence[SweepProgress], str]:
+    """Returns every sweep of a ledger, or those of one name with their runs, and the text on them.
+
+    Raises ConfigError where no sweep of the name has runs.
+    """
     follower = Follower(ledgers.connect_ledger(ledger))
     sweeps = follower.overview().sweeps
     if name is None:
-        shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse demo starts one"
-        print(dump_json(sweeps) if form == "json" else screen.prose(shown, "    "))
-        return
-    chosen = choose(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
-    details = [row for sweep in chosen if (row := follower.detail(sweep.id))]
-    if form == "json":
-        print(dump_json(details))
-    else:
-        print(screen.prose("\n".join(long_block(row) for row in details), "    "))
-
-
-def choose(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
-    """Returns the named sweeps. Raises ConfigError where none of them has runs."""
+        return sweeps, "\n".join(map(block, sweeps))
+    names = options.sweeps_of(name, ledgers.existing_ledger(ledger))
     chosen = [row for row in sweeps if row.id in names]
     if not any(row.runs for row in chosen):
-        name = chosen[0].id
-        advice = f"cse plan {shlex.quote(name)} says why"
-        raise ConfigError([f"no runs: sweep={name}, {lacking(chosen[0].missing_input)}; {advice}"])
-    return chosen
+        first = chosen[0]
+        advice = f"cse plan {shlex.quote(first.id)} says why"
+        raise ConfigError([f"no runs: sweep={first.id}, {lacking(first.missing_input)}; {advice}"])
+    details = [row for sweep in chosen if (row := follower.detail(sweep.id))]
+    return details, "\n".join(map(long_block, details))
 
 
 def block(sweep: SweepProgress) -> str:
