@@ -1,6 +1,6 @@
 """docs/coverage.md from the papers' tables and the suites at hand: `python -m docs.coverage_page` writes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from analysis.answers.coverage import STATES, UNSCORED, PrintedValue, count_states, group_by_reason, list_printed
 from analysis.render.markup import align_table
@@ -68,23 +68,11 @@ def text() -> str:
     spaces = sorted(load_all([ALL]), key=lambda space: ("SDECL".index(space.id[0]), int(space.id[1:])))
     tables = {space.id: values_of(resolve(space, "paper")) for space in spaces}
     every = [value for values in tables.values() for value in values]
-    return "\n".join([HEAD, _counts({**tables, "all": every}), LEGEND, _reasons(every), NOT_COVERED])
-
-
-def _counts(tables: Mapping[str, Sequence[PrintedValue]]) -> str:
-    lines = [[name, *(str(number) for number in count_states(values).values())] for name, values in tables.items()]
-    return align_table(["table", "published", *STATES], lines, 1)
-
-
-def _reasons(values: Sequence[PrintedValue]) -> str:
-    return (
-        "## Why a number is not compared\n\n"
-        + "\n".join(
-            f"- {state}, {len(group)}: {reason}. {_listed(group)}."
-            for (state, reason), group in group_by_reason(values).items()
-        )
-        + "\n"
-    )
+    lines = [[name, *map(str, count_states(values).values())] for name, values in {**tables, "all": every}.items()]
+    counts = align_table(["table", "published", *STATES], lines, 1)
+    groups = group_by_reason(every).items()
+    reasons = [f"- {state}, {len(group)}: {reason}. {_listed(group)}." for (state, reason), group in groups]
+    return "\n".join([HEAD, counts, LEGEND, "## Why a number is not compared\n", *reasons, "", NOT_COVERED])
 
 
 def _listed(group: Sequence[PrintedValue]) -> str:

@@ -35,7 +35,11 @@ def table(record: Mapping[str, Any]) -> list[str]:
     machine = record["machine"]
     lines = [f"On {machine['card']}, {machine['cores']} cores, torch {machine['torch']}:", "", *HEAD]
     lines += [row for item in record["items"] for row in _rows(item)]
-    shares = [_say_share(item) for item in record["items"] if item["share_of_peak"] is not None]
+    shares = [
+        f"{item['share_of_peak']:.0%} of the card's peak at {item['size']}, batch {item['batch']}"
+        for item in record["items"]
+        if item["share_of_peak"] is not None
+    ]
     return [*lines, "", f"With every sentence of 32 tokens the step reaches {'; '.join(shares)}."] if shares else lines
 
 
@@ -46,10 +50,6 @@ def _rows(item: Mapping[str, Any]) -> Sequence[str]:
         return f"| {' | '.join(map(str, cells))} |"
 
     return [row(step) for step in item["steps"]]
-
-
-def _say_share(item: Mapping[str, Any]) -> str:
-    return f"{item['share_of_peak']:.0%} of the card's peak at {item['size']}, batch {item['batch']}"
 
 
 def take_up(page: str, record: Mapping[str, Any]) -> str:

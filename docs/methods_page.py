@@ -2,9 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from analysis.render.markup import MARKDOWN
 from cse.cli.sweeps.variants import trains_own_runs
@@ -84,9 +83,9 @@ def _table(space: Space, proofs: Proofs) -> str:
         settings = settings_of(space, cell)
         key = {axis: cell.key.get(axis) for axis in space.axis_names}
         paper = next((cells for row, cells in printed if row == key), {})
-        lines.append(
-            [cell.label or cell_name(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
-        )
+        keys = " ".join(f"`{setting(key, value)}`" for key, value in settings.items())
+        numbers = ", ".join(f"{name} {value:.2f}".removesuffix("0") for name, value in paper.items())
+        lines.append([cell.label or cell_name(cell.key), keys, numbers, _tests(proofs_of(settings, proofs))])
     source = f"{space.paper.citation}: {space.paper.table}. {space.paper.metric}."
     said = [note for note in (space.notes, space.paper.notes, space.paper.finding) if note]
     heads = ["variant", "settings", "paper", "proved by"]
@@ -97,35 +96,17 @@ def _options(spaces: list[Space], proofs: Proofs) -> str:
     used = {(s.settings["method"], key) for space in spaces for s in resolve(space, "paper").rows() for key in s.key}
     lines = []
     for method in sorted(read_released()):
-        for name, default in _defaults(method):
+        config, by_setting = methods.config_class(method)(), proofs.get(method, {})
+        for name in fields.hints(config.__class__):
             key = f"method.{name}"
             if (method, key) not in used:
-                lines.append(
-                    [method, f"`{key}`", f"`{json.dumps(default)}`", _tests(_every(key, proofs.get(method, {})))]
-                )
+                lists = [tests for proof, tests in by_setting.items() if proof.partition("=")[0] == key]
+                default = f"`{json.dumps(getattr(config, name))}`"
+                lines.append([method, f"`{key}`", default, _tests(dict.fromkeys(itertools.chain(*lists)))])
     return _markdown(["method", "setting", "default", "proved by"], lines) + "\n"
 
 
-def _every(key: str, by_setting: Mapping[str, list[str]]) -> list[str]:
-    """The tests of a setting, whatever its value."""
-    proofs = [test for name, tests in by_setting.items() if name.partition("=")[0] == key for test in tests]
-    return list(dict.fromkeys(proofs))
-
-
-def _defaults(method: str) -> Iterator[tuple[str, Any]]:
-    config = methods.config_class(method)()
-    return ((name, getattr(config, name)) for name in fields.hints(config.__class__))
-
-
-def _keys(settings: Mapping[str, Scalar]) -> str:
-    return " ".join(f"`{setting(key, value)}`" for key, value in settings.items())
-
-
-def _numbers(cells: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.2f}".removesuffix("0") for name, value in cells.items())
-
-
-def _tests(tests: list[str]) -> str:
+def _tests(tests: Iterable[str]) -> str:
     return ", ".join(f"`{test}`" for test in tests)
 
 

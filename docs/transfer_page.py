@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.answers.judge import Judgement
 from analysis.answers.study import judge_study, read_space
 from analysis.ledger import Ledger
 from analysis.render.markup import align_table
@@ -116,17 +115,13 @@ def _read_findings(table: str, size: str, name: str, ledger: Ledger) -> dict[tup
             named = {axis.rpartition(".")[2]: value for axis, value in row.key.items() if value is not None}
             label = ", ".join(f"{axis} {_word(value)}" for axis, value in named.items())
             key = label, round(verdict.published, 2)
-            findings[key] = _finding(verdict, row.entries[column].n, name)
+            low, high = verdict.interval
+            findings[key] = Finding((low + high) / 2, low, high, verdict.word, row.entries[column].n, name)
     return findings
 
 
 def _word(value: object) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
-
-
-def _finding(verdict: Judgement, seeds: int, ledger: str) -> Finding:
-    low, high = verdict.interval or (0.0, 0.0)
-    return Finding((low + high) / 2, low, high, verdict.word, seeds, ledger)
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
 
 def for_the_site(markdown: str, page: str) -> str:
     """A page's text with links to other pages of the site, and its charts as tables: drawing them takes a script."""
-    name = in_the_repository(page)
+    name = page.removeprefix(PROJECT) if page.startswith(PROJECT) else DOCS + page
     parts = FENCE.split(CHART.sub(lambda chart: as_table(chart[1]), markdown))
     parts[::2] = [LINK.sub(lambda link: _moved(link[0], name, page), part) for part in parts[::2]]
     return "".join(parts)
@@ -47,11 +47,6 @@ def on_the_site(name: str) -> str:
     if (REPO / name).is_dir():
         return f"{PROJECT}{name}/index.md"
     return PROJECT + (name if name.endswith(".md") else f"{name}.md")
-
-
-def in_the_repository(page: str) -> str:
-    """The inverse for Markdown, which alone has links."""
-    return page.removeprefix(PROJECT) if page.startswith(PROJECT) else DOCS + page
 
 
 def as_table(chart: str) -> str:
