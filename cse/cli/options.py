@@ -61,10 +61,7 @@ SentEval = Annotated[Path | None, typer.Option(help="SentEval's downstream folde
 Seeds = Annotated[int | None, typer.Option(min=1, max=MOST_SEEDS, help="Seeds per cell (default: the space's).")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.")]
 DataHash = Annotated[
-    str | None,
-    typer.Option(
-        "--data-hash", help="Show runs on the data (or by the code) whose hash begins so (default: the newest)."
-    ),
+    str | None, typer.Option(help="Show runs on the data (or by the code) whose hash begins so (default: the newest).")
 ]
 
 

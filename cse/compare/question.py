@@ -20,10 +20,7 @@ from cse_train.fields import ConfigError
 from cse_train.text.vector_files import names_vectors
 from search_spaces.user_data import ENCODER
 
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", help="Columns to compare; comma-separated, repeatable (all)."),
-]
+Columns = Annotated[list[str] | None, typer.Option(help="Columns to compare; comma-separated, repeatable (all).")]
 Margin = Annotated[
     float,
     typer.Option(help="Points, of which a metric's range has a hundred: a difference that is surely smaller is a tie."),
@@ -31,7 +28,6 @@ Margin = Annotated[
 Spans = Annotated[
     list[str] | None,
     typer.Option(
-        "--scale",
         metavar="[COLUMN=]WIDTH",
         help="How wide a metric's range is, where nobody knows it: 1, 100; a tie is half of a hundredth of it.",
     ),
@@ -40,9 +36,8 @@ Level = Annotated[float, typer.Option(help="How often any word may be wrong; all
 Suites = Annotated[
     list[str] | None,
     typer.Option(
-        "--suite",
         help="First score what lacks these suites, by name or by a file of your own (docs/your_data.md); "
-        "comma-separated, repeatable.",
+        "comma-separated, repeatable."
     ),
 ]
 

@@ -30,12 +30,11 @@ with deferred(__name__):
 Suites = Annotated[
     list[str] | None,
     typer.Option(
-        "--suite",
         help=f"{', '.join(suites())}, single sets as sts_test, mr, or files of your own (docs/your_data.md); "
-        "comma-separated, repeatable (sts_dev).",
+        "comma-separated, repeatable (sts_dev)."
     ),
 ]
-Classifier = Annotated[str, typer.Option("--protocol", help="Of the transfer tasks: senteval, or fast.")]
+Classifier = Annotated[str, typer.Option(help="Of the transfer tasks: senteval, or fast.")]
 Mode = Annotated[str, typer.Option(help="What the transfer tasks report: test, or dev.")]
 Aggregation = Annotated[str, typer.Option(help="Of a year's STS subsets: all, mean or wmean.")]
 Queries = Annotated[list[str] | None, typer.Option(help="A text whose nearest neighbours retrieval lists; repeatable.")]

@@ -30,7 +30,7 @@ with deferred(__name__):
     from cse_train.training import loop as training
 
 Method = Annotated[str, typer.Argument(metavar="METHOD", help="A method, such as simcse.")]
-Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).")]
+Folder = Annotated[Path | None, typer.Option(help="The run's folder (results/train/...).")]
 
 SPACE_ENDINGS = (".yaml", ".yml")
 

@@ -37,8 +37,7 @@ Sweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A sweep (cs
 Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
 ScoreTest = Annotated[bool, typer.Option("--score-test", help="Score the picked run on test sets and log this look.")]
 Suites = Annotated[
-    list[str] | None,
-    typer.Option("--suite", help="Test sets: sts, sts_test, mr, a file ...; comma-separated (sts_test)."),
+    list[str] | None, typer.Option(help="Test sets: sts, sts_test, mr, a file ...; comma-separated (sts_test).")
 ]
 
 

@@ -33,10 +33,7 @@ NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 Answer = Explained
-CellKey = Annotated[
-    list[str] | None,
-    typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated."),
-]
+CellKey = Annotated[list[str] | None, typer.Option(help="Its label, or axis=value; comma-separated or repeated.")]
 
 
 def explain(

@@ -18,10 +18,9 @@ from cse.cli.options import sweep_named
 from cse_train.plugins.trainer import PARTS
 
 Sweep = Annotated[
-    str | None,
-    typer.Argument(metavar="ID|FILE|SWEEP", help="Only runs of this sweep (cse ls), or space."),
+    str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="Only runs of this sweep (cse ls), or space.")
 ]
-State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in this state.")]
+State = Annotated[list[str] | None, typer.Option(help="Only runs in this state.")]
 
 
 @dataclass(frozen=True, kw_only=True)

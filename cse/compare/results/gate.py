@@ -16,11 +16,10 @@ from cse_train.fields import ConfigError
 Candidate = Annotated[
     str,
     typer.Argument(
-        metavar="CANDIDATE",
-        help="SPACE:CELL, SWEEP:CELL, runs or folders with commas: as `cse compare` has it.",
+        metavar="CANDIDATE", help="SPACE:CELL, SWEEP:CELL, runs or folders with commas: as `cse compare` has it."
     ),
 ]
-Against = Annotated[str, typer.Option("--against", metavar="REFERENCE", help="What it is compared with, named alike.")]
+Against = Annotated[str, typer.Option(metavar="REFERENCE", help="What it is compared with, named alike.")]
 Looks = Annotated[
     str | None,
     typer.Option(
@@ -28,7 +27,7 @@ Looks = Annotated[
         help="Numbers of seeds at which you look, named before the first, such as 3,5,8,12; one look where absent.",
     ),
 ]
-LoopName = Annotated[str, typer.Option("--loop", help="The loop whose candidates share the level; any name.")]
+LoopName = Annotated[str, typer.Option(help="The loop whose candidates share the level; any name.")]
 Candidates = Annotated[
     int | None,
     typer.Option(

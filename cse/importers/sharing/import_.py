@@ -44,10 +44,10 @@ Place = Annotated[
     ),
 ]
 As = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Of a tool: the sweep's name here.")]
-Score = Annotated[str | None, typer.Option("--score", metavar="KEY", help="Of a tool: the metric that counts.")]
-Study = Annotated[str | None, typer.Option("--study", metavar="NAME", help="Optuna's study, MLflow's experiment.")]
+Score = Annotated[str | None, typer.Option(metavar="KEY", help="Of a tool: the metric that counts.")]
+Study = Annotated[str | None, typer.Option(metavar="NAME", help="Optuna's study, MLflow's experiment.")]
 Rename = Annotated[
-    list[str] | None, typer.Option("--rename", metavar="NAME=KEY", help="A setting's name here; may be given again.")
+    list[str] | None, typer.Option(metavar="NAME=KEY", help="A setting's name here; may be given again.")
 ]
 Metrics = Annotated[
     list[str] | None,
@@ -57,18 +57,14 @@ Metrics = Annotated[
         help="Of a tool: a number to take, its better end and its range; the first counts where --score is absent.",
     ),
 ]
-Seed = Annotated[
-    str | None, typer.Option("--seed", metavar="NAME", help="Of a tool: the column or setting of the seed.")
-]
+Seed = Annotated[str | None, typer.Option(metavar="NAME", help="Of a tool: the column or setting of the seed.")]
 Drop = Annotated[
     list[str] | None,
-    typer.Option("--drop", metavar="NAME", help="Of a tool: a setting or column to leave out; may be given again."),
+    typer.Option(metavar="NAME", help="Of a tool: a setting or column to leave out; may be given again."),
 ]
-RowLabel = Annotated[
-    str | None, typer.Option("--row", metavar="LABEL", help="The runs are this row of the table --as ID.")
-]
-About = Annotated[str | None, typer.Option("--about", metavar="TEXT", help="Whose code made the runs: URL, settings.")]
-Licence = Annotated[str | None, typer.Option("--licence", metavar="NAME", help="Of the runs.")]
+RowLabel = Annotated[str | None, typer.Option(metavar="LABEL", help="The runs are this row of the table --as ID.")]
+About = Annotated[str | None, typer.Option(metavar="TEXT", help="Whose code made the runs: URL, settings.")]
+Licence = Annotated[str | None, typer.Option(metavar="NAME", help="Of the runs.")]
 Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the better one, as --better lower.")]
 Better = Annotated[
     str | None,
@@ -81,9 +77,7 @@ Better = Annotated[
 Width = Annotated[
     float | None,
     typer.Option(
-        "--scale",
-        metavar="WIDTH",
-        help="Of a tool: how wide the score's range is, 1 or 100; a tie is half of a hundredth of it.",
+        metavar="WIDTH", help="Of a tool: how wide the score's range is, 1 or 100; a tie is half of a hundredth of it."
     ),
 ]
 
