@@ -92,14 +92,11 @@ def read(source: Path) -> list[Judged]:
         for row in ROWS:
             table = tables[f"{row.table}@imported"]
             key = {"method": "simcse", "train.encoder": row.file}
-            (cells,) = (each["cells"] for each in table["rows"] if key.items() <= each["key"].items() and _has(each))
+            rows = (each["cells"] for each in table["rows"] if key.items() <= each["key"].items())
+            (cells,) = (row_cells for row_cells in rows if any(cell["n"] for cell in row_cells.values()))
             words = {v["column"]: v["word"] for v in table["verdicts"] if key.items() <= v["key"].items()}
             made.append(Judged(row, cells, words))
     return made
-
-
-def _has(row: Cells) -> bool:
-    return any(cell["n"] for cell in row["cells"].values())
 
 
 def _call(*words: str) -> str:

@@ -132,13 +132,9 @@ def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Judgemen
 
 
 def _bump(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
-    rows = [
-        (sheet.row_name(row), entry.mean, entry.published)
-        for row in scale.table.rows
-        if (entry := row.entries[column]).mean is not None and entry.published is not None
-    ]
-    complete = [(name, ours, published) for name, ours, published in rows if ours is not None and published is not None]
-    return [bump(complete, scale.table.best(column) == "min")] if len(complete) >= NEEDED else []
+    entries = [(sheet.row_name(row), row.entries[column]) for row in scale.table.rows]
+    rows = [(name, e.mean, e.published) for name, e in entries if e.mean is not None and e.published is not None]
+    return [bump(rows, scale.table.best(column) == "min")] if len(rows) >= NEEDED else []
 
 
 def curves(lines: Sequence[Curve], metric: str) -> markupsafe.Markup:
