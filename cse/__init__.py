@@ -37,9 +37,9 @@ __all__ = [
     "write_report",
 ]
 COMMANDS = {
-    **dict.fromkeys(("load_model", "plan", "reproduce", "run", "table"), "cse.cli.python.notebook"),
     **dict.fromkeys(
-        ("ablate", "best", "explain", "export", "ls", "status", "trials", "write_report"), "cse.cli.python.answers"
+        "load_model plan reproduce run table ablate best explain export ls status trials write_report".split(),
+        "cse.cli.python",
     ),
     **dict.fromkeys(("compare", "gate"), "cse.compare.python"),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import cse
 from analysis import frames
-from cse.cli.python import answers, notebook
+from cse.cli import python
 from cse.compare.candidate import GateVerdict
 from cse.compare.comparison import Comparison
 
@@ -28,10 +28,10 @@ cse.table("E7", profile="tiny").to_frame()
 ```
 """
 RESULTS = (
-    notebook.ShownPlan,
-    notebook.ShownTable,
-    notebook.ShownReproduction,
-    answers.CommandAnswer,
+    python.ShownPlan,
+    python.ShownTable,
+    python.ShownReproduction,
+    python.CommandAnswer,
     Comparison,
     GateVerdict,
 )
