@@ -7,7 +7,7 @@ import pytest
 
 from analysis import frames
 from analysis.ledger import Ledger, LedgerError
-from benchmarks.growth import synthetic_ledger
+from tests import synthetic_ledger
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from analysis import matching
 from analysis.ledger import Ledger, RunRow
 from analysis.matching import RunMatcher, add_versions, match, match_on
 from analysis.run_state import RunState
-from benchmarks.growth import synthetic_ledger
 from cse_train import methods
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.identity.signature import signature
 from search_spaces.profiles import Profile
+from tests import synthetic_ledger
 
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
 OTHER = INPUTS | {"corpus": "another"}

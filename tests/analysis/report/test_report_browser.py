@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.growth import synthetic_ledger
 from cse.cli.app import main
+from tests import synthetic_ledger
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 SEEN = """return [...document.querySelectorAll('figure')].map(figure => {

@@ -12,7 +12,6 @@ import cse
 from analysis.answers import baselines
 from analysis.ledger import Baselines, Ledger
 from analysis.sweep_spec import SweepSpec
-from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve, setups
@@ -20,6 +19,7 @@ from search_spaces.identity.signature import signature
 from tests.commands import printed
 from tests.conftest import REPO
 from tests.run_values import book_run
+from tests.synthetic_ledger import write
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 

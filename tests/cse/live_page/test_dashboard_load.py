@@ -15,10 +15,10 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect
 from analysis.sweep_spec import SweepSpec
-from benchmarks.growth.synthetic_ledger import write
 from cse.live_page import api, server
 from cse.live_page.server import ADDRESS, DashboardServer
 from tests.cse.live_page.conftest import TOKEN, asked
+from tests.synthetic_ledger import write
 
 SLOW, AT_ONCE = 400, 200
 

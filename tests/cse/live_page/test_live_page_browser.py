@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
 from tests.cluster.monitor.watching import dashboard, keep_picture
 from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, shown, unfold, violations
+from tests.synthetic_ledger import write
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]

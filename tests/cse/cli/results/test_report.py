@@ -7,8 +7,8 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.report.facts import folder_name
 from analysis.sweep_spec import SweepSpec
-from benchmarks.growth import synthetic_ledger
 from cse.cli.app import main
+from tests import synthetic_ledger
 from tests.commands import printed, refused
 
 

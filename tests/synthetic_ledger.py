@@ -89,9 +89,7 @@ def write(folder: Path, runs: int = 10_000, points: int = 20, ledger: str | None
 def synthetic(space: Path, runs: int, points: int) -> Iterator[SyntheticRun]:
     """The first `runs` runs of the grid, all seeds of a cell together."""
     generator = np.random.default_rng(0)
-    cells = resolve(
-        load_space(space),
-    ).cells()
+    cells = resolve(load_space(space)).cells()
     assert runs <= len(cells) * SEEDS
     for order in range(runs):
         cell, seed = cells[order // SEEDS], order % SEEDS
@@ -134,7 +132,8 @@ def _insert(path: str | Path, made: Sequence[SyntheticRun]) -> None:
     engine = connect(path, create=False)
     with transaction(engine, writes=True) as connection:
         connection.execute(insert(schema.runs), [_run_row(run) for run in made])
-        connection.execute(insert(schema.curves), [row for run in made for row in _curve_rows(run)])
+        curves = [{"signature": run.signature, "attempt": 1, **point} for run in made for point in run.curve]
+        connection.execute(insert(schema.curves), curves)
         connection.execute(insert(schema.provenance), [_provenance_row(run) for run in made])
         connection.execute(insert(schema.scores), [_score_row(run) for run in made if run.state == "done"])
     engine.dispose()
@@ -158,10 +157,6 @@ def _run_row(run: SyntheticRun) -> dict[str, Any]:
         "created": at,
         "updated": at + 60.0,
     }
-
-
-def _curve_rows(run: SyntheticRun) -> list[dict[str, Any]]:
-    return [{"signature": run.signature, "attempt": 1, **point} for point in run.curve]
 
 
 def _provenance_row(run: SyntheticRun) -> dict[str, Any]:

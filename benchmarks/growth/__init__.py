@@ -1,1 +1,0 @@
-"""Time as a ledger or a table grows."""
