@@ -32,7 +32,7 @@ TEST_PAIRS = {"sts12": 3108, "sts13": 1500, "sts14": 3750, "sts15": 3000, "sts16
 
 @dataclass(frozen=True)
 class Found:
-    """Of each loop [T]: the place that was called better, -1 for none, and the runs that it took with the reference."""
+    """Ends of T loops: the place that was called better, -1 for none, and the runs taken, the reference's included."""
 
     place_T: np.ndarray
     runs_T: np.ndarray
@@ -49,7 +49,7 @@ class GateRule:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Name of the rule in the tables."""
         of = f"--candidates {LOOP_CANDIDATES}" if self.announced else "nothing announced"
         dropped = f"; dropped after {' and '.join(map(str, self.drops))} seeds at or below {self.least:+g}"
         looks = f" --looks {','.join(map(str, self.looks))}" if self.drops or len(self.looks) > 1 else ""
@@ -75,7 +75,7 @@ class GateRule:
 
 
 def words(scores_TRS: Array, shares_C: Array) -> tuple[Array, Mask, Mask]:
-    """Of each candidate by itself against the reference [T, C]: difference, whether `better`, whether any word."""
+    """Compares each candidate by itself with the reference [T, C]: difference, `better` or not, decided or not."""
     loops, rows, seeds = scores_TRS.shape
     reference_TCS = np.broadcast_to(scores_TRS[:, :1], (loops, rows - 1, seeds))
     pairs_N2S = np.stack([reference_TCS, scores_TRS[:, 1:]], axis=2).reshape(-1, 2, seeds)
@@ -160,14 +160,14 @@ def measure(deviations: Array, loops: int, generator: np.random.Generator, error
 
 
 def read_deviations(file: Path) -> Array:
-    """Of each seed from the mean, in points."""
+    """Reads the deviation of each seed's score from the mean, in points."""
     with file.open(encoding="utf8", newline="") as lines:
         values = np.array([float(row[LOOP_COLUMN]) for row in csv.DictReader(lines)])
     return np.asarray(values - values.mean())
 
 
 def markdown(results: Mapping[str, Mapping[str, Sequence[float]]], loops: int) -> str:
-    """A table for each encoder."""
+    """Returns the page: a table for each encoder."""
     lines = [
         f"# A loop of {LOOP_CANDIDATES} candidates", "", "    python -m benchmarks.loop FOLDER", "",
         f"{loops:,} loops of each kind an encoder, with the noise of its public seeds (average of seven STS sets).",

@@ -26,7 +26,7 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def lines(count: int, seed: int = 0) -> list[str]:
-    """So many lines; each has one word at least."""
+    """Returns `count` lines of random words, at least one word each."""
     rng = np.random.default_rng(seed)
     entries = np.array(vocabulary())
     weights = 1 / (np.arange(len(entries)) + 1 + FLATTENED)
@@ -36,6 +36,6 @@ def lines(count: int, seed: int = 0) -> list[str]:
 
 
 def written(file: Path, count: int, seed: int = 0) -> Path:
-    """The file, with these lines in it."""
+    """Writes `lines(count, seed)` into a file and returns its path."""
     file.write_text("\n".join(lines(count, seed)) + "\n", encoding="utf8")
     return file

@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Seconds(NamedTuple):
-    """What one step took."""
+    """CPU and wall time of one step."""
 
     cpu: float
     wall: float
@@ -27,12 +27,12 @@ Times = dict[str, list[Seconds]]
 
 
 def now() -> Seconds:
-    """This thread's CPU clock and the wall clock."""
+    """Returns the readings of this thread's CPU clock and of the wall clock."""
     return Seconds(time.thread_time(), time.perf_counter())
 
 
 def timed(work: Callable[[], object]) -> Step:
-    """A step out of a function that does the work in the calling thread."""
+    """Returns a timed step that calls `work` in the calling thread."""
 
     def step() -> Seconds:
         begun = now()
@@ -44,7 +44,7 @@ def timed(work: Callable[[], object]) -> Step:
 
 
 def interleaved(contenders: Mapping[str, Step], rounds: int, seconds: float = float("inf"), warm: int = 1) -> Times:
-    """At most `rounds` rounds, and no further one once `seconds` are over; at least one. `warm` steps come before."""
+    """Times each contender in one to `rounds` rounds, none begun after `seconds`; `warm` steps come before."""
     for _ in range(warm):
         for step in contenders.values():
             step()
@@ -60,7 +60,7 @@ def interleaved(contenders: Mapping[str, Step], rounds: int, seconds: float = fl
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times longer one contender takes than another, round by round."""
+    """Quotient of two contenders' times, round by round."""
 
     median: float
     low: float

@@ -21,7 +21,7 @@ PRELOADED = ("ray.tune", "ray._private.workers.default_worker", "cluster.slots.s
 
 
 def serve() -> NoReturn:
-    """Pass every command line that comes on to the forker of its job."""
+    """Passes each command line that arrives to the forking process of its Ray job; runs for ever."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(os.environ[SOCKET])
     server.listen(512)
@@ -38,7 +38,7 @@ def serve() -> NoReturn:
 
 
 def start_forker(environment: dict[str, str]) -> socket.socket:
-    """Where a job's command lines go: Ray's C++ reads the number of its job once, when it is imported."""
+    """Returns a socket to a new process that forks one job's workers: Ray's C++ reads the job once, at import."""
     import gc
     import importlib
     import signal
@@ -63,7 +63,7 @@ def start_forker(environment: dict[str, str]) -> socket.socket:
 
 
 def become(words: list[str], environment: dict[str, str], folder: str) -> NoReturn:
-    """A worker of Ray; what its own setup_worker.py does, without a new Python."""
+    """Turns this fork into a Ray worker, as Ray's own setup_worker.py does, without starting a new Python."""
     import argparse
     import runpy
 
@@ -82,7 +82,7 @@ def become(words: list[str], environment: dict[str, str], folder: str) -> NoRetu
 
 
 def ask() -> None:
-    """Hand this command line over, and end."""
+    """Hands this process's command line and environment to the process that forks."""
     asked = {"words": sys.argv[1:], "environment": dict(os.environ), "folder": str(Path.cwd())}
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(os.environ[SOCKET])

@@ -38,7 +38,7 @@ RARE_REPORTS = {
     "RAY_metrics_report_interval_ms": "60000",
     "RAY_core_worker_internal_heartbeat_ms": "10000",
 }
-"""What Ray's 256 idle workers would else take of two cores, and on a cluster take of their own nodes'."""
+"""Ray's settings for rare reports: else its 256 idle workers take much of two cores; a cluster has nodes for them."""
 HEADER = """| drivers | slots | rounds | share of ideal | s until all slots ran | driver CPU ms per trial, each | \
 Ray's GCS CPU ms per trial | database CPU ms per trial | transactions per trial | connections at most | own MB |
 |---|---|---|---|---|---|---|---|---|---|---|"""
@@ -72,7 +72,7 @@ def simulated_nodes(nodes: int, slots: int) -> Iterator[str]:
 
 @contextlib.contextmanager
 def database() -> Iterator[Postgres]:
-    """A PostgreSQL with its own settings."""
+    """Starts a PostgreSQL server with default settings for the block."""
     with tempfile.TemporaryDirectory(prefix="cse-pg-", dir="/tmp") as name:
         Path(name).chmod(0o755)
         server = Postgres(Processes(Path(name)), _free_port())
@@ -121,7 +121,7 @@ class Watched:
 
 
 def measure(address: str, load: Load, server: Postgres) -> str:
-    """One row of the table."""
+    """Runs the drivers of a load side by side; returns the table row of what they and the servers cost."""
     load.write()
     watched = Watched(server)
     words = [sys.executable, "-m", __spec__.name, "--join", address, "--ledger", server.url, "--folder", load.folder]
@@ -144,7 +144,7 @@ def measure(address: str, load: Load, server: Postgres) -> str:
 
 
 def drive(address: str, ledger: str, folder: str, driver: int) -> None:
-    """One driver of a load."""
+    """Runs one driver of a load in this process, and prints its costs as JSON."""
     load = Load.read(Path(folder, "load.json"))
     with ray_cluster(Path(folder, f"driver-{driver}"), address=address):
         most = load.slots // load.drivers

@@ -36,7 +36,7 @@ GB_PER_SLOT = 2.0
 
 @dataclass(frozen=True)
 class Measured:
-    """One makespan."""
+    """Makespan of one sweep, and what it cost the driver."""
 
     name: str
     load: Load
@@ -104,7 +104,7 @@ def sweep(name: str, load: Load, *, driver: int = 0, ledger: str | None = None, 
 
 
 def facts(url: str | Path, signatures: list[str]) -> list[dict[str, float]]:
-    """What each trial said of its process (`benchmarks.driver.sleeping.process_facts`)."""
+    """Returns the facts that each trial reported of its process (`benchmarks.driver.sleeping.process_facts`)."""
     ledger = Ledger.open(url)
     metrics = [ledger.curve(signature)[-1].metrics for signature in signatures]
     ledger.close()
@@ -117,7 +117,7 @@ def planned(number: int) -> PlannedRun:
 
 
 def tuned(load: Load) -> Measured:
-    """The same trials by Ray Tune's function API."""
+    """Runs the load's trials as functions of Ray Tune, without the project's driver."""
     from ray import tune
 
     class Starts(tune.Callback):
@@ -142,7 +142,7 @@ def tuned(load: Load) -> Measured:
 
 @contextlib.contextmanager
 def simulated(slots: int) -> Iterator[None]:
-    """A Ray node that claims a CPU and memory for each slot."""
+    """Starts a Ray node that claims a CPU and memory for each slot, for the block."""
     with (
         tempfile.TemporaryDirectory() as folder,
         ray_cluster(Path(folder), num_cpus=slots, memory_gb=slots * GB_PER_SLOT),
@@ -151,7 +151,7 @@ def simulated(slots: int) -> Iterator[None]:
 
 
 def measure(kind: str, slots: int, seconds: float, rounds: int) -> Measured:
-    """One row; `kind` is `real`, `stub` or `tune`."""
+    """Measures one row of the table; `kind` of its trials is `real`, `stub` or `tune`."""
     with simulated(slots), tempfile.TemporaryDirectory() as folder:
         load = Load(folder, slots, seconds, rounds)
         if kind == "tune":

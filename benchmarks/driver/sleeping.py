@@ -19,19 +19,19 @@ from cse_train.results import Outcome, Point
 
 POLL_S = 0.2
 SETTLE_S = 1.0
-"""From the word that all slots are up to the start of the clock: by then each first trial has read it."""
+"""Seconds between the mark that all slots are up and the start of the clock: each first trial has read it by then."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What the trials of one measurement share; stored as `load.json` of `folder`."""
+    """Sizes that the trials of one measurement share; stored as `load.json` of `folder`."""
 
     folder: str
     slots: int
     seconds: float
     rounds: int
     drivers: int = 1
-    """They share the slots equally."""
+    """Number of drivers, which share the slots equally."""
 
     @classmethod
     def read(cls, file: Path) -> "Load":
@@ -44,7 +44,7 @@ class Load:
 
     @property
     def trials(self) -> int:
-        """With the first of each slot."""
+        """Number of trials, the first one of each slot included."""
         return self.slots * (self.rounds + 1)
 
     def numbers(self, driver: int) -> list[int]:
@@ -54,7 +54,7 @@ class Load:
         return [*range(driver * count, (driver + 1) * count), *later]
 
     def started(self, count: int, driver: int = 0) -> None:
-        """A driver has seen so many trials start."""
+        """Records that a driver has seen `count` trials start."""
         if count == self.slots // self.drivers:
             Path(self.folder, f"known-{driver}").touch()
 
@@ -63,7 +63,7 @@ class Load:
         return self._all_up.stat().st_mtime + SETTLE_S
 
     def is_begun(self, watch: bool) -> bool:
-        """Whether all slots are up; one trial that is told to `watch` finds out and says so."""
+        """Returns whether all slots are up; a trial that is told to `watch` finds out and marks it for the others."""
         if watch and not self._all_up.exists() and self._known() and self._up() == self.slots:
             self._all_up.touch()
         return self._all_up.exists()
@@ -81,7 +81,7 @@ class Load:
         return max(ends)
 
     def share(self) -> float:
-        """Of the ideal makespan, in which no slot ever waits."""
+        """Returns the ideal makespan, in which no slot ever waits, divided by the measured one."""
         return self.rounds * self.seconds / (self.ended() - self.begun())
 
     @property
@@ -90,7 +90,7 @@ class Load:
 
 
 class Nap:
-    """One trial."""
+    """Sleep of one trial, which stands in the place of its training."""
 
     def __init__(self, load: Load, number: int) -> None:
         self.load, self.number = load, number
@@ -114,7 +114,7 @@ class Nap:
 
 
 class SleepingGroup(Group):
-    """A group without ranks: the slot's own process sleeps, and says what it is made of."""
+    """Worker group without ranks: the slot's own process sleeps, and reports its memory and imports."""
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
         self.number = 0
@@ -154,18 +154,18 @@ def train(run: Any, paths: Any, folder: Path, report: Any, **how: Any) -> Outcom
 
 
 def tune_function(config: dict[str, Any]) -> dict[str, float]:
-    """A trial as a function of Ray Tune."""
+    """Sleeps as a trial of Ray Tune's function API."""
     Nap(Load.read(Path(config["load"])), config["number"]).over()
     return {"best": 0.0}
 
 
 def ended(examples: int) -> dict[str, Any]:
-    """What a trial without training has at its end."""
+    """Returns the fields of the outcome of a trial that trains nothing."""
     return {"examples": examples, "best": 0.0, "best_examples": examples, "seconds": 0.0}
 
 
 def process_facts() -> dict[str, float]:
-    """Its number, its memory in MB without what it shares with others, and whether it ever imported torch."""
+    """Returns this process's number, its unshared memory in MB, and 1.0 if it ever imported torch."""
     sizes = Path("/proc/self/smaps_rollup").read_text()
     (private_kb,) = re.findall(r"^Private_Dirty: +(\d+) kB$", sizes, re.MULTILINE)
     return {"pid": os.getpid(), "own_mb": int(private_kb) / 1024, "torch": float("torch" in sys.modules)}

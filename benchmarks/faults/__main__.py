@@ -24,7 +24,7 @@ from tests.cluster_real.processes import REPO
 
 
 class Row(NamedTuple):
-    """A row of the table."""
+    """Row of the reliability table."""
 
     words: str
     wanted: int

@@ -14,7 +14,7 @@ from benchmarks.faults.sweep import END_S, EVALUATIONS, RUNS, Sweep
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault to come: its number in the row, and the seed of all that is random in it."""
+    """Planned fault: its number in the row, and the seed of all that is random in it."""
 
     number: int
     seed: int
@@ -26,7 +26,7 @@ class Fault:
 
 @dataclass
 class Injected:
-    """A fault that was injected, and what was wrong then and later."""
+    """Injected fault, with the problems found right after it and later."""
 
     fault: Fault
     then: checks.Before
@@ -88,6 +88,6 @@ def judge(sweep: Sweep, reference: Sweep, injections: Sequence[Injected]) -> Non
 
 
 def _blame(injections: Sequence[Injected], problem: str) -> None:
-    """Whatever keeps a sweep from being judged counts against every fault that it took."""
+    """Adds a problem that keeps the sweep from being judged to every fault that it took."""
     for injected in injections:
         injected.problems.append(problem)

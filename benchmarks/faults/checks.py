@@ -33,12 +33,12 @@ def before(sweep: Sweep) -> Before:
 
 
 def after(sweep: Sweep, then: Before) -> list[str]:
-    """Every way in which the sweep is not as this fault should have left it."""
+    """Returns a line for each way in which the sweep differs from what this fault should have left."""
     return [*_once(sweep, then), *_continued(sweep, then), *late_writes(sweep, then)]
 
 
 def whole(sweep: Sweep, reference: Sweep) -> list[str]:
-    """Every way in which an ended sweep differs from the undisturbed one."""
+    """Returns a line for each way in which an ended sweep differs from the undisturbed one."""
     return [*_ledger(sweep), *_results(sweep, reference), *_files(sweep), *_study(sweep.study())]
 
 
@@ -80,7 +80,7 @@ def weights(folder: str | None) -> str | None:
 
 
 def _continued(sweep: Sweep, then: Before) -> list[str]:
-    """A half-run run went on from its checkpoint: its points before the fault kept the seconds they were told with."""
+    """Returns a line for each interrupted run that did not resume: its points before the fault have other seconds."""
     now = sweep.curves()
     half = {name: curve for name, curve in then.curves.items() if name in then.held and curve}
     return [

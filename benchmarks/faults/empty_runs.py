@@ -54,7 +54,7 @@ def train(run: Any, paths: Any, folder: Path, report: Any, **how: Any) -> Any:
 
 
 def opened() -> list[str]:
-    """What this process has open: paths, and the kind of what has none (socket, pipe)."""
+    """Returns the paths of this process's open files, and the kind of those without one (socket, pipe)."""
     files = []
     for handle in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):

@@ -37,14 +37,14 @@ VALUES: tuple[Any, ...] = (
 
 @dataclass(frozen=True)
 class Broken:
-    """A mutated space that ended in neither lines nor a plan."""
+    """Mutated space that ended in neither one-line messages nor a plan."""
 
     why: str
     text: str
 
 
 def mutated(rng: Rng) -> str:
-    """A shipped space, changed in its structure or in its text."""
+    """Returns the text of a shipped space, changed in its structure or in its text."""
     files = sorted([*find_folder().glob("*.yaml"), *(find_folder() / "papers").glob("*.yaml")])
     text = files[rng.integers(len(files))].read_text(encoding="utf8")
     return _by_structure(text, rng) if rng.random() < 0.6 else _by_text(text, rng)

@@ -66,6 +66,6 @@ def problems(measured: Mapping[str, Any]) -> list[str]:
 
 
 def _new(kind: str, measured: Mapping[str, Any]) -> str:
-    """What the driver has open at the end and had not at first."""
+    """Returns, in brackets, the files open at the end and not at first in the driver; empty for other kinds."""
     before, after = (Counter(names) for names in measured["opened"])
     return f" ({', '.join((after - before).elements())})" if kind == "files" else ""

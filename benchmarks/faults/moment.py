@@ -16,6 +16,6 @@ class Moment:
 
 
 def drawn(seed: int, total: int) -> Moment:
-    """A moment of a sweep with `total` dev points, the last eighth left out: the fault must find something to hurt."""
+    """Draws a moment of a sweep with `total` dev points, before the last eighth: the fault must find work to hurt."""
     rng = np.random.default_rng(seed)
     return Moment(int(rng.integers(0, total - total // 8)), round(float(rng.uniform(0, LONGEST_S)), 3))

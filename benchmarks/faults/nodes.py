@@ -17,7 +17,7 @@ SERVED_S = 3.0
 
 
 class TwoNodes(Sweep):
-    """A sweep on a cluster that `ray start` made."""
+    """Sweep on a cluster of two nodes, each made by `ray start`."""
 
     slots = 2
 

@@ -11,7 +11,7 @@ FAILED = "## What did not pass"
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One fault and the problems after it."""
+    """Result of one injected fault: the problems that it left."""
 
     row: str
     number: int

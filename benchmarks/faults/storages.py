@@ -44,7 +44,7 @@ class ServerRestarted(Sweep):
 
 
 class NoSpace(Sweep):
-    """By turns: the checkpoints' disk is full, the ledger's disk is full, the storage may not be written any more."""
+    """Sweep whose checkpoint disk, ledger disk or storage, in turn, is full or read-only."""
 
     def create(self) -> None:
         self.disks = (self.storage, self.folder / "ledger")

@@ -78,7 +78,7 @@ class Sweep:
         return self.started[-1]
 
     def said(self) -> str:
-        """What the newest driver printed."""
+        """Output of the newest driver."""
         return self.processes.said(f"driver-{len(self.started) - 1}.log")
 
     def ledger(self) -> Ledger:
@@ -104,7 +104,7 @@ class Sweep:
             ledger.close()
 
     def study(self) -> str:
-        """Where the search's copy lies, as Optuna takes it."""
+        """Address of the search's Optuna study, as Optuna takes it."""
         return mirror_url(self.url)
 
     def wait(self, moment: Moment) -> None:

@@ -24,7 +24,7 @@ PARTS = (
     made("compile", "The step under torch.compile", 5, "benchmarks.gpu.step", "--compiled"),
     made("tests_cluster", "Tests of cluster", 5, "benchmarks.gpu.checks", "tests/cluster", needs=("pytest", "ray")),
 )
-"""In the order of worth: a machine is lent for minutes, and what comes last may not be reached."""
+"""Parts in the order of their worth: a machine is lent for minutes, and the last parts may not be reached."""
 TITLES = {part.name: part.title for part in PARTS}
 LEAST = 20.0
 """Seconds without which no further part is begun."""

@@ -25,7 +25,7 @@ NOTED = 400
 
 
 class Outcomes:
-    """A plug-in of pytest that makes an item of each test."""
+    """Pytest plug-in that records each test as an item of the part."""
 
     def __init__(self, results: Results) -> None:
         self.results = results
@@ -45,7 +45,7 @@ class Outcomes:
             self.results.add(report.nodeid or "collection", 0.0, error=why(report), figures={"outcome": "failed"})
 
     def summary(self) -> str:
-        """How many tests had which outcome."""
+        """Returns the number of tests with each outcome, in words."""
         outcomes = [item["figures"]["outcome"] for item in self.results.items.values()]
         return ", ".join(f"{outcomes.count(kind)} {kind}" for kind in ("passed", "failed", "skipped"))
 
@@ -64,7 +64,7 @@ def files_of(folder: str) -> list[str]:
 
 
 def arguments(folder: str, passed: list[str], quick: bool) -> list[str]:
-    """What pytest is given."""
+    """Returns pytest's command line; tests in `passed` are left out."""
     common = ["-m", "gpu", "-rfEs", "--tb=short", "--confcutdir", folder, "-p", "no:cacheprovider", "--color=no"]
     common += [part for name in passed for part in ("--deselect", name)]
     if folder == "tests/cluster":

@@ -12,11 +12,11 @@ PACKAGES = (
     *("transformers", "sentence_transformers", "accelerate", "datasets", "tokenizers", "numpy", "triton"),
     *("pytest", "xdist", "pytest_timeout", "ray", "optuna", "pydantic", "sqlalchemy"),
 )
-"""Those on which it depends what can be run."""
+"""Packages whose presence or version decides what can be run."""
 
 
 def facts() -> dict[str, Any]:
-    """Of this process's machine; `card` is None where torch sees none, `torch` where it is absent."""
+    """Returns facts about this machine; `card` is None where torch sees no GPU, `torch` where it is absent."""
     packages = {name: version(name) for name in PACKAGES}
     common = {"python": sys.version.split()[0], "processor": platform.machine(), "cores": os.cpu_count()}
     if version("torch") is None:
@@ -30,7 +30,7 @@ def facts() -> dict[str, Any]:
 
 
 def version(name: str) -> str | None:
-    """Of an installed package; None where it cannot be imported."""
+    """Returns the version of an installed package; None where it cannot be imported."""
     if importlib.util.find_spec(name) is None:
         return None
     names = importlib.metadata.packages_distributions().get(name, [name])

@@ -24,7 +24,7 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class Part:
-    """A module of this folder and the most minutes that a call gives it."""
+    """Part of the GPU benchmark: a module of this folder, and the most minutes that a call gives it."""
 
     name: str
     title: str
@@ -70,7 +70,7 @@ def run(part: Part, before: PartRecord | None, call: "Call", seconds: float, saw
 
 @dataclass(frozen=True)
 class Call:
-    """What the parts of one call share."""
+    """Settings and deadline that the parts of one call share."""
 
     folder: Path
     record: Path
@@ -79,14 +79,14 @@ class Call:
 
 
 def environment() -> dict[str, str]:
-    """That of a part: no hub, and modules of this checkout whatever is installed."""
+    """Returns a part's environment: no hub, and the modules of this checkout in place of installed ones."""
     path = os.pathsep.join([str(REPO), *filter(None, [os.environ.get("PYTHONPATH")])])
     fixed = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
     return os.environ | fixed
 
 
 def _wait(child: subprocess.Popen[bytes], until: float, file: Path, look: Callable[[], None]) -> bool:
-    """Whether the process ended in time; `look` is called whenever it has replaced its file."""
+    """Returns whether the process ended in time; calls `look` whenever the process has replaced its file."""
     changed = file.stat().st_mtime_ns
     while child.poll() is None:
         if time.perf_counter() > until:

@@ -14,7 +14,7 @@ DONE, FAILED, CUT, SKIPPED = "done", "failed", "cut", "skipped"
 
 @dataclass
 class PartRecord:
-    """How far a part is."""
+    """State of one part: how far it came, and its results."""
 
     state: str
     why: str = ""
@@ -33,7 +33,7 @@ class PartRecord:
 
 @dataclass
 class Record:
-    """Both files of a folder."""
+    """Record of all parts in `gpu.json` and `gpu.md` of a folder."""
 
     folder: Path
     quick: bool
@@ -46,7 +46,7 @@ class Record:
 
     @classmethod
     def open(cls, folder: Path, quick: bool) -> "Record":
-        """What the folder has. Figures of the other kind, quick or not, raise SystemExit: they must not mix."""
+        """Reads the folder's record. SystemExit for one of the other kind, quick or not: their figures must not mix."""
         record = cls(folder, quick)
         if record.file.exists():
             read = json.loads(record.file.read_text(encoding="utf8"))
@@ -68,7 +68,7 @@ class Record:
 
 
 def named(machine: Mapping[str, Any]) -> str:
-    """A machine in a few words."""
+    """Returns a machine's description in a few words."""
     card = machine.get("card") or "no card"
     return f"{card}, torch {machine.get('torch')}, Python {machine.get('python')}, {machine.get('cores')} cores"
 
@@ -92,7 +92,7 @@ def page(record: Record, titles: Mapping[str, str]) -> list[str]:
 
 
 def section(title: str, part: PartRecord, machine: str) -> list[str]:
-    """A part's heading, its lines, and those of its items; what failed by name."""
+    """Returns a part's section of the page: heading, its lines, those of its items, and failed items by name."""
     lines = ["", f"## {title}", ""]
     if part.machine and part.machine != machine:
         lines += [f"On another machine than the last call's: {part.machine}", ""]

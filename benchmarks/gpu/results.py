@@ -31,13 +31,13 @@ class Results:
     file: Path
     items: dict[str, dict[str, Any]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    """What stands in front of the items' own lines."""
+    """Lines of the page in front of the items' own."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the part wants to find again when it is called again."""
+    """Values that the part reads again in its next call."""
 
     @classmethod
     def read(cls, file: Path) -> "Results":
-        """Those of a file; none where there is no file."""
+        """Reads the results in a file; returns empty ones where there is no file."""
         return cls(file, **(json.loads(file.read_text(encoding="utf8")) if file.exists() else {}))
 
     def save(self) -> None:
@@ -51,7 +51,7 @@ class Results:
         error: str | None = None,
         figures: Mapping[str, Any] | None = None,
     ) -> None:
-        """One more item; saved."""
+        """Adds an item and saves all results."""
         self.items[name] = {"seconds": round(seconds, 2), "lines": lines or [], "error": error}
         self.items[name]["figures"] = dict(figures or {})
         self.save()
@@ -88,7 +88,7 @@ def wait() -> None:
 
 @dataclass(frozen=True)
 class Call:
-    """What a part is called with."""
+    """Arguments of a part's process."""
 
     results: Results
     quick: bool
@@ -104,7 +104,7 @@ class Call:
 
 
 def called(description: str | None) -> Call:
-    """What the command line of a part's process gives."""
+    """Reads the arguments of a part's process from its command line."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, required=True, help="JSON file of the part's items")
     parser.add_argument("--record", type=Path, help="JSON file of all parts")

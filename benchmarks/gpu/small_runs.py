@@ -35,13 +35,13 @@ SETTINGS: Mapping[str, Any] = {
 QUICK = {"train.encoder": "wiki-l1-h64", "train.examples": 128, "train.evaluations": 2, "train.dev": "generated_dev:40"}
 SHORT = {"train.examples": 1280, "train.evaluations": 1}
 END = None
-"""In place of a run, to a process that is to end."""
+"""Message to a process, in place of a run, that it is to end."""
 LOST = 120.0
 """Seconds without a word of any process after which they count as lost."""
 
 
 def settings(quick: bool, **changes: Any) -> dict[str, Any]:
-    """Of one run; `train_seed=1` sets train.seed."""
+    """Returns the dotted settings of one run; `train_seed=1` sets train.seed."""
     dotted = {name.replace("_", ".", 1): value for name, value in changes.items()}
     return {**SETTINGS, **dotted, **(QUICK if quick else {})}
 
@@ -106,7 +106,7 @@ class Processes:
 
 @contextmanager
 def processes(count: int, quick: bool) -> Iterator[Processes]:
-    """So many, each ready."""
+    """Starts `count` training processes for the block, and waits until each is ready."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = written(folder / "text.txt", 512 if quick else SENTENCES)
@@ -119,7 +119,7 @@ def processes(count: int, quick: bool) -> Iterator[Processes]:
 
 
 def train_all(number: int, runs: Any, reports: Any, folder: Path, text: Path, short: dict, threads: int) -> None:
-    """What a process does until it is given END: each run in a folder of its own."""
+    """Trains each run that the queue gives, in a folder of its own, until END comes."""
     import torch
 
     from cse_train.config import parse_run

@@ -15,7 +15,7 @@ SMALL = Size(4, 128, 2, 64, 0.0, 0.0)
 TINY = Size(2, 32, 2, 4, 0.0, 0.0)
 ITEMS = ((SIZES["base"], 64), (SMALL, 64), (SIZES["base"], 512))
 SECONDS = 30.0
-"""Of one item's rounds, at most."""
+"""Most seconds of an item's rounds."""
 COMPILED = [(SMALL, 64, who) for who in (PADDED, GRAPHED, *PEERS)]
 COMPILED += [(SIZES["base"], 64, who) for who in (PADDED, *PEERS)]
 COMPILED += [(SMALL, 64, OURS)]
@@ -27,7 +27,7 @@ def measured(size: Size, batch: int, setting: Setting, peak: float | None) -> Do
 
 
 def under_the_compiler(size: Size, batch: int, who: str, setting: Setting) -> Done:
-    """A peer whose packages are absent is named."""
+    """Measures a contender under torch.compile; a peer without its packages gives a line that names them."""
     if who in PEERS and (gone := lacking(who)):
         return [f"{size.name}, {who}: not run, {', '.join(gone)} cannot be imported"], {}
     return compiled(size, batch, who, setting), {}

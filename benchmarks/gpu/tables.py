@@ -32,13 +32,13 @@ def runs(quick: bool) -> dict[str, dict[str, Any]]:
 
 
 def fastest(packing: Mapping[str, Any]) -> int:
-    """How many processes did most runs a second."""
+    """Returns the number of processes that did most runs a second."""
     counts = [item["figures"] for item in packing.values() if not item["error"]]
     return max(counts, key=lambda of: of["runs_a_second"], default={"processes": USUAL})["processes"]
 
 
 def summary(done: int, every: int, seconds: float, count: int) -> list[str]:
-    """What was measured, and what follows from it for all runs."""
+    """Returns lines with the measured time, and the time that follows from it for all runs."""
     took = f"{done} of {every} runs took {seconds / 60:.1f} min in {count} processes on one card"
     if done == every:
         return [f"{took}: measured in full, without the start of the processes."]

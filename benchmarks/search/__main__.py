@@ -33,11 +33,11 @@ FIRST = 1000
 
 @dataclass(frozen=True)
 class Outcome:
-    """One strategy over all repetitions."""
+    """Results of one strategy over all repetitions."""
 
     regret: Array
     hit: Array
-    """Whether the pick's truth is within one standard error of the best cell's."""
+    """True where the pick's true score is within one standard error of the best cell's."""
     seconds: float
 
 
@@ -56,7 +56,7 @@ def _ratio(drawn: Array) -> Array:
 def searched(
     grids: Callable[[int], Grid], share: float, repetitions: int, strategies: Mapping[str, Strategy] = STRATEGIES
 ) -> dict[str, Outcome]:
-    """Every strategy on the same repetitions: the same grid, budget and order of seeds."""
+    """Replays every strategy on the same repetitions: the same grid, budget and order of seeds."""
     outcomes = {}
     for number, (name, strategy) in enumerate(strategies.items()):
         begun, judged = time.process_time(), []
@@ -71,7 +71,7 @@ def searched(
 
 
 def told_apart(grid: Grid) -> dict[str, Any]:
-    """What the recorded seeds of all cells have in common, and the pairs that three common seeds tell apart."""
+    """Returns the effect of a seed common to all cells, and the shares of cell pairs that three seeds tell apart."""
     welch, paired = seeds.decided(grid.finals, np.random.default_rng([0, 4]))
     return {"seed_effect": seeds.seed_effect(grid.finals), "welch": welch, "paired": paired}
 
@@ -130,7 +130,7 @@ def table(title: str, result: Json, share: float, repetitions: int) -> list[str]
 
 
 def rows(strategies: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A table of strategies: regret, its ratio to random's, and hits."""
+    """Returns a table of strategies: regret, its ratio to random's, and hits."""
     lines = ["| strategy | mean regret | ratio to random | within 1 s.e. of the best |", "|---|---|---|---|"]
     for name, measured in strategies.items():
         regret = f"{measured['regret']:.2f} [{_ends(measured['regret_interval'], 2)}]"
@@ -167,7 +167,7 @@ def _ends(ends: list[float], decimals: int) -> str:
 
 
 def notes(strategies: Mapping[str, Mapping[str, Any]], complete: bool) -> list[str]:
-    """What a reader must know before the numbers are used."""
+    """Returns the page's remarks on how far the numbers can be used."""
     lines = [] if complete else ["The recording is PARTIAL: only the values of the first axis that are complete count."]
     hits = strategies["random"]["hits"]
     if hits >= TOO_EASY:

@@ -29,7 +29,7 @@ or knowledge gradient."""
 
 @dataclass(frozen=True)
 class Surface:
-    """What an oracle knows; scores less the grid's mean."""
+    """Knowledge of an oracle: the covariance of scores and their noise, scores counted from the grid's mean."""
 
     mean: float
     cover: Array

@@ -50,7 +50,7 @@ def recorded(resolved: ResolvedSpace, ledger: Ledger) -> Json:
 
 
 def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) -> Json:
-    """One run: its cell as values in the order of the axes, and dev scores against examples."""
+    """Returns a run's record: its cell as values in the order of the axes, and dev scores against examples."""
     points = list(points)
     return {
         "cell": [row.config[axis] for axis in axes],
@@ -63,7 +63,7 @@ def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) 
 
 
 def _commits(ledger: Ledger, rows: Iterable[RunRow]) -> list[str]:
-    """Every commit that a run was trained from."""
+    """Returns the commits from which the runs were trained, sorted."""
     commits = {ledger.provenance([row.signature])[row.signature][-1].details.get("commit") for row in rows}
     return sorted(commit for commit in commits if commit)
 
@@ -76,12 +76,12 @@ def write(grid: Json, file: Path) -> None:
 
 
 def file_of(space: str) -> Path:
-    """Where the recording of a space lies."""
+    """Returns the path of a space's recording."""
     return CURVES / f"{space}.json.gz"
 
 
 def read(file: Path) -> Json:
-    """What `write` wrote; OSError where there is no such file."""
+    """Reads a recording that `write` wrote; OSError where there is no such file."""
     return json.loads(gzip.decompress(file.read_bytes()))
 
 

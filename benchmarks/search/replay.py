@@ -71,7 +71,7 @@ def _key(cell: Cell) -> tuple[object, ...]:
 
 
 def synthetic(rng: np.random.Generator, noise: float = 1.0) -> Grid:
-    """A smooth surface over the recorded grid's axes whose highest learning rate breaks, with seed noise."""
+    """Makes a smooth surface over the recorded grid's axes whose highest learning rate breaks, with seed noise."""
     resolved = resolve(
         load_space("recorded_grid"),
     )
@@ -87,17 +87,17 @@ def synthetic(rng: np.random.Generator, noise: float = 1.0) -> Grid:
 
 @dataclass(frozen=True)
 class Ended:
-    """One run that a strategy paid for."""
+    """End of a run that a strategy paid for."""
 
     seed: int
-    """How many runs of this cell came before."""
+    """Number of earlier runs of this cell."""
     state: RunState
     value: float
     examples: int
 
 
 class Replay:
-    """One repetition: hands out runs and counts what they cost."""
+    """Repetition of a search on recorded runs: hands out runs and counts what they cost."""
 
     def __init__(self, grid: Grid, budget: float, rng: np.random.Generator) -> None:
         """`budget` in training examples."""
@@ -109,11 +109,11 @@ class Replay:
 
     @property
     def affords(self) -> bool:
-        """Whether a full run can be paid for."""
+        """True while the budget pays for a full run."""
         return self.left >= self.grid.examples[-1]
 
     def has(self, cell: Cell) -> bool:
-        """Whether the cell has a run left to hand out."""
+        """Returns whether the cell has a run left to hand out."""
         return self._drawn[self._index[cell.id]] < self._order.shape[1] - 1
 
     def run(self, cell: Cell, stops=lambda number, value: False) -> Ended:
@@ -135,7 +135,7 @@ class Replay:
         return (finals * free).sum(axis=1) / free.sum(axis=1), free.sum(axis=1)
 
     def regret(self, pick: Cell) -> tuple[float, bool]:
-        """By how much the pick's truth is below the best cell's, and whether that is within a standard error of it."""
+        """Returns how far the pick's true score is below the best cell's, and whether within one standard error."""
         truth, count = self.truth()
         best = self.grid.best
         lost = float(truth[best] - truth[self._index[pick.id]])

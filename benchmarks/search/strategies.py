@@ -38,7 +38,7 @@ def searched(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Ce
 
 
 class Run(NamedTuple):
-    """A run that our search made."""
+    """Run that the project's search made."""
 
     cell: Cell
     value: float
@@ -61,17 +61,17 @@ def _runs(replay: Replay, rng: np.random.Generator, asha: bool, kept: float) -> 
 
 
 def searched_asha(replay: Replay, rng: np.random.Generator) -> Cell:
-    """The same with `search.scheduler: asha`."""
+    """Picks as `searched`, with `search.scheduler: asha`."""
     return searched(replay, rng, asha=True)
 
 
 def picked_by_bound(replay: Replay, rng: np.random.Generator) -> Cell:
-    """The same; the pick is that of `cse best`, by the lower bound of the expected score."""
+    """Searches with ASHA and picks as `cse best` does, by the lower bound of the expected score."""
     return _ranked(_runs(replay, rng, asha=True, kept=0.0))[0]
 
 
 def further_seeds(replay: Replay, rng: np.random.Generator) -> Cell:
-    """The same, with KEPT of the budget spent on further seeds, each for the cell that was the pick then."""
+    """Searches as `picked_by_bound`; KEPT of the budget goes to further seeds, each for the pick of that moment."""
     runs = _runs(replay, rng, asha=True, kept=KEPT)
     while replay.affords and (cells := [cell for cell in _ranked(runs) if replay.has(cell)]):
         end = replay.run(cells[0])
@@ -112,7 +112,7 @@ def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
 
 
 def tpe_asha(replay: Replay, rng: np.random.Generator) -> Cell:
-    """The same with Optuna's asynchronous successive halving."""
+    """Picks as `tpe`, with Optuna's asynchronous successive halving."""
     return tpe(replay, rng, asha=True)
 
 
@@ -122,7 +122,7 @@ def _pruned(trial: Trial, number: int, value: float) -> bool:
 
 
 def _suggested(replay: Replay, trial: Trial) -> Cell:
-    """A cell by the rank of each axis value, as ordered numbers."""
+    """Asks Optuna for a cell; each axis is the rank of its value, an ordered number."""
     for name, domain in replay.grid.resolved.axes.items():
         trial.suggest_int(name, 0, len(domain.values()) - 1)
     return _cell(replay, trial.params)

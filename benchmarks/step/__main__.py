@@ -82,7 +82,7 @@ def rows(size: Size, batch: int, times: Times, shares: dict[str, float]) -> list
 def measure(
     size: Size, batch: int, rounds: int, seconds: float, warm: int, turn: int, data: Path, rate: float
 ) -> list[str]:
-    """One size: interleaved rounds, and which share of the GEMM rate each contender's own operations reach."""
+    """Measures one size in interleaved rounds; returns lines with each contender's share of the GEMM rate."""
     with contenders(size, batch, data) as steps:
         for _ in range(warm):
             steps[OURS]()

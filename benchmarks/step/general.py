@@ -26,9 +26,9 @@ NAMED = {
     "distilbert": {"n_layers": LAYERS, "dim": WIDTH, "n_heads": HEADS, "hidden_dim": 4 * WIDTH},
     "modernbert": dict.fromkeys(("attention_dropout", "embedding_dropout", "mlp_dropout"), 0.1),
 }
-"""What an architecture calls its sizes, and the rates that it leaves at 0."""
+"""Architecture -> its names for the sizes, and the dropout rates that it leaves at 0."""
 BATCHES = 60
-"""Of which the padding is counted."""
+"""Number of batches whose padding is counted."""
 OURS, PEER, GIVEN = "ours", "sentence-transformers' trainer", "sentence-transformers' trainer + flag"
 
 

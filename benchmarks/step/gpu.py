@@ -31,7 +31,7 @@ PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 1
 OURS, PADDED, FULL = "ours", "ours, padded to 32", "ours, every sentence of 32 tokens"
 GRAPH_AUTO, FULL_GRAPH = "ours, train.graph auto", "ours, every sentence of 32 tokens, train.graph auto"
 GRAPHED, GRAPHS = "ours, padded to 32, with CUDA graphs", "reduce-overhead"
-"""A compiled form, and torch.compile's mode for it."""
+"""Name of our form with CUDA graphs, and torch.compile's mode for it."""
 PEERS = {"SimCSE in the HF Trainer": simcse_in_trainer, "sentence-transformers' trainer": sentence_transformers_loop}
 NEEDS = dict(zip(PEERS, (("accelerate",), ("sentence_transformers", "accelerate", "datasets")), strict=True))
 """Peer -> the packages that its trainer imports beside transformers."""
@@ -43,11 +43,11 @@ HEAD = ["| model | B | step | ms | times ours | sentences/s | launches a step |"
 
 @dataclass(frozen=True)
 class Setting:
-    """How long is measured, and where."""
+    """Length and device of a measurement."""
 
     device: str
     steps: int
-    """Of a turn."""
+    """Number of steps in a turn."""
     rounds: int
     warm: int
     seconds: float = float("inf")
@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Place:
-    """What the contenders of one size and batch share."""
+    """Encoder, sentences and folder that the contenders of one size and batch share."""
 
     folder: Path
     texts: Sequence[str]
@@ -73,7 +73,7 @@ def lacking(peer: str) -> list[str]:
 
 
 def turn(step: Any, setting: Setting) -> Step:
-    """So many steps and a wait for the card; the mean of a step."""
+    """Returns a step that runs `setting.steps` steps, waits for the GPU, and gives the mean time of one."""
 
     def steps() -> Seconds:
         begun = now()
@@ -129,7 +129,7 @@ def place(size: Size, batch: int, setting: Setting) -> Iterator[Place]:
 
 
 def our_step(place: Place, form: str, compiled: bool = False, changes: Mapping[str, Any] = BF16) -> Any:
-    """One of our forms as a step."""
+    """Returns the optimiser step of one of our forms."""
     import torch
 
     work = place.work / f"{form}{' compiled' if compiled else ''}"
@@ -144,7 +144,7 @@ def our_step(place: Place, form: str, compiled: bool = False, changes: Mapping[s
 
 
 def peer_step(place: Place, peer: str, compiled: bool = False) -> SteppedLoop:
-    """A peer's loop, to be entered."""
+    """Returns a peer's training loop as a context manager that is stepped."""
     changes = {"bf16": True, "use_cpu": place.setting.device == "cpu", "torch_compile": compiled}
     if compiled:
         changes["torch_compile_backend"] = place.setting.compiler
@@ -182,7 +182,7 @@ def measure(size: Size, batch: int, setting: Setting, peak: float | None) -> tup
 def figures(
     size: Size, batch: int, times: Times, launched: Mapping[str, float], work: int, peak: float | None
 ) -> dict[str, Any]:
-    """What the lines say, as numbers: `ratio` is how many times as long as ours, with its quartiles."""
+    """Returns the figures of a contender: `ratio` is its time divided by ours, with quartiles."""
     steps = [
         {
             "step": who,
@@ -241,7 +241,7 @@ def launches(step: Any, setting: Setting) -> float:
 
 
 def profiled(step: Any, setting: Setting) -> list[str]:
-    """What a turn's time goes to: the card's operations, and how often one is launched."""
+    """Returns lines with the GPU's operations in a turn, by time, and how often each is launched."""
     import torch
 
     card = setting.device == "cuda"
@@ -266,7 +266,7 @@ def compilable(setting: Setting) -> Mapping[str, Any]:
 
 
 def compiled(size: Size, batch: int, who: str, setting: Setting) -> list[str]:
-    """One contender against itself under torch.compile: the ratio, and what the compiler took at the first steps."""
+    """Compares a contender with itself under torch.compile: the ratio, and the seconds that compiling took."""
     import torch
 
     torch._dynamo.reset()

@@ -19,7 +19,7 @@ def our_session(
     work: Path,
     changes: Mapping[str, object] | None = None,
 ) -> Session:
-    """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys."""
+    """Opens a run over `texts`, written to a file under `work`; nothing is trained yet, `changes` are dotted keys."""
     work.mkdir(parents=True, exist_ok=True)
     (work / "text.txt").write_text("\n".join(texts), encoding="utf8")
     flat: dict[str, object] = {
@@ -40,6 +40,6 @@ def our_session(
 
 
 def advance(session: Session) -> None:
-    """One step of `Session.go`, evaluations aside."""
+    """Runs one step as `Session.go` does, without evaluations."""
     session.update()
     session.step += 1

@@ -45,7 +45,7 @@ class SimCSEModel(nn.Module):
 
 
 class PaddingCollator:
-    """Both views of every sentence, padded to the longest of the batch."""
+    """Collates both views of every sentence, padded to the longest of the batch."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -90,7 +90,7 @@ def simcse_in_trainer(
 
 
 def sentence_transformers_model(folder: Path) -> Any:
-    """The same model of sentence-transformers' modules."""
+    """Builds SimCSE's model, [CLS] through a tanh layer, of sentence-transformers' modules."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Dense, Pooling, Transformer
 
@@ -121,7 +121,7 @@ def sentence_transformers_loop(
 
 
 def shared_arguments(batch: int, output: Path) -> dict[str, Any]:
-    """What SimCSE's recipe sets; many epochs, so that the loop never ends."""
+    """Returns the trainer's arguments of SimCSE's recipe, with so many epochs that the loop never ends."""
     return {
         "output_dir": str(output),
         "per_device_train_batch_size": batch,

@@ -20,7 +20,7 @@ EVERY = 37
 
 @dataclass(frozen=True)
 class Size:
-    """One encoder and what the step must reach on it."""
+    """Size of an encoder, and the ratios that the step must reach on it."""
 
     layers: int
     width: int
@@ -33,7 +33,7 @@ class Size:
 
     @property
     def name(self) -> str:
-        """As the tables write it."""
+        """Name of the size in the tables."""
         return f"L{self.layers} H{self.width}"
 
 
@@ -45,7 +45,7 @@ SIZES = {
 
 
 def one_thread() -> None:
-    """One computing thread, as a run has it; for a `main` to call before anything imports torch."""
+    """Sets one computing thread, as a run has it; `main` calls it before anything imports torch."""
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
     import torch
 

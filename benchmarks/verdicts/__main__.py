@@ -68,7 +68,7 @@ def measured(rows: int, tables: int) -> dict[str, Any]:
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
-    """A table of errors and one of power for every number of rows."""
+    """Returns the page: a table of errors and one of power for every number of rows."""
     lines = ["# How often verdicts are wrong, and how often they decide", "", "    python -m benchmarks.verdicts", ""]
     head = ["setting", "rule", *TOLD_AT]
     for result in results:

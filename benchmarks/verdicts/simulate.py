@@ -23,13 +23,13 @@ TOLD_AT: Mapping[str, Sequence[int]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One kind of table."""
+    """Kind of simulated table: its rows' noise, means and correlation."""
 
     deviations: Sequence[float]
-    """Of each row; 1 is a point."""
+    """Standard deviation of each row over seeds, in points."""
     rho: float = 0.0
     means: Sequence[float] = (0.0,)
-    """Of each row, or one for all."""
+    """Mean of each row, in points, or one for all."""
     fall: float = 0.0
     """Points by which one of the first three runs of a row falls, drawn at random for every table."""
 
@@ -48,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Words:
-    """What is said of each contrast, arrays [T, C]: +1 or -1 for a direction, 0 for none; whether it is a tie."""
+    """Verdicts on the contrasts of T tables, arrays [T, C]: +1 or -1 for a direction, 0 for none; tie or not."""
 
     direction: Array
     tie: Mask
