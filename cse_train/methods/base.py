@@ -5,7 +5,7 @@ needs no torch, so that planning a sweep is quick.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -15,10 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train.distributed import copy_to
+from cse_train.distributed import copy_to, mean_over_ranks
 from cse_train.encoder.backbone import Backbone
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.masked_lm import MaskedLMHead
 from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
+from cse_train.losses import info_nce, masked_lm
 from cse_train.plugins import registry
 from cse_train.plugins.options import Options, misspelt
 from cse_train.random_streams import Place
@@ -200,6 +203,28 @@ class Method(nn.Module, Generic[C]):
 
 METHOD_HOOKS = tuple(name for name in vars(Method) if not name.startswith("_"))
 """Names of the hooks of `Method` that a subclass may define."""
+
+
+def contrast(views: Sequence[Tensor], config: Any) -> Tensor:
+    """Returns InfoNCE of anchors, positives and, where there is a third view, hard negatives, each [G, H].
+
+    `config` has `temperature` and `hard_negative_weight`.
+    """
+    hard_GH = views[2] if len(views) == 3 else None
+    weight, tau = config.hard_negative_weight, config.temperature
+    return info_nce(views[0], views[1], hard_negatives_BD=hard_GH, hard_negative_weight=weight, temperature=tau)
+
+
+def predict_masked(
+    head: MaskedLMHead | None, encoder: nn.Module, states_TH: Tensor, at_M: Tensor, target_M: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns the masked-LM loss over all ranks' masked slots, and this rank's logits [M, vocab_size].
+
+    `states_TH` are an encoder's last states, `at_M` the slots to predict and `target_M` their true ids.
+    """
+    assert head is not None and isinstance(encoder, Encoder)
+    logits_MV = head(states_TH[at_M], encoder.word.weight)
+    return mean_over_ranks(*masked_lm(logits_MV, target_M)), logits_MV
 
 
 LEGACY_FUNCTIONS = ("make_collate", "build")

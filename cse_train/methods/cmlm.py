@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from cse_train.distributed import mean_over_ranks
 from cse_train.encoder.backbone import Backbone, own_encoder, require_head
 from cse_train.encoder.masked_lm import Masking
 from cse_train.encoder.packing import pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
-from cse_train.losses import masked_lm
-from cse_train.methods.base import Batch, Method, Share, StepOutput
+from cse_train.methods.base import Batch, Method, Share, StepOutput, predict_masked
 from cse_train.methods.options.cmlm import Config as Config
 from cse_train.text.tokens import TokenStore
 
@@ -87,12 +85,11 @@ class CMLM(Method[Config]):
         self.head = require_head(backbone, "method=cmlm", "another method") if training else None
 
     def forward(self, batch: Batch) -> StepOutput:
-        assert self.projection is not None and self.head is not None
+        assert self.projection is not None
         vectors_BH = self.encode(batch.inputs["text"])
         front_BPH = self.projection(vectors_BH).unflatten(1, (self.config.vectors, -1))
         last_TH = self.encoder(batch.inputs["masked"], tokens=True, front_output_NPH=front_BPH).tokens_TH
         at_M, target_M = batch.tensors["at_M"], batch.tensors["target_M"]
-        logits_MV = self.head(last_TH[at_M], self.encoder.word.weight)
-        loss = mean_over_ranks(*masked_lm(logits_MV, target_M))
+        loss, logits_MV = predict_masked(self.head, self.encoder, last_TH, at_M, target_M)
         accuracy = (logits_MV.argmax(1) == target_M).float().sum() / max(1, len(target_M))
         return StepOutput(loss, {"loss": loss.detach(), "mlm_accuracy": accuracy})

@@ -84,7 +84,7 @@ class ContrastiveTension(Method[Config]):
         first_BH, second_BH = first_AH[batch.tensors["anchor_B"]], self.encode(batch.inputs["second"])
         loss = contrastive_tension(first_BH, second_BH, batch.tensors["same_B"])
         joined = (gather_with_grad(rows.detach()) for rows in (first_BH, second_BH, batch.tensors["same_B"]))
-        return StepOutput(loss, {"loss": loss.detach(), **pair_statistics(*joined)})
+        return StepOutput(loss, {"loss": loss.detach(), **_pair_statistics(*joined)})
 
     def _first(self, packed: Packed) -> Tensor:
         assert self.first_encoder is not None
@@ -108,7 +108,7 @@ class ContrastiveTension(Method[Config]):
 
 
 @torch.no_grad()
-def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict[str, Tensor]:
+def _pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict[str, Tensor]:
     """Returns the metrics of `view_statistics` for pairs, where a row's own two vectors meet in positive pairs only."""
     cosine_G = cosines(first_GH, second_GH).diagonal().float()
     positive, negative = (_mean_where(cosine_G, chosen_G) for chosen_G in (same_G, ~same_G))

@@ -27,8 +27,8 @@ from cse_train.encoder.identity import generator_hash
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.files import cache_folder, open_built
-from cse_train.losses import info_nce, replaced_token, view_statistics
-from cse_train.methods.base import Batch, Method, Share, StepOutput
+from cse_train.losses import replaced_token, view_statistics
+from cse_train.methods.base import Batch, Method, Share, StepOutput, contrast
 from cse_train.methods.options.d2cse import Config as Config
 from cse_train.text.masking import Edit, Vocabulary, edit
 from cse_train.text.tokens import TokenColumn, TokenStore
@@ -104,13 +104,7 @@ class D2CSE(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         embeddings_NH = self._embeddings(batch.inputs["text"])
         views = [gather_with_grad(view_BH) for view_BH in embeddings_NH.split(batch.examples)]
-        contrastive = info_nce(
-            views[0],
-            views[1],
-            hard_negatives_BD=views[2] if len(views) == 3 else None,
-            hard_negative_weight=self.config.hard_negative_weight,
-            temperature=self.config.temperature,
-        )
+        contrastive = contrast(views, self.config)
         detection, metrics = self._detection(batch, embeddings_NH)
         loss = contrastive + self.config.lambda_weight * detection
         parts = {"loss": loss.detach(), "loss_contrastive": contrastive.detach(), "loss_rtd": detection.detach()}

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.distributed import gather_with_grad
 from cse_train.encoder.backbone import Backbone, auxiliary_head, own_encoder
 from cse_train.encoder.encoder import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.encoder.masked_lm import Masking
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
-from cse_train.losses import energy_hinge, info_nce, masked_lm, view_statistics
-from cse_train.methods.base import Batch, Method, Share, StepOutput
+from cse_train.losses import energy_hinge, view_statistics
+from cse_train.methods.base import Batch, Method, Share, StepOutput, contrast, predict_masked
 from cse_train.methods.options.dcpcse import Config as Config
 from cse_train.text.tokens import TokenStore
 
@@ -84,18 +84,15 @@ class DCPCSE(Method[Config]):
 
     def forward(self, batch: Batch) -> StepOutput:
         views = [gather_with_grad(view_BH) for view_BH in self._views(batch.inputs["text"], batch.examples)]
-        hard = views[2] if len(views) == 3 else None
-        weight, tau = self.config.hard_negative_weight, self.config.temperature
-        contrastive = info_nce(views[0], views[1], hard_negatives_BD=hard, hard_negative_weight=weight, temperature=tau)
-        parts: dict[str, tuple[float | Tensor, Tensor]] = {"contrastive": (1.0, contrastive)}
+        parts: dict[str, tuple[float | Tensor, Tensor]] = {"contrastive": (1.0, contrast(views, self.config))}
         if self.config.energy_margin is not None:
-            hinge = energy_hinge(views[0], views[1], hard, self.config.energy_margin)
+            hinge = energy_hinge(views[0], views[1], views[2], self.config.energy_margin)
             parts["energy"] = (self.config.energy_weight, hinge)
         if self.config.mlm_weight is not None:
             last_TH = self.prompted(batch.inputs["masked"], tokens=True).tokens_TH
-            assert self.head is not None
-            logits_MV = self.head(last_TH[batch.tensors["at_M"]], self.prompted.encoder.word.weight)
-            parts["mlm"] = (self._mlm_weight(), mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"])))
+            slots = batch.tensors["at_M"], batch.tensors["target_M"]
+            auxiliary, _ = predict_masked(self.head, self.prompted.encoder, last_TH, *slots)
+            parts["mlm"] = (self._mlm_weight(), auxiliary)
         loss = torch.stack([weight * part for weight, part in parts.values()]).sum()
         metrics = {f"loss_{name}": part.detach() for name, (_, part) in parts.items()}
         return StepOutput(loss, {"loss": loss.detach(), **metrics, **view_statistics(views[0], views[1])})

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from cse_train import distributed
-from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.distributed import gather_with_grad
 from cse_train.encoder.backbone import Backbone, own_encoder, require_head
-from cse_train.encoder.encoder import Encoder, Hidden
+from cse_train.encoder.encoder import Hidden
 from cse_train.encoder.masked_lm import MaskedLMHead, Masking
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
-from cse_train.losses import masked_lm, nt_xent, view_statistics
-from cse_train.methods.base import Batch, Method, Share, StepOutput
+from cse_train.losses import nt_xent, view_statistics
+from cse_train.methods.base import Batch, Method, Share, StepOutput, predict_masked
 from cse_train.methods.options.declutr import Config as Config
 from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
@@ -34,7 +34,7 @@ LONGEST = 510
 log = logging.getLogger(__name__)
 
 
-def span_rule(config: Config) -> SpanRule:
+def _span_rule(config: Config) -> SpanRule:
     """Returns the number and length of spans that a configuration asks for."""
     return SpanRule(config.anchors, config.positives, config.min_length, config.max_length, config.strategy)
 
@@ -70,7 +70,7 @@ class Collate:
         Pieces stay as they are in the document; the released code writes a span as text and tokenises that.
         """
         tokens = len(ids) - SPECIAL_TOKENS
-        rule = span_rule(self.config)
+        rule = _span_rule(self.config)
         if self.config.short_documents == "adapt":
             rule = rule.adapted(tokens)
         anchors, positives = sample_spans(tokens, rule, rng)
@@ -104,7 +104,7 @@ class DeCLUTR(Method[Config]):
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
         """Returns the rows of documents that are long enough. Raises ConfigError when none is."""
         tokens = store.column("text").lengths - SPECIAL_TOKENS
-        full = span_rule(config).tokens_needed
+        full = _span_rule(config).tokens_needed
         need = 2 * config.anchors * config.min_length if config.short_documents == "adapt" else full
         rows = np.flatnonzero(tokens >= need)
         if len(rows) == 0:
@@ -162,9 +162,8 @@ class DeCLUTR(Method[Config]):
         else:  # the log calls positives another anchor of the same document, if it has one
             views = anchors_BH, anchors_BH.unflatten(0, (-1, self.config.anchors)).roll(1, dims=1).flatten(0, 1)
         if self.config.objective != "contrastive":
-            assert self.head is not None and isinstance(self.encoder, Encoder)
-            logits_MV = self.head(hidden.tokens_TH[batch.tensors["at_M"]], self.encoder.word.weight)
-            losses["loss_mlm"] = mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
+            slots = batch.tensors["at_M"], batch.tensors["target_M"]
+            losses["loss_mlm"], _ = predict_masked(self.head, self.encoder, hidden.tokens_TH, *slots)
         loss = torch.stack(list(losses.values())).sum()
         parts = {name: part.detach() for name, part in losses.items()}
         return StepOutput(loss, {"loss": loss.detach(), **parts, **view_statistics(*views)})

@@ -27,8 +27,8 @@ from cse_train.encoder.masked_lm import MaskedLMHead
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.fields import ConfigError
-from cse_train.losses import corrective_lm, info_nce, masked_lm, replaced_token, view_statistics
-from cse_train.methods.base import Batch, Method, RngOf, Share, StepOutput
+from cse_train.losses import corrective_lm, replaced_token, view_statistics
+from cse_train.methods.base import Batch, Method, RngOf, Share, StepOutput, contrast, predict_masked
 from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
 from cse_train.text.masking import Edit, Vocabulary, count_edited, edit
@@ -40,7 +40,7 @@ TRIPLETS_NEED = ("same", "none", "live")
 
 @dataclass(frozen=True)
 class Collate:
-    """Collates corpus rows to "text", column after column, and "edited": the edits of `draw_edits`, in its order."""
+    """Collates corpus rows to "text", column after column, and "edited": the edits of `_draw_edits`, in its order."""
 
     config: Config
     vocabulary: Vocabulary
@@ -55,7 +55,7 @@ class Collate:
             assert share.place is not None
             edits = share.store.edits.of(rows, share.place)
         else:
-            edits = draw_edits(self.config, self.vocabulary, share.store, rows, share.rng_of)
+            edits = _draw_edits(self.config, self.vocabulary, share.store, rows, share.rng_of)
         edited, tensors = pack_edits(list(edits), pad_id=self.pad_id, width=self._width(share))
         return Batch({"text": text, "edited": edited}, len(rows), tensors)
 
@@ -68,7 +68,7 @@ class Collate:
         return int(count_edited(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
 
 
-def draw_edits(
+def _draw_edits(
     config: Config, vocabulary: Vocabulary, store: TokenStore, rows: np.ndarray, rng_of: RngOf
 ) -> Iterator[Edit]:
     """Yields the unfilled edits of some examples: column by column, source by source, view by view, row by row."""
@@ -106,7 +106,7 @@ class DiffCSE(Method[Config]):
         if config.edits == "live":
             return store
         rule = EditRule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
-        draw = partial(draw_edits, config, Vocabulary.of(backbone.tokenizer), store)
+        draw = partial(_draw_edits, config, Vocabulary.of(backbone.tokenizer), store)
         edits = EditStore(rule, draw, offsets(config), views(config), backbone, store, cache)
         return StoreWithEdits(store.rows, store.columns, store.content_hash, store.folder, store.arrays, edits)
 
@@ -139,7 +139,10 @@ class DiffCSE(Method[Config]):
         metrics = view_statistics(gathered[0], gathered[1])
         loss = views_VBH.new_zeros(())
         if self.config.contrastive:
-            loss = self._contrastive(gathered)
+            # An edited sentence is a hard negative, or a positive of a second term of equal weight.
+            together = self.config.extra == "negatives" or self.config.objective == "triplets"
+            terms = [gathered] if together else [[gathered[0], positives_GH] for positives_GH in gathered[1:]]
+            loss = torch.stack([contrast(term, self.config) for term in terms]).mean()
             metrics["loss_contrastive"] = loss.detach()
         if edited is not None:
             metrics["replaced_fraction"] = edited.replaced_fraction()
@@ -154,14 +157,6 @@ class DiffCSE(Method[Config]):
         if "edited" not in batch.inputs:
             return None
         return fill(self.generator, batch.inputs["edited"], batch.tensors, self.config.operator == "insert")
-
-    def _contrastive(self, views: list[Tensor]) -> Tensor:
-        """Returns SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""
-        tau, weight = self.config.temperature, self.config.hard_negative_weight
-        if self.config.extra == "negatives" or self.config.objective == "triplets":
-            hard_BD = views[2]
-            return info_nce(views[0], views[1], hard_negatives_BD=hard_BD, hard_negative_weight=weight, temperature=tau)
-        return torch.stack([info_nce(views[0], positives, temperature=tau) for positives in views[1:]]).mean()
 
 
 def _discriminator(config: Config, backbone: Backbone) -> "ConditionalTask | None":
@@ -257,9 +252,8 @@ class ConditionalMaskedLM(ConditionalTask):
         self.head = copy.deepcopy(head)
 
     def forward(self, edited: Edited, condition_NH: Tensor) -> Result:
-        at_M = edited.chosen_M
-        logits_MV = self.head(self.hidden(edited.packed, condition_NH)[at_M], self.encoder.word.weight)
-        loss = mean_over_ranks(*masked_lm(logits_MV, edited.source_T[at_M]))
+        at_M, states_TH = edited.chosen_M, self.hidden(edited.packed, condition_NH)
+        loss, _ = predict_masked(self.head, self.encoder, states_TH, at_M, edited.source_T[at_M])
         return loss, {"loss_mlm": loss.detach()}
 
 

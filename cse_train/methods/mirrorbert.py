@@ -28,7 +28,7 @@ MASK = "[MASK]"
 """Text that the released code writes for a masked span, whatever the tokenizer's mask is."""
 
 
-def counts_padding(config: Config) -> bool:
+def _counts_padding(config: Config) -> bool:
     """Returns whether the vectors at [PAD] are averaged into an embedding."""
     return config.pooler == "mean" and config.padding == "averaged"
 
@@ -45,7 +45,7 @@ class Collate:
         column, rows = share.store.column("text"), share.rows.tolist()
         texts = [column.row(i) for i in rows]
         masked = [self.masked(ids, share.rng_of(i)) for ids, i in zip(texts, rows, strict=True)]
-        width = self.max_length if counts_padding(self.config) else None
+        width = self.max_length if _counts_padding(self.config) else None
         return Batch({"text": pack_lists(texts + masked, pad_id=self.tokenizer.pad_token_id, width=width)}, len(rows))
 
     def masked(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -76,7 +76,7 @@ class MirrorBERT(Method[Config]):
 
     def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
-        self.temperature, self.padded = config.temperature, counts_padding(config)
+        self.temperature, self.padded = config.temperature, _counts_padding(config)
         self.encoder = backbone.encoder
         self.pooler = None if self.padded else SentencePooler(config.pooler, backbone.encoder.width)
         self.pad_id = backbone.tokenizer.pad_token_id or 0

@@ -11,16 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.distributed import gather_with_grad
 from cse_train.encoder.backbone import Backbone, auxiliary_head
-from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.generator import Generator, fill_views, pack_views
 from cse_train.encoder.masked_lm import Masking
 from cse_train.encoder.packing import Packed
 from cse_train.encoder.pooling import SentencePooler, has_projector
 from cse_train.fields import ConfigError
-from cse_train.losses import info_nce, masked_lm, view_statistics
-from cse_train.methods.base import Batch, Method, Share, StepOutput
+from cse_train.losses import view_statistics
+from cse_train.methods.base import Batch, Method, Share, StepOutput, contrast, predict_masked
 from cse_train.methods.options.simcse import Config as Config
 from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment, truncate
 from cse_train.text.masking import BLANK
@@ -130,19 +129,12 @@ class SimCSE(Method[Config]):
     def forward(self, batch: Batch) -> StepOutput:
         packs, filled_M = fill_views(self.generator, batch.inputs, batch.tensors)
         views = [gather_with_grad(view_BH) for view_BH in self._views(packs, batch.examples)]
-        loss = info_nce(
-            views[0],
-            views[1],
-            hard_negatives_BD=views[2] if len(views) == 3 else None,
-            hard_negative_weight=self.config.hard_negative_weight,
-            temperature=self.config.temperature,
-        )
+        loss = contrast(views, self.config)
         metrics = {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
         if self.config.mlm_weight is not None:
-            assert self.head is not None and isinstance(self.encoder, Encoder)
             last_TH = self.encoder(batch.inputs["masked"], tokens=True).tokens_TH
-            logits_MV = self.head(last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
-            auxiliary = mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
+            slots = batch.tensors["at_M"], batch.tensors["target_M"]
+            auxiliary, _ = predict_masked(self.head, self.encoder, last_TH, *slots)
             metrics["loss_mlm"] = auxiliary.detach()
             loss = loss + self.config.mlm_weight * auxiliary
         if filled_M is not None:
