@@ -4,7 +4,6 @@ The user's own training text is sentences, pairs, labelled pairs or triplets, fo
 """
 
 import hashlib
-import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from cse_train.text.files import (
     join_hash,
     open_text,
     read_delimited,
+    read_json_lines,
     require_header,
     whole_text,
 )
@@ -119,16 +119,13 @@ def _text_rows(path: Path) -> Iterator[Row]:
 
 def _json_rows(path: Path) -> Iterator[Row]:
     """Yields the text of each JSON line; a text keeps its words and loses its line breaks, as plain text has none."""
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                text = " ".join(json.loads(line)["text"].split())
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                text = ""
-            if not text or not whole_text(text):
-                reason = f"line {number} is not a JSON object with words in its text field"
-                raise ConfigError([f"wrong row: {path} {reason}; correct or remove the line"])
-            yield (text,)
+    for number, _, row in read_json_lines(path):
+        found = row.get("text") if isinstance(row, dict) else None
+        text = " ".join(found.split()) if isinstance(found, str) else ""
+        if not text or not whole_text(text):
+            reason = f"line {number} is not a JSON object with words in its text field"
+            raise ConfigError([f"wrong row: {path} {reason}; correct or remove the line"])
+        yield (text,)
 
 
 def _csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
@@ -178,7 +175,7 @@ def user_source(file: UserFile) -> Source:
     skips = file.on_empty == "skip"
     whole = _open(file, lenient=skips)
     filled = replace(whole, rows=lambda: filter(whole.has_words, whole.rows())) if skips else whole
-    rows = (lambda: leave_out_duplicates(filled)) if file.deduplicate else filled.rows
+    rows = (lambda: _leave_out_duplicates(filled)) if file.deduplicate else filled.rows
     flags = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
     return replace(
         whole, rows=rows, content_hash=join_hash(*flags, whole.content_hash) if flags else whole.content_hash
@@ -346,7 +343,7 @@ def _is_code(text: str) -> bool:
     return not text or is_number(text) or text.lower() in (*NLI_LABELS, NO_LABEL)
 
 
-def leave_out_duplicates(source: Source) -> Iterator[Row]:
+def _leave_out_duplicates(source: Source) -> Iterator[Row]:
     """Yields each distinct row of a corpus once, at its first place; 16 bytes per row are kept in memory."""
     seen = set[bytes]()
     for row in source.rows():

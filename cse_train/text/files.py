@@ -8,6 +8,7 @@ before a field are no part of it, so quotes after `, ` enclose a field as quotes
 import csv
 import gzip
 import hashlib
+import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,6 +49,17 @@ def _lines(lines: TextIO, path: Path) -> Iterator[str]:
         if len(line) > LINE_CHARACTERS:
             raise ConfigError([f"line too long: {path} has one of more than {LINE_CHARACTERS} characters; break it up"])
         yield line
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, str, Any]]:
+    """Yields (number, line without blanks at its ends, value) of each line; the value is None where it is no JSON."""
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                value = None
+            yield number, line.strip(), value
 
 
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}

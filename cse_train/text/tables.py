@@ -5,7 +5,6 @@ Reading is strict: a row that lacks a field, or has one too many, is an error.
 
 import contextlib
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from cse_train.text.files import (
     join_hash,
     open_text,
     read_delimited,
+    read_json_lines,
     require_header,
     whole_text,
 )
@@ -209,16 +209,10 @@ def _open_json_lines(path: Path) -> TextTable:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, Json]]:
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            if not isinstance(row, dict):
-                raise ConfigError([f"wrong row: {path}, line {number} is no JSON object; correct or remove the line"])
+    for number, line, row in read_json_lines(path):
+        if line and not isinstance(row, dict):
+            raise ConfigError([f"wrong row: {path}, line {number} is no JSON object; correct or remove the line"])
+        if line:
             yield f"line {number}", row
 
 
@@ -357,13 +351,9 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
 
 
 def _json_fields(path: Path, field: str) -> Iterator[str]:
-    with open_text(path) as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                text = json.loads(line)[field]
-            except (ValueError, KeyError, TypeError, RecursionError):
-                text = None
-            if not isinstance(text, str) or not whole_text(text):
-                reason = f"line {number} is not a JSON object with a text in its field {field}"
-                raise ConfigError([f"wrong row: {path} {reason}; correct it, or give --column NAME"])
-            yield text.strip()
+    for number, _, row in read_json_lines(path):
+        text = row.get(field) if isinstance(row, dict) else None
+        if not isinstance(text, str) or not whole_text(text):
+            reason = f"line {number} is not a JSON object with a text in its field {field}"
+            raise ConfigError([f"wrong row: {path} {reason}; correct it, or give --column NAME"])
+        yield text.strip()
