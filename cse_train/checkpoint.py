@@ -86,17 +86,17 @@ def save_rank(folder: Path, step: int, state: Json) -> None:
 
     Call it before `save_last` of the same step, so that a kill in between leaves the older pair.
     """
-    replace_file(rank_path(folder, step), lambda path: _save(dict(state), path))
+    replace_file(_rank_path(folder, step), lambda path: _save(dict(state), path))
 
 
 def has_ranks(folder: Path, step: int) -> bool:
     """Returns True if every rank has written its own state of a step."""
-    return all(rank_path(folder, step, number).exists() for number in range(size()))
+    return all(_rank_path(folder, step, number).exists() for number in range(size()))
 
 
 def forget_rank(folder: Path, step: int) -> None:
     """Deletes this rank's state files of all steps but one."""
-    current = rank_path(folder, step)
+    current = _rank_path(folder, step)
     for path in current.parent.glob(f"rank{rank()}-*.pt"):
         if path != current:
             path.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def _readable(folder: Path, split: bool, signature: str | None, fits: Callable[[
             raise CorruptCheckpoint(folder / BEST, f"it is not the one that {LAST} names")
         if split:
             with reading(folder / LAST):
-                state["model"] = state["model"] | _load(rank_path(folder, state["step"]))
+                state["model"] = state["model"] | _load(_rank_path(folder, state["step"]))
         fits(folder / LAST, state)
         return state
     except (CorruptCheckpoint, NoCheckpoint) as error:
@@ -338,7 +338,7 @@ def load_model(folder: Path, signature: str | None = None, encoder: str | None =
     return LoadedRun(run, model.eval(), backbone.tokenizer)
 
 
-def rank_path(folder: Path, step: int, number: int | None = None) -> Path:
+def _rank_path(folder: Path, step: int, number: int | None = None) -> Path:
     """Returns the file of the state at a step that one rank alone has; by default this process's rank."""
     return folder / LAST.parent / f"rank{rank() if number is None else number}-{step}.pt"
 

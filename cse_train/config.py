@@ -142,7 +142,7 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     method = str(flat["method"])
     config = methods.config_class(method)
     train = fields.make_checked(TrainConfig, {**(config.SHARED or {}), **_select(flat, "train.")})
-    return RunConfig(method=method, train=train, options=fields.make_checked(config, select_options(flat, config)))
+    return RunConfig(method=method, train=train, options=fields.make_checked(config, _select_options(flat, config)))
 
 
 def complete(flat: Settings) -> dict[str, Scalar]:
@@ -217,7 +217,7 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
         problems = [line]
     else:
         config = methods.config_class(str(method))
-        problems = fields.problems(config, select_options(flat, config), config.PREFIX)
+        problems = fields.problems(config, _select_options(flat, config), config.PREFIX)
         if config.SHARED is not None:
             return problems + _own_loop_problems(flat, str(method), config.SHARED)
     problems += fields.problems(TrainConfig, _select(flat, "train."), "train.")
@@ -331,7 +331,7 @@ def valid_keys(method: str) -> list[str]:
     return ["method", *(f"train.{name}" for name in shared), *options]
 
 
-def select_options(flat: Mapping[str, object], config: type[Options]) -> dict[str, object]:
+def _select_options(flat: Mapping[str, object], config: type[Options]) -> dict[str, object]:
     """Returns the method's options among a run's dotted keys, by field name."""
     if config.PREFIX:
         return _select(flat, config.PREFIX)

@@ -83,7 +83,7 @@ def fast_fp32() -> Iterator[bool]:
 
 
 @cache
-def onednn_is_exact() -> bool:
+def _onednn_is_exact() -> bool:
     """Returns True if oneDNN's fast mode computes fp32 products on this machine, measured against fp64."""
     if not torch.backends.mkldnn.is_available():
         return False
@@ -220,7 +220,7 @@ def _paths() -> dict[str, Product]:
 
     paths: dict[str, Product] = {TORCH: torch.matmul}
     if torch.backends.mkldnn.is_available():
-        paths[ONEDNN if onednn_is_exact() else ROUNDED] = by_onednn
+        paths[ONEDNN if _onednn_is_exact() else ROUNDED] = by_onednn
     if multiplies_bf16():
         paths[CAST] = lambda left, right: left.bfloat16() @ right.bfloat16()
     return paths

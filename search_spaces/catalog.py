@@ -24,7 +24,7 @@ def catalog() -> dict[str, Path]:
     return papers | dict(sorted(others.items()))
 
 
-def find_space(name: str) -> Path:
+def _find_space(name: str) -> Path:
     """Returns the file of a space's path or ID (in any case); raises ConfigError with the nearest ID."""
     path = Path(name)
     if path.is_file():
@@ -89,7 +89,7 @@ def load_all(names: Sequence[str | Path]) -> list[Space]:
 
 def load_space(name: str | Path) -> Space:
     """Loads the space of a file or a shipped ID; raises ConfigError with every problem, one line each."""
-    return parse_file(find_space(str(name)))
+    return parse_file(_find_space(str(name)))
 
 
 def load_spaces(name: str | Path) -> list[Space]:

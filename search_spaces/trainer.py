@@ -87,7 +87,7 @@ class TrainerBlock:
     length: Annotated[LengthBlock | None, Give("give {steps: 1000}")] = None
 
 
-def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
+def _read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
     """Reads the trainer of a space.
 
     Returns None where it has no `trainer:` or one that cannot be used, and every problem.
@@ -138,7 +138,7 @@ def read_trainer(raw: Json, folder: Path) -> tuple[Trainer | None, list[str]]:
 
 def adopt_trainer(raw: Json, folder: Path) -> tuple[Json, list[str]]:
     """Returns a space's YAML with the trainer registered as its method, and every problem."""
-    trainer, problems = read_trainer(raw, folder)
+    trainer, problems = _read_trainer(raw, folder)
     rest = {key: value for key, value in raw.items() if key != BLOCK}
     if trainer is None:
         return (rest if problems else raw), problems

@@ -127,7 +127,7 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
             why = reasons(missing, cell_runs[0].run, resolved.space.axis_names)
             label, names = cell.label or cell_name(cell.key), tuple(run.signature for run in cell_runs)
             incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
-    runs, other_code = take_earlier(runs, recorded.rows, recorded.ledger, recorded.keep)
+    runs, other_code = _take_earlier(runs, recorded.rows, recorded.ledger, recorded.keep)
     done = recorded.done(resolved, runs, absent)
     left = [
         replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
@@ -203,7 +203,7 @@ def _find_other_code(
         now = own_digest(row.method) if row.method in methods.names() else None
         if row.state == RunState.DONE and row.identity.get(CODE) != now:
             for cell in matcher.cells(row):
-                if drop_code(inputs.assumed_of(cell.run(row.seed))) == drop_code(row.identity):
+                if _drop_code(inputs.assumed_of(cell.run(row.seed))) == _drop_code(row.identity):
                     yield row.method, now, row
 
 
@@ -216,7 +216,7 @@ def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:
     return numbers
 
 
-def take_earlier(
+def _take_earlier(
     runs: Sequence[PlannedRun], rows: Iterable[RunRow], ledger: Ledger | None, keep: bool
 ) -> tuple[list[PlannedRun], list[tuple[PlannedRun, RunRow]]]:
     """Replaces planned runs by finished runs of other code where that is allowed; returns (runs, pairs to decide).
@@ -251,7 +251,7 @@ def changes(pairs: Iterable[tuple[str, object, RunRow]]) -> list[ChangedCode]:
     return [ChangedCode(method, count, tuple(before[method, now]), now) for (method, now), count in counts.items()]
 
 
-def drop_code(identity: Mapping[str, str | int]) -> Identity:
+def _drop_code(identity: Mapping[str, str | int]) -> Identity:
     return {name: value for name, value in identity.items() if name != CODE}
 
 
@@ -260,7 +260,7 @@ def _earlier(run: PlannedRun, codes: Iterable[object], done: Mapping[str, RunRow
     if run.signature in done:
         return None
     others = [code for code in codes if code != run.identity.get(CODE)]
-    identities = [drop_code(run.identity) | ({CODE: str(code)} if code else {}) for code in others]
+    identities = [_drop_code(run.identity) | ({CODE: str(code)} if code else {}) for code in others]
     rows = [done.get(signature(run.run, identity)) for identity in identities]
     return max((row for row in rows if row is not None), key=lambda row: row.updated, default=None)
 
@@ -279,7 +279,7 @@ def not_reused(
     """Yields a line for each method and reason of finished runs that match a cell but have another signature today.
 
     `done`: signatures that are reused; `identify` returns a run's inputs today. Runs that differ in their method's code
-    alone are left to `take_earlier`.
+    alone are left to `_take_earlier`.
     """
     matcher, of_renewed = (RunMatcher(resolved, any_code=True) for _ in range(2))
     reasons: dict[tuple[str, int], tuple[str, str]] = {}

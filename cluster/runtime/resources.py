@@ -124,13 +124,13 @@ def read_cards(table: str, visible: str | None = None) -> list[GpuKind]:
         index, uuid, name, capability, mig = fields
         name = re.sub(r"\W+", "-", name).strip("-")
         measured = re.fullmatch(r"\d+\.\d+", capability)
-        bf16 = float(capability) >= 8 if measured else not is_old(name)
+        bf16 = float(capability) >= 8 if measured else not _is_old(name)
         if names is None or divided or any(each == index or uuid.startswith(each) for each in names):
             cards.append(GpuKind(name, bf16, divided or mig == "Enabled"))
     return cards
 
 
-def is_old(name: str) -> bool:
+def _is_old(name: str) -> bool:
     """Tells whether a GPU of this name is known to emulate bf16 (kinds before Ampere)."""
     return any(GpuKind(name).is_of(kind) for kind in BEFORE_AMPERE)
 
@@ -315,7 +315,7 @@ def _node(facts: Json) -> Node:
         name=facts.get("NodeManagerHostname") or facts.get("NodeManagerAddress", "a node"),
         head=HEAD_RESOURCE in resources,
         slots=resources.get(SLOT, 0),
-        cards=tuple(GpuKind(kind, not is_old(kind)) for kind in kinds),
+        cards=tuple(GpuKind(kind, not _is_old(kind)) for kind in kinds),
     )
 
 

@@ -87,8 +87,8 @@ def ray_cluster(
     with contextlib.chdir(folder):
         try:
             with quiet():
-                with interrupts_held(), sigterm_kept():
-                    start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
+                with interrupts_held(), _sigterm_kept():
+                    _start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
                 yield
         finally:
             with interrupts_held():
@@ -99,7 +99,7 @@ def ray_cluster(
                 processes.remove(folders)
 
 
-def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
+def _start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
     """Calls `ray.init` for a driver; without `address` always for a new cluster, never one that runs here already."""
     import ray
 
@@ -145,7 +145,7 @@ def worker_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def sigterm_kept() -> Iterator[None]:
+def _sigterm_kept() -> Iterator[None]:
     """Context manager that keeps the program's SIGTERM handler while Ray starts; does nothing where there is none.
 
     Ray's Python handler would end the process at once, its start half done. Ray's C++ handler (abseil's failure

@@ -106,7 +106,7 @@ def serve_job(channel: Channel, number: int, job: Job) -> None:
             try:
                 limit_card_memory(job.gpus)
                 with process_settings(job.threads, job.run.train.seed):
-                    outcome = run_job(channel, number, job)
+                    outcome = _run_job(channel, number, job)
             except BaseException:
                 traceback.print_exc()
                 raise
@@ -131,7 +131,7 @@ def _collect(first: bool) -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def run_job(channel: Channel, number: int, job: Job) -> Outcome | None:
+def _run_job(channel: Channel, number: int, job: Job) -> Outcome | None:
     """Trains, unless the job only scores; then scores the best checkpoint of a finished run."""
     if problem := code_problem(job.code):
         raise OtherCode(problem)

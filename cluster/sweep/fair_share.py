@@ -38,7 +38,7 @@ def fill(total: float, requests: Sequence[float], weights: Sequence[float]) -> l
     return parts
 
 
-def round_by_turn(parts: Sequence[float], turn: float) -> list[int]:
+def _round_by_turn(parts: Sequence[float], turn: float) -> list[int]:
     """Rounds parts to whole numbers with the same sum; over all turns (0 to 1) the mean of each is its part."""
     # 1e-6: sums of floats just below a whole number must not lose a run to floor.
     ends = [sum(parts[:count]) + turn + 1e-6 for count in range(len(parts) + 1)]
@@ -65,7 +65,7 @@ def most_runs(driver: Driver, others: Sequence[Driver], now: float) -> int:
         for part, group in zip(user_shares, groups, strict=True)
         for share in fill(part, [parts[each.owner] for each in group], [each.priority for each in group])
     ]
-    return min(round_by_turn(shares, turn)[neighbours.index(driver)], requests[driver.owner])
+    return min(_round_by_turn(shares, turn)[neighbours.index(driver)], requests[driver.owner])
 
 
 def _cap(drivers: Sequence[Driver], turn: float) -> dict[str, int]:
@@ -75,7 +75,7 @@ def _cap(drivers: Sequence[Driver], turn: float) -> dict[str, int]:
         user_drivers = [each for each in drivers if each.user == user]
         if caps := [each.cap for each in user_drivers if each.cap is not None]:
             parts = fill(min(caps), [each.wanted for each in user_drivers], [each.priority for each in user_drivers])
-            requests |= zip((each.owner for each in user_drivers), round_by_turn(parts, turn), strict=True)
+            requests |= zip((each.owner for each in user_drivers), _round_by_turn(parts, turn), strict=True)
     return requests
 
 

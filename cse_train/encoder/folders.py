@@ -103,7 +103,7 @@ def find_static_vectors(folder: Path) -> Path | None:
     return None
 
 
-def require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
+def _require_texts_read(config: "PretrainedConfig", folder: Path) -> None:
     """Raises ConfigError, one line, for a model of images or sound, also if it reads texts as well."""
     from transformers import MODEL_MAPPING
 
@@ -348,7 +348,7 @@ def read_config(folder: Path) -> "PretrainedConfig":
     require_encoder(folder)
     with reading("unreadable config", file, REMEDY):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    require_texts_read(config, folder)
+    _require_texts_read(config, folder)
     problems = [f"impossible config: {file}: {line}; {REMEDY}" for line in _problems(config)]
     if problems:
         raise ConfigError(problems)

@@ -46,7 +46,7 @@ class Generator(nn.Module):
     def __init__(self, name: str, like: Backbone, dropout: bool = True, sample: bool = False) -> None:
         super().__init__()
         folder = generator_folder(name)
-        require_memory(name, folder)
+        _require_memory(name, folder)
         backbone = load_backbone(str(folder))
         backbone.name = name
         require_same_vocabulary(like, backbone)
@@ -132,7 +132,7 @@ class PaddedMaskedLM(nn.Module):
             yield out.logits.flatten(0, 1)
 
 
-def require_memory(name: str, folder: Path) -> None:
+def _require_memory(name: str, folder: Path) -> None:
     """Raises ConfigError if a generator's weight files are larger than the free memory, where Linux tells it."""
     needed = sum(path.stat().st_size for path in weight_files(folder))
     available = available_memory()

@@ -53,7 +53,7 @@ TOKENIZER_BYTES = 200_000_000
 def backbone_identity(name: str) -> tuple[str, str]:
     """Returns (content hash, tokenizer hash) of an encoder; ConfigError for one that `load_backbone` would refuse."""
     if names_vectors(name):
-        return vectors_identity(name)
+        return _vectors_identity(name)
     folder = locate(name)
     try:
         tokenizer_place = tokenizer_folder(folder)
@@ -145,7 +145,7 @@ Source: InferSent models.py, bos and eos of both versions.
 TOKENIZER, VECTORS = "tokenizer.json", "vectors.npy"
 
 
-def vectors_identity(name: str) -> tuple[str, str]:
+def _vectors_identity(name: str) -> tuple[str, str]:
     """Returns (content hash, tokenizer hash) of a file of word vectors, from its bytes alone."""
     digest = files_hash(_files(name))
     return digest, join_hash("words", WORDS_RULE, digest)
@@ -159,7 +159,7 @@ def load_words(name: str) -> tuple["PreTrainedTokenizerBase", np.ndarray, str]:
     """
     from transformers import PreTrainedTokenizerFast
 
-    digest, key = vectors_identity(name)
+    digest, key = _vectors_identity(name)
     tokenizer, vectors_VD = open_built(cache_folder() / "vectors" / key[:32], _load, partial(_write, name))
     marks = {"unk_token": UNKNOWN, "pad_token": UNKNOWN}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks), vectors_VD, digest

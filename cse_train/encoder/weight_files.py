@@ -31,7 +31,7 @@ def read_tensors(folder: Path) -> dict[str, "Tensor"]:
     """Reads every tensor of a folder to the CPU, floating ones as fp32."""
     tensors: dict[str, Tensor] = {}
     for path in weight_files(folder):
-        read = read_safely(path)
+        read = _read_safely(path)
         tensors |= {name: t.float() if t.is_floating_point() else t for name, t in read.items()}
     return tensors
 
@@ -46,13 +46,13 @@ def read_precisions(folder: Path) -> list[str]:
         else:
             types |= {
                 str(t.dtype).replace("torch.float", "F").replace("torch.bfloat", "BF")
-                for t in read_safely(path).values()
+                for t in _read_safely(path).values()
                 if t.is_floating_point()
             }
     return sorted(types)
 
 
-def read_safely(path: Path) -> dict[str, "Tensor"]:
+def _read_safely(path: Path) -> dict[str, "Tensor"]:
     """Reads the tensors of a safetensors file, or of a pickle that holds nothing else; no code in it is ever run.
 
     Raises ConfigError for a damaged file, or one with anything but tensors.
@@ -108,7 +108,7 @@ def _tensors(path: Path) -> Iterator[tuple[str, "Tensor"]]:
         with safe_open(path, "pt") as opened:
             yield from ((name, opened.get_tensor(name)) for name in opened.keys())  # noqa: SIM118
     else:
-        yield from read_safely(path).items()
+        yield from _read_safely(path).items()
 
 
 def require_safe(folder: Path) -> None:
@@ -118,4 +118,4 @@ def require_safe(folder: Path) -> None:
     """
     for path in sorted(folder.rglob("*")):
         if path.suffix in PICKLES and not any(path.parent.glob("*.safetensors")):
-            read_safely(path)
+            _read_safely(path)

@@ -208,7 +208,7 @@ def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ())
     return [score for judgements in loaded for score in _scores(model, judgements)]
 
 
-def find_prompts(model: TextModel) -> dict[str, str]:
+def _find_prompts(model: TextModel) -> dict[str, str]:
     """Returns the prompts for queries and for documents, empty text for a missing one, as sentence-transformers'
     encode_query and encode_document choose them. No entry for a model without any prompt in use."""
     prompts = {side: model.prompts.get(side, "") for side in SIDES} if model.prompts else {}
@@ -216,7 +216,7 @@ def find_prompts(model: TextModel) -> dict[str, str]:
 
 
 def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
-    prompts, count = find_prompts(model), len(judgements.queries)
+    prompts, count = _find_prompts(model), len(judgements.queries)
     if prompts:
         query, document = (prompts[side] for side in SIDES)
         queries_QD, documents_CD = (

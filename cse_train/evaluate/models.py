@@ -104,7 +104,7 @@ def open_model(
     path = Path(path_or_run_folder)
     if pooler is not None and pooler not in POOLERS:
         raise ConfigError([f"unknown pooler: pooler={pooler}; {nearest(pooler, POOLERS)}"])
-    if (of_program := find_program_model(path)) is not None:
+    if (of_program := _find_program_model(path)) is not None:
         path, encoder = of_program, None
     if line := lacks_program_model(path):
         raise ConfigError([line])
@@ -117,7 +117,7 @@ def open_model(
     if is_run(path):
         return _open_run(path, pooler, max_length, prompt, load_model(path, signature, encoder))
     if (path / "modules.json").is_file() or find_static_vectors(path):
-        return open_library_model(path, pooler, max_length, prompt)
+        return _open_library_model(path, pooler, max_length, prompt)
     if str(path) in list_encoders() or ((path / "config.json").is_file() and weight_files(path)):
         return _open_encoder(path, pooler, max_length, prompt)
     require_encoder(path)
@@ -126,14 +126,14 @@ def open_model(
     raise ConfigError([f"not a model: model={path} {reason}; {MODEL_ADVICE}"])
 
 
-def find_program_model(path: Path) -> Path | None:
+def _find_program_model(path: Path) -> Path | None:
     """Returns the folder of the best model in a training program's run; None for any other folder."""
     return next((folder for folder in (path, path / BEST.parent) if holds_program_model(folder)), None)
 
 
 def is_run(path: Path) -> bool:
     """Returns whether a folder is a run of the built-in training loop, or the best/ of one."""
-    return find_program_model(path) is None and ((path / BEST).is_file() or _has_run_header(path / BEST.name))
+    return _find_program_model(path) is None and ((path / BEST).is_file() or _has_run_header(path / BEST.name))
 
 
 def _has_run_header(file: Path) -> bool:
@@ -314,7 +314,7 @@ class LibraryModel(TextModel):
         return embeddings_UD[[row_of[text] for text in texts]]
 
 
-def open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:
+def _open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:
     """Opens a model folder of the library. ConfigError where the library is missing or fails, or a pooler is given."""
     if pooler is not None:
         line = f"two poolers: pooler={pooler}, but model={folder} is a sentence-transformers folder"

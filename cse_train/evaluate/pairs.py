@@ -95,7 +95,7 @@ def suite_names() -> list[str]:
 
 def set_name(name: str) -> str:
     """Returns a name without its variant, such as N of `generated_dev:N` or a split of the hub's set."""
-    if hub_split(name):
+    if _hub_split(name):
         return HUB_DATA_SET
     return "generated_dev" if name.startswith("generated_dev:") else name
 
@@ -113,8 +113,8 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
             raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N from 2 to {MOST_GENERATED}"])
         parts = generated.make_graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
         return _pairs(name, zip(*parts, strict=True))
-    if hub_split(name):
-        return _read_hub(name, hub_split(name))
+    if _hub_split(name):
+        return _read_hub(name, _hub_split(name))
     if name not in suite_names():
         raise ConfigError([f"unknown suite: suite={name}; {nearest(name, suite_names())}"])
     root = senteval_root(name, paths)
@@ -127,7 +127,7 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     return _pairs(name, graded)
 
 
-def hub_split(name: str) -> str:
+def _hub_split(name: str) -> str:
     """Returns the split that a name of the hub's STS benchmark asks for; empty for any other set."""
     rest = name.removeprefix("hf:")
     return (rest.removeprefix(HUB_DATA_SET).removeprefix(":") or "validation") if rest.startswith(HUB_DATA_SET) else ""
@@ -135,7 +135,7 @@ def hub_split(name: str) -> str:
 
 def split_of(name: str) -> str:
     """Returns the split that a set's name implies: train, dev or test."""
-    stem = hub_split(name).replace("validation", "dev") or name.partition(":")[0]
+    stem = _hub_split(name).replace("validation", "dev") or name.partition(":")[0]
     return next((split for split in ("train", "dev") if stem.endswith(split)), "test")
 
 

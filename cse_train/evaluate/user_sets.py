@@ -70,7 +70,7 @@ def open_user_file(file: UserFile) -> Opened:
             setting = f"columns={file.named}" if file.columns else f"kind={file.kind}"
             line = f"not of three files: {setting} of {file.name}, whose corpus, queries and qrels lie in {file.file}"
             raise ConfigError([f"{line}; leave it out"])
-        return Opened("retrieval", open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
+        return Opened("retrieval", _open_three_files(file), dict(zip(JOINED_COLUMNS, JOINED_COLUMNS, strict=True)))
     table = open_table(file)
     kind = file.kind or _kind(file, table)
     wrong = [name for name in file.named if name not in USUAL_COLUMNS[kind]]
@@ -78,7 +78,7 @@ def open_user_file(file: UserFile) -> Opened:
         raise ConfigError(
             [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_COLUMNS[kind])}" for name in wrong]
         )
-    columns = name_columns(table, file.named, _usual(kind, table), set_names(kind))
+    columns = name_columns(table, file.named, _usual(kind, table), _set_names(kind))
     _require_distinct(file, columns)
     if kind == "labels" and file.kind is None and "text" not in file.named:
         _require_single(table, columns)
@@ -120,11 +120,11 @@ def _kind(file: UserFile, table: TextTable) -> Kind:
     name_columns(table, file.named, {}, ())
     table.require_names()
     have = ", ".join(table.columns)
-    give = "; ".join(f"for {kind} {', '.join(set_names(kind))}" for kind in fitting)
+    give = "; ".join(f"for {kind} {', '.join(_set_names(kind))}" for kind in fitting)
     raise ConfigError([f"missing column: {table.place} has {have}; say which is which by columns: {give}"])
 
 
-def set_names(kind: Kind) -> list[str]:
+def _set_names(kind: Kind) -> list[str]:
     """Returns the columns that a set of a kind must have."""
     return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL_COLUMNS]
 
@@ -277,7 +277,7 @@ def is_three_files(file: UserFile) -> bool:
     return folder is not None and folder.is_dir() and all(_list_tables(folder, part) for part in TEXT_NAMES)
 
 
-def open_three_files(file: UserFile) -> TextTable:
+def _open_three_files(file: UserFile) -> TextTable:
     """Opens the three files as one table of JOINED_COLUMNS: first every document, then every judgement with its texts.
 
     A judgement of a document that the corpus lacks has no document's text. ConfigError, one line: a file that is absent

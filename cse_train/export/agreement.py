@@ -92,7 +92,7 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
         pairs = load_pairs(dev_set, paths)
     except ConfigError:
         pairs = load_pairs(FALLBACK_SET, paths)
-    embed, library = reload_folder(folder, parts.pooler.pooler, parts.prompt)
+    embed, library = _reload_folder(folder, parts.pooler.pooler, parts.prompt)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     encode = cast(Encode, parts.method.encode)
     checkpoint_UD, folder_UD = evaluator.embedder(encode), embed(evaluator.texts)
@@ -133,7 +133,7 @@ Features = dict[str, Any]
 """Tokenised batch: name -> tensor."""
 
 
-def reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
+def _reload_folder(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
     """Returns a function that embeds texts with the folder, and the library (with version) that it uses.
 
     sentence-transformers reads its own layout where it is installed; else transformers reads the folder, as the model

@@ -38,7 +38,7 @@ def export(
     """
     if format not in EXPORT_FORMATS:
         raise ConfigError([f"unknown format: format={format}; {nearest(format, EXPORT_FORMATS)}"])
-    require_new(to)
+    _require_new(to)
     parts = parts_of(load_model(best_folder, encoder=encoder), read_best(best_folder)[1])
     require_first_token(parts.pooler.pooler, parts.encoder, parts.tokenizer, str(best_folder))
     require_saved(parts)
@@ -58,7 +58,7 @@ def export(
 
 def copy_model(best_folder: Path, to: Path) -> None:
     """Copies the best model of a training program's run as its library saved it; the folder appears when complete."""
-    require_new(to)
+    _require_new(to)
     with _appearing(to) as folder:
         copy_tree(best_folder, folder)
 
@@ -76,7 +76,7 @@ def _appearing(to: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def require_new(to: Path) -> None:
+def _require_new(to: Path) -> None:
     """Raises ConfigError unless `to` is absent or an empty folder."""
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])

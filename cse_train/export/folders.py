@@ -183,8 +183,8 @@ def write_modules(parts: Parts, folder: Path) -> None:
         write_encoder(parts, folder, with_pooler=False)
         if pooler in LAYERS_READ:
             config = json.loads((folder / "config.json").read_text(encoding="utf8"))
-            write_json(folder / "config.json", config | {"output_hidden_states": True})
-        write_json(folder / "sentence_bert_config.json", {"max_seq_length": parts.max_length, "do_lower_case": False})
+            _write_json(folder / "config.json", config | {"output_hidden_states": True})
+        _write_json(folder / "sentence_bert_config.json", {"max_seq_length": parts.max_length, "do_lower_case": False})
     if pooler in LAYERS_READ:
         _write_layer_average(parts, next_module("WeightedLayerPooling"), LAYERS_READ[pooler])
     # In the keys of version 2; the library's mean is on unless it is set off.
@@ -193,17 +193,17 @@ def write_modules(parts: Parts, folder: Path) -> None:
     modes |= {"pooling_mode_lasttoken": True} if last else {}
     include = {} if parts.prompts.averaged else {"include_prompt": False}
     described = {"word_embedding_dimension": parts.encoder.width, **modes, **include}
-    write_json(next_module("Pooling") / "config.json", described)
+    _write_json(next_module("Pooling") / "config.json", described)
     for layer in parts.dense:
         place, (outputs, inputs) = next_module("Dense"), layer.weight_OI.shape
         sizes = {"in_features": inputs, "out_features": outputs, "bias": True}
-        write_json(place / "config.json", sizes | {"activation_function": ACTIVATIONS[layer.activation]})
-        write_tensors(place / "model.safetensors", {f"linear.{name}": t for name, t in layer.tensors.items()})
+        _write_json(place / "config.json", sizes | {"activation_function": ACTIVATIONS[layer.activation]})
+        _write_tensors(place / "model.safetensors", {f"linear.{name}": t for name, t in layer.tensors.items()})
     listed = [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]
-    write_json(folder / "modules.json", listed)
+    _write_json(folder / "modules.json", listed)
     named = {} if parts.prompt_name is None else {"default_prompt_name": parts.prompt_name}
     settings = {"prompts": dict(parts.prompts.texts), **named, "similarity_fn_name": "cosine"}
-    write_json(folder / "config_sentence_transformers.json", settings)
+    _write_json(folder / "config_sentence_transformers.json", settings)
 
 
 def _write_prompted(parts: Parts, folder: Path) -> tuple[str, str]:
@@ -219,9 +219,9 @@ def _write_prompted(parts: Parts, folder: Path) -> tuple[str, str]:
         "all_layers": parts.pooler.pooler in LAYERS_READ,
         "max_seq_length": parts.max_length,
     }
-    write_json(folder / path / prompted_transformer.PROMPTS_SETTINGS, settings)
+    _write_json(folder / path / prompted_transformer.PROMPTS_SETTINGS, settings)
     tensors = {"prompts": prompts.weight} | ({} if cls_word is None else {"cls_word": cls_word})
-    write_tensors(folder / path / prompted_transformer.TENSORS, tensors)
+    _write_tensors(folder / path / prompted_transformer.TENSORS, tensors)
     source = Path(prompted_transformer.__file__)
     shutil.copyfile(source, folder / source.name)
     return path, f"{source.stem}.{PromptedTransformer.__name__}"
@@ -234,8 +234,8 @@ def _write_layer_average(parts: Parts, folder: Path, first: int) -> None:
     weights[first] += 1
     weights[layers] += 1
     described = {"word_embedding_dimension": parts.encoder.width, "num_hidden_layers": layers, "layer_start": 0}
-    write_json(folder / "config.json", described)
-    write_tensors(folder / "model.safetensors", {"layer_weights": weights})
+    _write_json(folder / "config.json", described)
+    _write_tensors(folder / "model.safetensors", {"layer_weights": weights})
 
 
 NEW_CLASS, KNOWN_CLASS = "TokenizersBackend", "PreTrainedTokenizerFast"
@@ -251,11 +251,11 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
         tensors = encoder_to_transformers(parts.encoder)
         if with_pooler and parts.dense:
             tensors |= {f"pooler.dense.{name}": tensor for name, tensor in parts.dense[0].tensors.items()}
-        write_tensors(folder / "model.safetensors", tensors)
+        _write_tensors(folder / "model.safetensors", tensors)
         config = {name: value for name, value in parts.config.to_dict().items() if name != "_name_or_path"}
         kind = type(parts.config).__name__.removesuffix("Config")
         config |= {"architectures": [f"{kind}Model"], "dtype": "float32"}
-        write_json(folder / "config.json", config)
+        _write_json(folder / "config.json", config)
     parts.tokenizer.save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf8")) | {"model_max_length": parts.max_length}
@@ -265,16 +265,16 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
         config["tokenizer_class"] = KNOWN_CLASS
     if isinstance(config.get("extra_special_tokens"), list):  # a mapping in version 4
         config["additional_special_tokens"] = config.pop("extra_special_tokens")
-    write_json(path, config)
+    _write_json(path, config)
 
 
-def write_json(path: Path, content: Mapping[str, object] | list[dict[str, object]]) -> None:
+def _write_json(path: Path, content: Mapping[str, object] | list[dict[str, object]]) -> None:
     """Writes one JSON file, and makes its folder."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Writes one safetensors file, and makes its folder."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, {"format": "pt"}))

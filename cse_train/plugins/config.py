@@ -33,7 +33,7 @@ def check_config(plugin: Plugin) -> type[Options]:
         if problems := _problems(plugin.name, module, str(plugin)):
             raise ConfigError(problems)
         checked: type[Options] = module.Config
-        if is_earlier(module):
+        if _is_earlier(module):
             checked = options_of(module, functools.partial(_make, plugin.name))
         _classes[module, module.Config] = checked
     return _classes[module, module.Config]
@@ -50,10 +50,10 @@ def _make(method: str, values: Json) -> Options:
 def _problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
     """Returns each fault of a method's `Config` and its VERSION."""
     shape: Any = getattr(module, "Config", None)
-    if not is_earlier(module) and not (isinstance(shape, type) and issubclass(shape, Options)):
+    if not _is_earlier(module) and not (isinstance(shape, type) and issubclass(shape, Options)):
         return (f"no options: method={name} Config={_describe(shape)} in {where}; write class Config(Options)",)
     problems = []
-    version = getattr(module if is_earlier(module) else shape, "VERSION", None)
+    version = getattr(module if _is_earlier(module) else shape, "VERSION", None)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         problems.append(f"wrong version: method={name} VERSION={version!r} in {where}; write VERSION = 1")
     if not (isinstance(shape, type) and dataclasses.is_dataclass(shape) and shape.__dataclass_params__.frozen):  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ def _describe(shape: object) -> str:
     return shape.__name__ if isinstance(shape, type) else repr(shape)
 
 
-def is_earlier(module: ModuleType) -> bool:
+def _is_earlier(module: ModuleType) -> bool:
     """Returns True if a module states its VERSION itself, as in version 0.1; today its `Config` does."""
     shape = getattr(module, "Config", None)
     says = getattr(shape, "__module__", "") == module.__name__ and "VERSION" in vars(shape)

@@ -232,7 +232,7 @@ def _note(name: str, score: TrainerScore, data: tuple[Path, ...], fits: str) -> 
     best = f"the {'least' if score.direction == 'min' else 'greatest'} of "
     best += {"": "a run", "last": "a run's last fit", "mean": "each fit of a run, averaged over its fits"}[fits]
     tracked = (
-        f"tracked inputs: {', '.join(name_data(data))}; inputs beyond these are not tracked"
+        f"tracked inputs: {', '.join(_name_data(data))}; inputs beyond these are not tracked"
         if data
         else ("no input is declared, and none is tracked")
     )
@@ -266,7 +266,7 @@ class TrainerOptions(Options):
         absent = [path for path in self._data if not path.exists()]
         if absent:
             raise ConfigError([f"no such input: trainer.data={path}; correct the path" for path in absent])
-        return dict(zip(name_data(self._data), map(hash_content, self._data), strict=True))
+        return dict(zip(_name_data(self._data), map(_hash_content, self._data), strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {name: getattr(self, name) for name in self.__annotations__}
@@ -277,13 +277,13 @@ def _remake(declared: tuple[Any, ...], values: dict[str, Scalar]) -> Options:
     return _make_options(*declared)(**values)
 
 
-def name_data(paths: tuple[Path, ...]) -> list[str]:
+def _name_data(paths: tuple[Path, ...]) -> list[str]:
     """Returns a distinct name for each path, made of its last part alone."""
     names = [path.name for path in paths]
     return [name if names.index(name) == at else f"{name}.{at + 1}" for at, name in enumerate(names)]
 
 
-def hash_content(path: Path) -> str:
+def _hash_content(path: Path) -> str:
     """Returns 16 hex digits over a file's bytes, or over names and bytes of a folder's files without hidden ones."""
     if not path.is_dir():
         return _hash_file(path, *source.state(path))[:16]

@@ -52,7 +52,7 @@ class Augment:
         ids = column.row(row)
         if self.kind == "mlm":
             return blank_tokens(ids, ~np.isin(ids, self.special_ids), self.rate, rng)
-        return truncate(join_words(ids, self._edit_words(row_words(column, row), rng)), self.max_length)
+        return truncate(join_words(ids, self._edit_words(_row_words(column, row), rng)), self.max_length)
 
     def _edit_words(self, words: Words, rng: np.random.Generator) -> Words:
         if self.kind == "crop":
@@ -86,7 +86,7 @@ class Extend:
         ids = column.row(row)
         if self.kind == "subword":
             return repeat_subwords(ids, self.rate, rng, self.rule)
-        words = row_words(column, row)
+        words = _row_words(column, row)
         at = select_positions(len(words), self.rate, rng, self.rule)
         if self.kind == "word":
             longer = repeat_words(words, at)
@@ -100,7 +100,7 @@ class Extend:
         return truncate(join_words(ids, longer), self.max_length)
 
 
-def row_words(column: TokenColumn, row: int) -> Words:
+def _row_words(column: TokenColumn, row: int) -> Words:
     """Returns the words of row `row` of a token column, each as its sub-word ids."""
     first = column.starts[row]
     return split_words(column.row(row), column.word_starts[first : first + column.lengths[row]])
@@ -145,7 +145,7 @@ def truncate(ids: np.ndarray, length: int) -> np.ndarray:
     return ids if len(ids) <= length else np.append(ids[: length - 1], ids[-1])
 
 
-def count_taken_out(words: int, rate: float) -> int:
+def _count_taken_out(words: int, rate: float) -> int:
     """Returns the number of words that cropping or deletion takes out of a sentence of `words` words."""
     # Half up, where round() would go to the even number.
     return max(0, min(words - 1, int(rate * words + 0.5)))
@@ -153,14 +153,14 @@ def count_taken_out(words: int, rate: float) -> int:
 
 def crop(words: Words, rate: float, rng: np.random.Generator) -> Words:
     """Returns a contiguous span without `rate` of the words, its place uniform ("crop k%" keeps 100 - k%)."""
-    out = count_taken_out(len(words), rate)
+    out = _count_taken_out(len(words), rate)
     first = int(rng.integers(0, out + 1))
     return words[first : first + len(words) - out]
 
 
 def delete_words(words: Words, rate: float, rng: np.random.Generator) -> Words:
     """Deletes `rate` of the words, drawn uniformly ("word deletion k%")."""
-    return _take_out(words, count_taken_out(len(words), rate), rng)
+    return _take_out(words, _count_taken_out(len(words), rate), rng)
 
 
 def delete_one(words: Words, rng: np.random.Generator) -> Words:

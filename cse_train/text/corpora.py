@@ -35,11 +35,11 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
     if (file := paths.corpus(corpus)) is not None:
         return user_source(file)
     if corpus.startswith("hf:"):
-        return hub_source(corpus)
+        return _hub_source(corpus)
     if corpus.startswith("pairs:"):
         return _open_pairs(corpus, paths)
     if corpus.startswith("target:"):
-        return target_source(corpus, paths)
+        return _target_source(corpus, paths)
     files = {"wiki": paths.wiki, "documents": paths.documents, "nli": paths.nli, "file": paths.train_file}
     if corpus in files:
         path = files[corpus]
@@ -48,7 +48,7 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
             raise ConfigError([f"missing data: train.corpus={corpus}{reads} needs {CORPUS_NEEDS[corpus]}"])
         return file_source(corpus, path)
     if corpus == "snli":
-        return snli_source(paths)
+        return _snli_source(paths)
     if corpus == "generated":
         texts = generated.sentences(GENERATED_SENTENCES, GENERATED_TEXT_SEED)
         return Source(corpus, ("text",), texts_hash(texts), lambda: ((text,) for text in texts))
@@ -121,7 +121,7 @@ def _open_pairs(corpus: str, paths: DataPaths) -> Source:
     return file_source(corpus, paths.pairs / name)
 
 
-def hub_source(corpus: str) -> Source:
+def _hub_source(corpus: str) -> Source:
     """Opens the corpus `hf:NAME[:SPLIT[:COLUMN]]`, a hub data set or a local folder of one; its text is hashed."""
     name, split, column = (*corpus.removeprefix("hf:").split(":"), "", "")[:3]
     table = load_hub_split(name, split or "train", f"train.corpus={corpus}")
@@ -158,7 +158,7 @@ SNLI_FILES = ("s1", "s2", "labels")
 """Names, without the split, of SNLI's files of premises, hypotheses and labels."""
 
 
-def snli_source(paths: DataPaths) -> Source:
+def _snli_source(paths: DataPaths) -> Source:
     """Opens the training split of SNLI in SentEval's layout: a file each for premises, hypotheses and labels.
 
     A folder without the training split gives dev and test instead: no suite here evaluates on SNLI, although DeCLUTR's
@@ -200,7 +200,7 @@ PAIR_HEADER = "pair_ID"
 PAIRS_PREFIX, GRADES_PREFIX = "STS.input.", "STS.gs."
 
 
-def target_source(corpus: str, paths: DataPaths) -> Source:
+def _target_source(corpus: str, paths: DataPaths) -> Source:
     """Opens the texts of an evaluation set, without grades, as a corpus: "target" in BERT-flow and BERT-whitening.
 
     SentEval's files as published: STS12-16 are their scored pairs; STS-B and SICK-R are train, dev and test together

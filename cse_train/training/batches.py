@@ -49,7 +49,7 @@ class Batches:
             raise ConfigError([line])
         if method.lower_case(run.options):
             source = lower_cased(source)
-        require_room(run, backbone, tokens_kept)
+        _require_room(run, backbone, tokens_kept)
         source = add_prompt(source, backbone.prompt)
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
         require_positions(run, backbone, store)
@@ -128,7 +128,7 @@ ROOM = 4
 """Smallest number of tokens that a prompt must leave for the text itself."""
 
 
-def require_room(run: RunConfig, backbone: Backbone, limit: int | None) -> None:
+def _require_room(run: RunConfig, backbone: Backbone, limit: int | None) -> None:
     """Raises ConfigError if a prompt leaves fewer than ROOM of the `limit` tokens of a text, or meets whole documents.
 
     `limit` is None for a method that cuts spans from whole documents.

@@ -114,7 +114,7 @@ class _Attempt:
         cwd = self.trainer.script.parent
         if not cwd.is_dir():
             raise ConfigError([f"no such folder: trainer.script={self.trainer.script} is not on this machine"])
-        port = find_port() if distributed.size() > 1 else 0
+        port = _find_port() if distributed.size() > 1 else 0
         self.start = time.perf_counter()
         code, line = self._listen(cwd, port)
         for seconds in RESTART_SECONDS:
@@ -275,7 +275,7 @@ class _Attempt:
                 raise RanksParted(self.error)
             raise ProgramFailed(self.error) from (RuntimeError(self.error) if "RuntimeError" in self.kinds else None)
         if code < 0:
-            raise MachineFault(f"program ended by {name_signal(code)}: {self.trainer.script.name}")
+            raise MachineFault(f"program ended by {_name_signal(code)}: {self.trainer.script.name}")
         if code:
             raise ProgramFailed(line or f"exit code {code}: {self.trainer.script.name} said nothing")
         if not self.points and not self.earlier:
@@ -429,14 +429,14 @@ def _environment(threads: int, port: int) -> dict[str, str]:
     return env
 
 
-def find_port() -> int:
+def _find_port() -> int:
     """Returns a port that is free on the first rank's machine, the same number on every rank."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return distributed.share(probe.getsockname()[1])
 
 
-def name_signal(code: int) -> str:
+def _name_signal(code: int) -> str:
     """Returns the name of the signal that an exit code below 0 stands for."""
     try:
         return signal.Signals(-code).name

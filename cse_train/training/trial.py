@@ -90,7 +90,7 @@ class Trial:
         self._require_fit(step, fit)
         score = math.nan if value is None else float(value)
         best = self.tell(step, score, fraction, metrics)
-        if not best and count_ranks() == 1 and self.decide():
+        if not best and _count_ranks() == 1 and self.decide():
             raise TrialStopped
         return best
 
@@ -109,7 +109,7 @@ class Trial:
         if self.fits or self.fit:
             numbers[FIT] = self.fit + 1.0
         answer = self._wire.ask(
-            step=total_step, score=score, fraction=fraction, fit=self.fit, metrics=numbers, world=count_ranks()
+            step=total_step, score=score, fraction=fraction, fit=self.fit, metrics=numbers, world=_count_ranks()
         )
         if answer["best"]:
             self._best.begin(total_step, score)
@@ -169,7 +169,7 @@ def begin(trial: Trial) -> None:
     _trials[:] = [trial]
 
 
-def count_ranks() -> int:
+def _count_ranks() -> int:
     """Returns the number of ranks that train together with this process, as torch knows them."""
     torch = sys.modules.get("torch")
     distributed: Any = getattr(torch, "distributed", None)

@@ -81,7 +81,7 @@ def suites() -> list[str]:
     return sorted({*list_shipped(), *added})
 
 
-def find_prefixed(name: str) -> Suite | None:
+def _find_prefixed(name: str) -> Suite | None:
     """Returns the suite whose PREFIX a name begins with, as `mteb:` of `mteb:TASK`; None for any other name."""
     return next((suite for suite in list_shipped().values() if name.startswith(getattr(suite, "PREFIX", " "))), None)
 
@@ -99,7 +99,7 @@ def names() -> list[str]:
 
 def is_known(name: str) -> bool:
     """Returns whether a name, variants included, can be scored."""
-    return set_name(name) in names() or find_prefixed(name) is not None
+    return set_name(name) in names() or _find_prefixed(name) is not None
 
 
 def require_known(suites: Iterable[str], paths: DataPaths) -> None:
@@ -116,11 +116,11 @@ def suite_of(name: str, paths: DataPaths) -> Suite:
     if (file := paths.data_set(name)) is not None:
         kinds = {"ratings": list_shipped()["sts"], "labels": list_shipped()["transfer"], "retrieval": judgements}
         return kinds[open_user_file(file).kind]
-    return find_prefixed(name) or (_suite(name) if name in suites() else members()[set_name(name)])
+    return _find_prefixed(name) or (_suite(name) if name in suites() else members()[set_name(name)])
 
 
 def _is_suite(name: str) -> bool:
-    return name in suites() and find_prefixed(name) is None
+    return name in suites() and _find_prefixed(name) is None
 
 
 def _suite(name: str) -> Suite:
@@ -292,6 +292,6 @@ def _read(need: str, suite: str, paths: DataPaths) -> str:
         return file_hash(getattr(paths, need))
     if paths.data_set(need) is not None:
         return set_hash(need, paths)
-    if (family := find_prefixed(need)) is not None:
+    if (family := _find_prefixed(need)) is not None:
         return str(family.member_hash(need))
     return load_task(need, paths).content_hash if need in EVERY_TASK else load_pairs(need, paths).content_hash

@@ -31,7 +31,7 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     Each task is scored by the paper's protocol, whatever a command asks for elsewhere. Raises ConfigError, before
     anything is encoded, for data that is missing or short.
     """
-    scores = task_scores(model, paths)
+    scores = _task_scores(model, paths)
     return [*scores, mean(scores, "mean", test_values(scores))]
 
 
@@ -41,12 +41,12 @@ def evaluate_dev(model: TextModel, paths: DataPaths) -> list[Score]:
     Accuracy or Pearson; STS12-16, which have no dev set, as on test data. The classifiers are those of the test scores,
     as in DeCLUTR's numbers: `transfer_dev` has fewer folds.
     """
-    scores = task_scores(model, paths)
+    scores = _task_scores(model, paths)
     values = _tasks(scores, lambda score: score.details.get("devacc", score.details.get("devpearson", score.value)))
     return [mean(scores, "devmean", values)]
 
 
-def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
+def _task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
     """Returns the scores of all columns of the suite `senteval` but its mean; `details` hold SentEval's dev scores."""
     require([NAME], paths)
     seven = transfer.evaluate(model, paths)
