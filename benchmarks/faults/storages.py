@@ -55,7 +55,10 @@ class NoSpace(Sweep):
         self.turns: list[tuple[Callable[[], None], Callable[[], None]]] = [
             (lambda: fill(self.storage), (self.storage / "filler").unlink),
             (lambda: fill(self.disks[1]), (self.disks[1] / "filler").unlink),
-            (lambda: _run("mount", "-o", "bind,ro", str(self.storage), str(self.storage)), self._writable),
+            (
+                lambda: _run("mount", "-o", "bind,ro", str(self.storage), str(self.storage)),
+                lambda: _run("umount", "-l", str(self.storage)),
+            ),
         ]
 
     def hurt(self, rng: np.random.Generator) -> list[str]:
@@ -69,9 +72,6 @@ class NoSpace(Sweep):
         self.start()
         problems = ["exit code 0"] if code == 0 else []
         return problems + ([f"no clear reason: {said[-300:]}"] if "Traceback" in said or not _clear(said) else [])
-
-    def _writable(self) -> None:
-        _run("umount", "-l", str(self.storage))
 
     def end(self) -> None:
         super().end()

@@ -48,11 +48,6 @@ def interval(values: Array, statistic: Callable[[Array], Array] = lambda drawn: 
     return [float(end) for end in np.quantile(statistic(values[..., chosen]), [0.025, 0.975])]
 
 
-def _ratio(drawn: Array) -> Array:
-    """Mean of the first row over mean of the second."""
-    return drawn[0].mean(axis=-1) / drawn[1].mean(axis=-1)
-
-
 def searched(
     grids: Callable[[int], Grid], share: float, repetitions: int, strategies: Mapping[str, Strategy] = STRATEGIES
 ) -> dict[str, Outcome]:
@@ -70,21 +65,19 @@ def searched(
     return outcomes
 
 
-def told_apart(grid: Grid) -> dict[str, Any]:
-    """Returns the effect of a seed common to all cells, and the shares of cell pairs that three seeds tell apart."""
-    welch, paired = seeds.decided(grid.finals, np.random.default_rng([0, 4]))
-    return {"seed_effect": seeds.seed_effect(grid.finals), "welch": welch, "paired": paired}
-
-
 def summary(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Any]]:
     """Mean regret, hits, and the ratio to random's mean regret, each with its interval."""
     random = outcomes["random"].regret
+
+    def ratio(drawn: Array) -> Array:
+        return drawn[0].mean(axis=-1) / drawn[1].mean(axis=-1)
+
     return {
         name: {
             "regret": float(outcome.regret.mean()),
             "regret_interval": interval(outcome.regret),
             "ratio_to_random": float(outcome.regret.mean() / random.mean()),
-            "ratio_interval": interval(np.stack([outcome.regret, random]), _ratio),
+            "ratio_interval": interval(np.stack([outcome.regret, random]), ratio),
             "hits": float(outcome.hit.mean()),
             "hits_interval": interval(outcome.hit),
             "seconds": round(outcome.seconds, 1),
@@ -98,17 +91,14 @@ def replayed(grids: Callable[[int], Grid], share: float, repetitions: int, recor
     grid = grids(0)
     wanted = STRATEGIES if recording is None else {**STRATEGIES, **oracles(grid)}
     strategies = summary(searched(grids, share, repetitions, wanted))
+    welch, paired = seeds.decided(grid.finals, np.random.default_rng([0, 4]))
     return {
         "grid": f"{len(grid.cells)} cells x {grid.finals.shape[1]} seeds",
         "deviation": {"seeds": grid.deviation(), "cells": float(grid.finals.mean(axis=1).std(ddof=1))},
         "strategies": strategies,
-        "pairs": told_apart(grid),
+        "pairs": {"seed_effect": seeds.seed_effect(grid.finals), "welch": welch, "paired": paired},
         "notes": notes(strategies, recording is None or recording["complete"]),
     }
-
-
-def _always(grid: Grid) -> Callable[[int], Grid]:
-    return lambda repetition: grid
 
 
 def table(title: str, result: Json, share: float, repetitions: int) -> list[str]:
@@ -202,7 +192,8 @@ def main() -> None:
     grids: dict[str, Json] = {}
     for file in [given.grid] if given.grid else sorted(CURVES.glob("*.json.gz")):
         recording = read(file)
-        grids[recording["space"]] = replayed(_always(grid_of(recording)), *amount, recording)
+        grid = grid_of(recording)
+        grids[recording["space"]] = replayed(lambda repetition, grid=grid: grid, *amount, recording)
         title = load_space(recording["space"]).title
         print("\n".join(table(title, grids[recording["space"]], *amount)), flush=True)
     if given.grid:

@@ -35,12 +35,13 @@ def recorded(resolved: ResolvedSpace, ledger: Ledger) -> Json:
     axes = list(resolved.axes)
     runs = [_run(row, axes, curves[row.signature], resolved.space.settings["train.dev"]) for row in rows]
     wanted = len(resolved.cells()) * len(resolved.space.seeds)
+    commits = {ledger.provenance([row.signature])[row.signature][-1].details.get("commit") for row in rows}
     return {
         "space": name,
         "method": resolved.space.method,
         "metric": "Spearman x 100 on the dev set, at every evaluation",
         "protocol": {key: rows[0].config[key] for key in PROTOCOL},
-        "commits": _commits(ledger, rows),
+        "commits": sorted(commit for commit in commits if commit),
         "axes": {name: list(domain.values()) for name, domain in resolved.axes.items()},
         "seeds": list(resolved.space.seeds),
         "runs_wanted": wanted,
@@ -60,12 +61,6 @@ def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) 
         "examples": [point.examples for point in points],
         "scores": [round(point.metrics[dev], 3) for point in points],
     }
-
-
-def _commits(ledger: Ledger, rows: Iterable[RunRow]) -> list[str]:
-    """Returns the commits from which the runs were trained, sorted."""
-    commits = {ledger.provenance([row.signature])[row.signature][-1].details.get("commit") for row in rows}
-    return sorted(commit for commit in commits if commit)
 
 
 def write(grid: Json, file: Path) -> None:

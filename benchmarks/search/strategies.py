@@ -1,6 +1,7 @@
 """Strategies that pick a cell from a replay within its budget: ours by the search loop, and Optuna's own as peers."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -60,11 +61,6 @@ def _runs(replay: Replay, rng: np.random.Generator, asha: bool, kept: float) -> 
     return runs
 
 
-def searched_asha(replay: Replay, rng: np.random.Generator) -> Cell:
-    """Picks as `searched`, with `search.scheduler: asha`."""
-    return searched(replay, rng, asha=True)
-
-
 def picked_by_bound(replay: Replay, rng: np.random.Generator) -> Cell:
     """Searches with ASHA and picks as `cse best` does, by the lower bound of the expected score."""
     return _ranked(_runs(replay, rng, asha=True, kept=0.0))[0]
@@ -111,11 +107,6 @@ def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
     return _cell(replay, study.best_trial.params)
 
 
-def tpe_asha(replay: Replay, rng: np.random.Generator) -> Cell:
-    """Picks as `tpe`, with Optuna's asynchronous successive halving."""
-    return tpe(replay, rng, asha=True)
-
-
 def _pruned(trial: Trial, number: int, value: float) -> bool:
     trial.report(value, number)
     return trial.should_prune()
@@ -136,9 +127,9 @@ def _cell(replay: Replay, ranks: dict[str, int]) -> Cell:
 STRATEGIES: dict[str, Strategy] = {
     "random": random,
     "TPE (Optuna)": tpe,
-    "TPE + ASHA (Optuna)": tpe_asha,
+    "TPE + ASHA (Optuna)": partial(tpe, asha=True),
     "sampler: tpe": searched,
-    "sampler: tpe, scheduler: asha": searched_asha,
+    "sampler: tpe, scheduler: asha": partial(searched, asha=True),
     "the same, picked as by cse best": picked_by_bound,
     "the same, a tenth for further seeds": further_seeds,
 }

@@ -260,11 +260,6 @@ def profiled(step: Any, setting: Setting) -> list[str]:
     return [*lines, f"\nbusy {busy / wall:.0%} of the profiled time, {count:.0f} operations a step"]
 
 
-def compilable(setting: Setting) -> Mapping[str, Any]:
-    """Settings of ours under the compiler: it does not take the CPU's products in bf16 and masks of 16 bits."""
-    return BF16 if setting.device == "cuda" else {"train.dropout": 0.0}
-
-
 def compiled(size: Size, batch: int, who: str, setting: Setting) -> list[str]:
     """Compares a contender with itself under torch.compile: the ratio, and the seconds that compiling took."""
     import torch
@@ -274,7 +269,9 @@ def compiled(size: Size, batch: int, who: str, setting: Setting) -> list[str]:
         if who in PEERS:
             plain, fast = (stack.enter_context(peer_step(at, who, compiled=flag)) for flag in (False, True))
         else:
-            plain, fast = (our_step(at, who, flag, compilable(setting)) for flag in (False, True))
+            # The compiler does not take the CPU's products in bf16 and masks of 16 bits.
+            changes: Mapping[str, Any] = BF16 if setting.device == "cuda" else {"train.dropout": 0.0}
+            plain, fast = (our_step(at, who, flag, changes) for flag in (False, True))
         begun = now().wall
         for _ in range(4):  # of several lengths
             fast()

@@ -115,9 +115,12 @@ class Rates:
         measured = self.measured.get((run.method, encoder))
         if measured:
             return examples / measured
-        shipped, scale = EXAMPLES_PER_SECOND.get(run.method, UNMEASURED), _relative(encoder)
-        reference = self.measured.get((run.method, REFERENCE_ENCODER), shipped)
-        return None if scale is None else examples * scale / reference
+        if encoder not in ENCODER_SHAPES:
+            return None
+        # By arithmetic relative to the reference's; small encoders are bound by other things and count 1.
+        scale = max(1.0, _arithmetic(encoder) / _arithmetic(REFERENCE_ENCODER))
+        shipped = EXAMPLES_PER_SECOND.get(run.method, UNMEASURED)
+        return examples * scale / self.measured.get((run.method, REFERENCE_ENCODER), shipped)
 
     def card_seconds(self, run: RunConfig) -> float:
         """Returns the seconds of one run alone on a GPU, 0 where unknown; ledgers may have other machines' times."""
@@ -168,11 +171,6 @@ def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
         both[0] += row.examples or 0
         both[1] += row.seconds or 0.0
     return Rates({key: examples / seconds for key, (examples, seconds) in sums.items()}, len(timed), workers)
-
-
-def _relative(encoder: str) -> float | None:
-    """Returns an encoder's arithmetic relative to the reference's; small ones are bound by other things and count 1."""
-    return max(1.0, _arithmetic(encoder) / _arithmetic(REFERENCE_ENCODER)) if encoder in ENCODER_SHAPES else None
 
 
 def _arithmetic(encoder: str) -> int:

@@ -46,7 +46,10 @@ class Generator(nn.Module):
     def __init__(self, name: str, like: Backbone, dropout: bool = True, sample: bool = False) -> None:
         super().__init__()
         folder = generator_folder(name)
-        _require_memory(name, folder)
+        needed, available = sum(path.stat().st_size for path in weight_files(folder)), available_memory()
+        if available is not None and needed > available:
+            line = f"generator larger than memory: method.generator={name} has {needed / 1e9:.2f} GB of weights"
+            raise ConfigError([f"{line}, {available / 1e9:.2f} GB are free; choose a smaller generator"])
         backbone = load_backbone(str(folder))
         backbone.name = name
         require_same_vocabulary(like, backbone)
@@ -130,15 +133,6 @@ class PaddedMaskedLM(nn.Module):
         for (_, ids), (_, mask) in zip(packed.split(ids_T[:, None]), masks, strict=True):
             out = self.model(input_ids=ids.squeeze(2), attention_mask=mask.squeeze(2), return_dict=True)
             yield out.logits.flatten(0, 1)
-
-
-def _require_memory(name: str, folder: Path) -> None:
-    """Raises ConfigError if a generator's weight files are larger than the free memory, where Linux tells it."""
-    needed = sum(path.stat().st_size for path in weight_files(folder))
-    available = available_memory()
-    if available is not None and needed > available:
-        line = f"generator larger than memory: method.generator={name} has {needed / 1e9:.2f} GB of weights"
-        raise ConfigError([f"{line}, {available / 1e9:.2f} GB are free; choose a smaller generator"])
 
 
 def available_memory() -> int | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from cse_train.encoder.packing import Packed
 from cse_train.encoder.pooling import make_pooled
 from cse_train.encoder.reading_order import first_token_problem, reads_first
 from cse_train.evaluate.correlation import round_cosines, spearman
@@ -93,7 +92,12 @@ def score_untrained(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[
                 **{row: pooler for row, pooler in UNTRAINED_POOLERS.items() if not reads_first(pooler)},
             }
         rows = {row: evaluator(make_pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
-        return rows | {"whitening": _whitening(evaluator, make_pooled(encoder, WHITENED_POOLER))}
+        # Whitened by the set's own sentences, each weighted by its number of pairs; the paper's "target" adds those of
+        # the other splits. With no more distinct sentences than the encoder has dimensions, every two of them end
+        # equally far apart, and the value says nothing.
+        embeddings_UD = evaluator.embedder(make_pooled(encoder, WHITENED_POOLER))
+        whitened_UD = whiten(embeddings_UD, embeddings_UD[evaluator.embedder.rows_N])
+        return rows | {"whitening": evaluator.score(whitened_UD).spearman}
 
 
 def whiten(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
@@ -105,17 +109,6 @@ def whiten(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
     varying = variances > variances.max() * SMALLEST_VARIANCE
     scaled: np.ndarray = (embeddings_UD - seen_ND.mean(0)) @ (axes[:, varying] / np.sqrt(variances[varying]))
     return scaled
-
-
-def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> float:
-    """Scores BERT-whitening with the statistics of the set's own sentences, each weighted by its number of pairs.
-
-    The paper's "target" adds the sentences of the other splits. A set with no more distinct sentences than the encoder
-    has dimensions is whitened until every two of them are equally far apart, and its value says nothing.
-    """
-    embeddings_UD = evaluator.embedder(encode)
-    sentences = embeddings_UD[evaluator.embedder.rows_N]
-    return evaluator.score(whiten(embeddings_UD, sentences)).spearman
 
 
 def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:

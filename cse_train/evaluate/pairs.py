@@ -122,7 +122,10 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
         return _pairs(name, [pair for subset in STS_YEARS[name] for pair in _subset(name, subset, root)])
     lines, count = (STS_B | SICK_R)[name]
     path = root / ("STS/STSBenchmark" if name in STS_B else "SICK") / lines
-    graded = _read_graded(name, path, (5, 6, 4) if name in STS_B else (1, 2, 3))
+    columns = (5, 6, 4) if name in STS_B else (1, 2, 3)
+    rows = (line.split("\t") for line in read_lines(name, path))  # quotes are text
+    chosen = (tuple(row[column] for column in columns) for row in rows if len(row) > max(columns))
+    graded = [(clean(a), clean(b), float(gold)) for a, b, gold in chosen if _is_number(gold)]  # without the header
     require_count(name, len(graded), count, path)
     return _pairs(name, graded)
 
@@ -167,13 +170,6 @@ def read_lines(name: str, path: Path, size: str = "", encoding: str = "utf8") ->
     except UnicodeDecodeError as error:
         raise ConfigError([f"not UTF-8: {path} ({error.reason}); fetch it again"]) from error
     return text.removesuffix("\n").split("\n") if text else []
-
-
-def _read_graded(name: str, path: Path, columns: tuple[int, int, int]) -> list[Graded]:
-    """Reads columns (text, text, gold) of tab-separated lines, quotes untouched; headers and cut lines are skipped."""
-    rows = (line.split("\t") for line in read_lines(name, path))
-    chosen = (tuple(row[c] for c in columns) for row in rows if len(row) > max(columns))
-    return [(clean(a), clean(b), float(gold)) for a, b, gold in chosen if _is_number(gold)]
 
 
 def _subset(name: str, subset: str, root: Path) -> list[Graded]:

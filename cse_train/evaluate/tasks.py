@@ -123,7 +123,9 @@ def load_task(name: str, paths: DataPaths) -> Task:
     if name in PROBING:
         return _probing(name, root.parent / "probing" / PROBING[name])
     if name in BINARY:
-        splits = {"all": _binary(name, root)}
+        named = zip((1, 0), BINARY[name], strict=True)  # positive lines first, as SentEval adds them
+        lines = [(label, line) for label, (file, count) in named for line in _lines(name, root / file, count)]
+        splits = {"all": _sort([((clean(line),), label) for label, line in lines])}
     else:
         splits = {split: _official(name, root / file, count) for split, (file, count) in TASK_SPLITS[name].items()}
         for split in splits.values() if name in GRADED else ():
@@ -138,14 +140,6 @@ def _read_user_file(file: UserFile, _state: FileState) -> Task:
     numbers = {label: number for number, label in enumerate(sorted({label for _, label in labelled}))}
     splits = {"all": _sort([((text,), numbers[label]) for text, label in labelled])}
     return Task(file.name, len(numbers), splits, _hash(splits))
-
-
-def _binary(name: str, root: Path) -> Split:
-    """Loads a task of BINARY as one split, positive lines before negative ones, as SentEval adds them."""
-    examples: list[Example] = []
-    for label, (file, count) in zip((1, 0), BINARY[name], strict=True):
-        examples += [((clean(line),), label) for line in _lines(name, root / file, count)]
-    return _sort(examples)
 
 
 def _probing(name: str, path: Path) -> Task:

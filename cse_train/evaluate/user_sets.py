@@ -81,7 +81,11 @@ def open_user_file(file: UserFile) -> Opened:
     columns = name_columns(table, file.named, _usual(kind, table), _set_names(kind))
     _require_distinct(file, columns)
     if kind == "labels" and file.kind is None and "text" not in file.named:
-        _require_single(table, columns)
+        # A class may be that of two texts together, such as a question and a sentence.
+        pair = [name for name in table.columns if name == columns["text"] or name.lower() in SENTENCE_COLUMNS]
+        if len(pair) > 1:
+            line = f"classes of pairs: {table.place} has {', '.join(pair)} beside {columns['label']}"
+            raise ConfigError([f"{line}; give columns: {{text: NAME}} if the class is that of one text"])
     return Opened(kind, table, columns)
 
 
@@ -93,14 +97,6 @@ def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
             both = f"columns.{names[column]}={column} and columns.{name}={column} of {file.name}"
             raise ConfigError([f"one column twice: {both}; name a column for each"])
         names[column] = name
-
-
-def _require_single(table: TextTable, columns: Mapping[str, str]) -> None:
-    """Raises ConfigError where a class may be one of two texts together, such as a question and a sentence."""
-    pair = [name for name in table.columns if name == columns["text"] or name.lower() in SENTENCE_COLUMNS]
-    if len(pair) > 1:
-        line = f"classes of pairs: {table.place} has {', '.join(pair)} beside {columns['label']}"
-        raise ConfigError([f"{line}; give columns: {{text: NAME}} if the class is that of one text"])
 
 
 def _kind(file: UserFile, table: TextTable) -> Kind:

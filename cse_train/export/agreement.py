@@ -97,7 +97,8 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     encode = cast(Encode, parts.method.encode)
     checkpoint_UD, folder_UD = evaluator.embedder(encode), embed(evaluator.texts)
     checkpoint, reloaded = evaluator.score(checkpoint_UD), evaluator.score(folder_UD)
-    mixed = _mix_lengths(evaluator.texts)
+    words = " ".join(evaluator.texts[: max(MIXED_WORDS)]).split() * max(MIXED_WORDS)
+    mixed = [" ".join(words[:count]) for count in MIXED_WORDS]
     # Each text alone: in a batch of its own no padding reaches it, whatever the architecture.
     alone = [Embedder([text], parts.tokenizer, parts.max_length, parts.prompt)(encode) for text in mixed]
     differences = np.abs(checkpoint_UD - folder_UD).max(), np.abs(np.concatenate(alone) - embed(mixed)).max()
@@ -112,12 +113,6 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
         largest=float(max(differences)),
         scale=float(np.abs(checkpoint_UD).max()),
     )
-
-
-def _mix_lengths(texts: Sequence[str]) -> list[str]:
-    """Returns texts of MIXED_WORDS words, made of the words of the given texts."""
-    words = " ".join(texts[: max(MIXED_WORDS)]).split() * max(MIXED_WORDS)
-    return [" ".join(words[:count]) for count in MIXED_WORDS]
 
 
 LIBRARY = "sentence_transformers"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.backbone import Backbone
 from cse_train.encoder.encoder import Encoder, Hidden
-from cse_train.encoder.packing import Packed, pack
+from cse_train.encoder.packing import pack
 from cse_train.encoder.pooling import SentencePooler
 from cse_train.losses import self_guided, view_statistics
 from cse_train.methods.base import Batch, Method, Share, StepOutput
@@ -79,10 +79,6 @@ class SGOpt(Method[Config]):
         parts = {"loss": loss, "loss_contrastive": guided, "squared_distance": distance}
         metrics = {name: part.detach() for name, part in parts.items()}
         return StepOutput(loss, {**metrics, **view_statistics(sentences_GP, guides_GKP.mean(1))})
-
-    def encode(self, packed: Packed) -> Tensor:
-        """Embeds packed texts at test time: [N, H] in batch order, by [CLS] of the trained encoder."""
-        return self.pooler(self.encoder(packed))[0]
 
     @torch.no_grad()
     def _guides(self, batch: Batch) -> Tensor:

@@ -66,10 +66,6 @@ class Source:
         """Returns a row without its label, if the corpus has labels."""
         return row[:-1] if self.columns == LABELLED_COLUMNS else row
 
-    def has_words(self, row: Row) -> bool:
-        """Returns whether each text of a row has a word."""
-        return all(map(str.split, self.texts(row)))
-
 
 @dataclass(frozen=True)
 class Survey:
@@ -174,7 +170,9 @@ def user_source(file: UserFile) -> Source:
     """
     skips = file.on_empty == "skip"
     whole = _open(file, lenient=skips)
-    filled = replace(whole, rows=lambda: filter(whole.has_words, whole.rows())) if skips else whole
+    filled = whole
+    if skips:
+        filled = replace(whole, rows=lambda: (row for row in whole.rows() if all(map(str.split, whole.texts(row)))))
     rows = (lambda: _leave_out_duplicates(filled)) if file.deduplicate else filled.rows
     flags = [*(["on_empty: skip"] if skips else []), *(["deduplicate: true"] if file.deduplicate else [])]
     return replace(

@@ -79,19 +79,12 @@ def _positive(start: int, end: int, tokens: int, rule: SpanRule, rng: np.random.
     longest = end - start if rule.strategy == "subsuming" else rule.max_length
     length = _length(POSITIVE_BETA, rule.min_length, longest, rng)
     if rule.strategy == "adjacent":
-        first = _draw_beside(start, end, length, tokens, rng)
+        # Before or after the anchor, by a coin where both fit; the grid leaves a whole cell on a side. The released
+        # code does not let a positive begin at token 0, and fails where that is the only place.
+        places = [place for place in (start - length, end) if 0 <= place <= tokens - length]
+        first = places[int(rng.integers(len(places)))]
     elif rule.strategy == "subsuming":
         first = int(rng.integers(start, end - length, endpoint=True))
     else:
         first = int(rng.integers(max(0, start - length), min(end, tokens - length), endpoint=True))
     return first, first + length
-
-
-def _draw_beside(start: int, end: int, length: int, tokens: int, rng: np.random.Generator) -> int:
-    """Draws the start of a positive before or after the anchor, by a coin where both fit.
-
-    One side always fits: the grid leaves a whole cell on a side. The released code does not let a positive begin at
-    token 0, and fails where that is the only place.
-    """
-    places = [place for place in (start - length, end) if 0 <= place <= tokens - length]
-    return places[int(rng.integers(len(places)))]

@@ -67,7 +67,7 @@ def join(module: ModuleType, trial: Trial) -> None:
     def train(self: Any, resume_from_checkpoint: Any = None, **options: Any) -> Any:
         fits.by_script = resume_from_checkpoint not in (None, False)
         if resume_from_checkpoint is None:
-            resume_from_checkpoint = _newest(trial, fits.next_number, self.args.output_dir)
+            resume_from_checkpoint = _newest(trial, fits.count, self.args.output_dir)
         return original(self, resume_from_checkpoint=resume_from_checkpoint, **options)
 
     trainer.train = train
@@ -91,7 +91,9 @@ class _Fits:
         self._first: set[Weights] = set()
         self._learnt: set[Weights] = set()
         """Parameters that training has changed, as they were at evaluations, checkpoints and ends."""
-        self._count = self._end = 0
+        self.count = 0
+        """Number of fits that have begun."""
+        self._end = 0
         self.by_script = False
         """True if the script itself names the checkpoint from which `train` resumes."""
         self._is_stage = True
@@ -99,18 +101,13 @@ class _Fits:
         self._has_score = False
         """True if an earlier fit has reported a score."""
 
-    @property
-    def next_number(self) -> int:
-        """Number of the fit that begins next, from 0."""
-        return self._count
-
     def begin(self, model: Any, step: int) -> None:
         """Records that a call of `train` has begun at a step of its own count."""
         weights = _describe_weights(model)
-        if self._count and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
+        if self.count and not (self.by_script and step):  # a script that resumes its own checkpoint counts on
             self._trial.begin_fit(self._end)
             self._is_stage = step > 0 or not self._learnt.isdisjoint(weights)
-        self._count += 1
+        self.count += 1
         self._first, self._has_score = weights, self._trial.reported is not None
         if step:  # its checkpoint is something learnt
             self._learnt |= weights
