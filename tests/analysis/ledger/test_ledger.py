@@ -1,5 +1,6 @@
-"""Claims, leases, curves, scores and sweeps on a real database."""
+"""Claims, leases, curves, scores, sweeps and logged selections on a real database."""
 
+import json
 import multiprocessing
 import time
 from collections import Counter
@@ -7,12 +8,16 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import sqlalchemy
 from sqlalchemy import Insert, Select, Update, event, select, update
 
 from analysis.ledger import Claim, CurvePoint, Ledger, LedgerError, LostClaim, schema
 from analysis.ledger.database import transaction
+from analysis.ledger.rows import Objects
+from analysis.ledger.selection_log import Look
 from analysis.sweep_spec import SweepSpec
 from cse_train.results import Point
+from tests.analysis.ledger.older import make_version_1
 from tests.run_values import point_of, score_of
 
 CONFIG = {"train.learning_rate": 3e-5, "train.dev": "sts_dev", "method.dup_rate": 0.32, "method.queue": None}
@@ -342,3 +347,72 @@ def test_a_finished_run_is_opened_again_once(ledger: Ledger) -> None:
     row = ledger.run("aa")
     assert row is not None and (row.state, row.reason, row.best) == ("lost", "its model is gone", 61.5)
     assert held(ledger).previous_folders == ("kept/aa/1",)
+
+
+def test_seeds_of_one_cell_share_their_settings_and_keep_the_order_of_keys() -> None:
+    objects = Objects()
+    texts = [f'{{"a":1.0,"train.seed":{seed},"z":null}}' for seed in (0, 1, 10)]
+    read = [objects.config(text) for text in texts]
+    assert [config for config, _ in read] == [json.loads(text) for text in texts]
+    assert [list(config) for config, _ in read] == [["a", "train.seed", "z"]] * 3
+    assert len({settings for _, settings in read}) == 1
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['{"a":1,"train.seed":3}', '{"a":2,"train.seed":3}'],
+        ['{"train.seed":3,"a":1}', '{"train.seed":3,"a":1.0}'],
+        ['{"a":{"train.seed":3},"train.seed":4}', '{"a":{"train.seed":4},"train.seed":4}'],
+        ['{"a":{"train.seed":3}}', '{"a":{"train.seed":4}}'],
+        ['{"train.seed":3.5,"a":1}', '{"train.seed":4.5,"a":1}'],
+        ['{"train.seed":-3,"a":1}', '{"train.seed":"3","a":1}'],
+        ['[{"train.seed":3,"a":1}]', '[{"train.seed":4,"a":1}]'],
+        ['{"a":"\\"train.seed\\":3,"}', '{"a":"\\"train.seed\\":4,"}'],
+    ],
+)
+def test_what_is_no_seed_of_the_run_keeps_settings_apart(texts: list[str]) -> None:
+    objects = Objects()
+    read = [objects.config(text) for text in texts]
+    assert [config for config, _ in read] == [json.loads(text) for text in texts]
+    assert len({settings for _, settings in read}) == 2
+
+
+def test_a_broken_text_is_an_error() -> None:
+    objects = Objects()
+    objects.config('{"a":1,"train.seed":3}')
+    for text in ('{"a":1,"train.seed":03}', '{"a":1,"train.seed":3', '{"a":1,}'):
+        with pytest.raises(json.JSONDecodeError):
+            objects.config(text)
+
+
+def booked(ledger: Ledger, *signatures: str) -> None:
+    for name in signatures:
+        about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
+        assert ledger.claim(name, {"method": "simcse"}, **about) is not None
+
+
+def test_looks_are_kept_by_sweep_and_run(ledger: Ledger) -> None:
+    booked(ledger, "a", "b")
+    first = Look("E7", "mean", 8, "a", ("sts_test", "mr"), {"sts_test": 60.5, "mr": 70.0})
+    for look in (
+        first,
+        Look("E7", "mean", 9, "b", ("sts_test",), {"sts_test": 61.0}),
+        Look("E8", "mean", 5, "a", (), {}),
+    ):
+        ledger.add_look(look)
+    found = ledger.looks("E7")
+    assert [look.signature for look in found] == ["a", "b"] and found[0].at <= found[1].at
+    assert found[0].values == first.values and found[0].suites == first.suites
+
+
+def test_a_ledger_that_is_older_than_the_log(ledger: Ledger) -> None:
+    booked(ledger, "a")
+    engine = ledger._engine
+    ledger.release("me")
+    make_version_1(engine)
+    older = Ledger.open(engine.url.render_as_string(hide_password=False), create=False)
+    assert older.looks("E7") == []
+    assert not sqlalchemy.inspect(engine).has_table("cse_selections"), "reading makes nothing"
+    older.add_look(Look("E7", "mean", 8, "a", ("sts_test",), {"sts_test": 60.5}))
+    assert len(older.looks("E7")) == 1

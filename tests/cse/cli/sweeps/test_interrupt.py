@@ -1,4 +1,4 @@
-"""Ctrl-C and two drivers at once, with real processes and real Ray."""
+"""A sweep that is interrupted, or loses its cluster, with real processes and real Ray."""
 
 import os
 import signal
@@ -68,3 +68,20 @@ def test_two_drivers_of_one_file_train_each_run_once(tmp_path: Path) -> None:
     assert [driver.returncode for driver in drivers] == [0, 0], said
     runs = Ledger.open(tmp_path / "results" / "ledger.db").runs()
     assert [(run.state, run.attempt) for run in runs] == [("done", 1)] * 4
+
+
+def test_a_sweep_without_a_node_ends_and_the_same_command_finishes_it(tmp_path: Path) -> None:
+    first = started(tmp_path, 4000)
+    wait_for(lambda: "done" in states(tmp_path) or first.poll() is not None)
+    raylet = subprocess.check_output(["pgrep", "-x", "-P", str(first.pid), "raylet"], text=True)
+    os.kill(int(raylet), signal.SIGKILL)
+    out, err = first.communicate(timeout=300)
+    assert first.returncode == 1, out + err
+    assert "cse: cluster lost" in err and "the same command continues" in err and "Traceback" not in err
+    done = states(tmp_path).count("done")
+    assert done and not {"running", "claimed"} & set(states(tmp_path))
+
+    second = started(tmp_path, 4000)
+    out, err = second.communicate(timeout=300)
+    assert second.returncode == 0, out + err
+    assert f"{4 - done} done" in out and f"{done} reused" in out
