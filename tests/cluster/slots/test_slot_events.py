@@ -1,15 +1,29 @@
-"""What a slot makes of points, losses and silence, and when it gives its group's room away. No Ray is started."""
+"""What a slot makes of points, losses and silence: its events, health, mailbox and process. No Ray is started."""
 
+import asyncio
+import logging
+import os
+import random
+import sys
 import time
+import warnings
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+from cluster.slots import mailbox
 from cluster.slots import slot as module
-from cluster.slots.group_api import DoneEvent, PointEvent
+from cluster.slots.group_api import DoneEvent, ErrorEvent, Job, PointEvent
+from cluster.slots.health import FIRST_QUARANTINE_SECONDS, LONGEST_QUARANTINE_SECONDS, STUCK_SECONDS, Pace, Quarantine
+from cluster.slots.mailbox import Mailbox, RankFacts
+from cluster.slots.process_state import job_log, process_settings
 from cluster.slots.slot import IdleTimer, Slot
-from tests.cluster.jobs import slot_of, trial
-from tests.run_values import point_of
+from tests.cluster.jobs import job, slot_of, trial
+from tests.run_values import outcome_of, point_of
 
 
 def point(examples: int, index: int = 0) -> PointEvent:
@@ -152,3 +166,307 @@ def test_an_end_that_comes_first_is_the_last_word() -> None:
     timer.end()
     time.sleep(0.2)
     assert calls == []
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_one_run_that_is_lost_again_and_again_is_no_reason_to_rest() -> None:
+    quarantine = Quarantine(Clock())
+    for _ in range(5):
+        quarantine.lost("a")
+    assert quarantine.left_s < 0
+
+
+def test_each_rest_without_a_good_run_between_is_twice_as_long_up_to_a_limit() -> None:
+    clock = Clock()
+    quarantine, rests = Quarantine(clock), []
+    quarantine.lost("a")
+    for signature in "bcdefg":
+        quarantine.lost(signature)
+        rests.append(quarantine.left_s)
+        clock.now += quarantine.left_s
+        assert quarantine.left_s == 0
+    assert rests == [
+        FIRST_QUARANTINE_SECONDS,
+        600.0,
+        1200.0,
+        2400.0,
+        LONGEST_QUARANTINE_SECONDS,
+        LONGEST_QUARANTINE_SECONDS,
+    ]
+
+
+def test_a_run_that_ends_in_order_makes_the_slot_healthy_again() -> None:
+    quarantine = Quarantine(Clock())
+    quarantine.lost("a")
+    quarantine.went_well()
+    quarantine.lost("b")
+    assert quarantine.left_s < 0
+
+
+def test_a_job_is_stuck_after_twenty_of_its_own_gaps_and_ten_minutes() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    assert pace.stuck() == ""
+    for _ in range(4):
+        pace.point()
+        clock.now += 60
+    clock.now += 1140
+    assert pace.stuck() == ""  # the last point is 1,200 s away, which is 20 gaps
+    clock.now += 1
+    assert pace.stuck() == "no dev point for 1201 s, where 60 s lay between two before"
+
+
+def test_short_gaps_give_a_job_ten_minutes_and_a_retry_gives_it_any_time() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    for _ in range(3):
+        pace.point()
+        clock.now += 1
+    clock.now += STUCK_SECONDS - 1
+    assert pace.stuck() == ""
+    clock.now += 1
+    assert pace.stuck()
+    pace.pause()
+    assert pace.stuck() == ""
+
+
+@pytest.mark.parametrize("points", [0, 1])
+def test_before_its_second_point_a_job_is_held_to_the_slowest_finished_run(points: int) -> None:
+    clock = Clock()
+    pace = Pace(clock, slowest_s=300.0)
+    clock.now += 10_000  # its group waits for room
+    assert not pace.is_begun and pace.stuck() == ""
+    pace.begin()
+    for _ in range(points):
+        clock.now += 10
+        pace.point()
+    clock.now += 1500
+    assert pace.stuck() == ""
+    clock.now += 1
+    assert pace.stuck() == "no dev point for 1501 s, where the slowest finished run took 300 s"
+
+
+def test_where_nothing_has_finished_a_long_silence_is_said() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.begin()
+    clock.now += STUCK_SECONDS
+    assert pace.doubt() == ""
+    clock.now += 1
+    assert pace.doubt().startswith("no dev point for 10 min, and no finished run") and pace.stuck() == ""
+    pace.point()
+    assert pace.doubt() == ""
+
+
+def run(story: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(story, 10))
+
+
+async def opened(size: int = 2, given: Job | None = None) -> tuple[Mailbox, int, int]:
+    box = Mailbox()
+    generation = await box.open(size)
+    return box, generation, await box.submit(given or job())
+
+
+def test_every_rank_pulls_the_same_job_and_waits_for_the_next(monkeypatch):
+    monkeypatch.setattr(mailbox, "LONG_POLL_SECONDS", 0.05)
+
+    async def story():
+        first, second = job(signature="a"), job(signature="b")
+        box, generation, number = await opened(given=first)
+        for _ in range(2):
+            assert await box.next_job(generation, 0) == ("job", number, first)
+        assert (await box.next_job(generation, number))[0] == "wait"
+        late = asyncio.create_task(box.next_job(generation, number))
+        await asyncio.sleep(0)
+        await box.finish(generation, number, 0, outcome_of())
+        await box.finish(generation, number, 1, None)
+        following = await box.submit(second)
+        assert await late == ("job", following, second)
+
+    run(story())
+
+
+def test_a_rank_that_is_through_does_not_get_the_same_job_again_and_done_waits_for_the_last():
+    async def story():
+        box, generation, number = await opened()
+        await box.finish(generation, number, 0, outcome_of(best=3.0))
+        assert await box.take_events(0.01) == []
+        assert not await box.idle(0.01)
+        await box.finish(generation, number, 1, None)
+        assert await box.take_events(0.01) == [DoneEvent(outcome_of(best=3.0))]
+        assert await box.idle(0.01)
+
+    run(story())
+
+
+def test_a_stop_is_one_decision_for_all_ranks_at_the_same_report():
+    async def story():
+        box, generation, number = await opened()
+        assert not await box.report(generation, number, 0, 0, point_of(1))
+        await box.stop(number)
+        assert not await box.report(generation, number, 1, 0, point_of(1))
+        assert await box.report(generation, number, 1, 1, point_of(1))
+        assert await box.report(generation, number, 0, 1, point_of(1))
+
+    run(story())
+
+
+def test_a_gated_report_waits_for_the_slot():
+    async def story():
+        box, generation, number = await opened(given=job(gated=True))
+        asked = [asyncio.create_task(box.report(generation, number, rank, 0, point_of(1))) for rank in (0, 1)]
+        await asyncio.sleep(0.02)
+        assert not any(task.done() for task in asked)
+        await box.proceed(number, 0)
+        await box.stop(number)
+        assert [await task for task in asked] == [False, False], "an answer is given once"
+        assert [await box.report(generation, number, rank, 1, point_of(1)) for rank in (0, 1)] == [True, True]
+
+    run(story())
+
+
+def test_points_come_from_rank_0_alone_and_in_order():
+    async def story():
+        box, generation, number = await opened()
+        for index in range(3):
+            for rank in (1, 0):
+                await box.report(generation, number, rank, index, point_of(index))
+        events = await box.take_events(0.01)
+        assert [event.point.examples for event in events] == [0, 1, 2]
+
+    run(story())
+
+
+def test_ranks_of_a_dead_generation_are_told_to_leave_and_cannot_report():
+    async def story():
+        box, old, number = await opened()
+        watcher = asyncio.create_task(box.wait_end(old))
+        waiting = asyncio.create_task(box.next_job(old, number))
+        await asyncio.sleep(0)
+        await box.end(old, "aborted")
+        assert await watcher == "aborted"
+        assert (await waiting)[0] == "leave"
+        new = await box.open(2)
+        following = await box.submit(job())
+        await box.post(old, number, ErrorEvent(cause="run", reason="late", rank=1))
+        assert await box.report(old, number, 0, 0, point_of(1))
+        assert await box.take_events(0.01) == []
+        assert (await box.next_job(new, 0))[1] == following
+
+    run(story())
+
+
+def test_closing_lets_the_job_in_hand_finish_and_says_leave_after_it():
+    async def story():
+        box, generation, number = await opened(1)
+        await box.end(generation, "closed")
+        await box.finish(generation, number, 0, outcome_of())
+        assert await box.take_events(0.01) == [DoneEvent(outcome_of())]
+        assert (await box.next_job(generation, number))[0] == "leave"
+
+    run(story())
+
+
+def test_errors_keep_their_order_and_a_rank_that_cannot_serve_says_so_at_once():
+    async def story():
+        box, generation, number = await opened()
+        await box.post(generation, number, ErrorEvent(cause="run", reason="first", rank=1))
+        await box.post(generation, number, ErrorEvent(cause="run", reason="second"))
+        assert [event.reason for event in await box.take_events(0.01)] == ["first", "second"]
+        await box.hello(generation, 0, RankFacts(pid=1, host="a", node="n", actor=None, problem="different code: x"))
+        assert await box.take_events(0.01) == [ErrorEvent(cause="setup", reason="different code: x")]
+
+    run(story())
+
+
+def vandalise() -> None:
+    torch.set_num_threads(2)
+    torch.set_float32_matmul_precision("medium")
+    torch.set_grad_enabled(False)
+    torch.set_default_dtype(torch.float64)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = True
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    torch.manual_seed(99)
+    np.random.seed(99)
+    random.seed(99)
+    warnings.simplefilter("ignore")
+    os.environ["LEFT_BEHIND"] = "1"
+    os.chdir("/")
+
+
+def state() -> list[object]:
+    return [
+        torch.get_num_threads(),
+        torch.get_float32_matmul_precision(),
+        torch.is_grad_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.backends.cudnn.benchmark,
+        torch.backends.mkldnn.matmul.fp32_precision,
+        torch.get_rng_state().tolist(),
+        np.random.get_state()[1].tolist(),
+        random.getstate(),
+        dict(os.environ),
+        Path.cwd(),
+        list(warnings.filters),
+    ]
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_whatever_a_job_changes_is_put_back_also_when_it_fails(failing):
+    before = state()
+    try:
+        with process_settings(threads=1, seed=3):
+            vandalise()
+            if failing:
+                raise KeyError("x")
+    except KeyError:
+        assert failing
+    assert state() == before
+
+
+def test_a_job_starts_from_the_same_state_whatever_came_before():
+    def draws() -> list[float]:
+        with process_settings(threads=1, seed=3):
+            assert torch.is_grad_enabled() and torch.get_num_threads() == 1
+            return [torch.rand(1).item(), np.random.rand(), random.random()]
+
+    first = draws()
+    with process_settings(threads=1, seed=4):
+        vandalise()
+    assert draws() == first
+
+
+def test_a_jobs_words_go_to_its_log_alone(tmp_path, capsys):
+    handlers = list(logging.getLogger().handlers)
+    path = tmp_path / "logs" / "rank0.log"
+    with job_log(path):
+        print("printed")
+        logging.getLogger("x").info("logged")
+    with job_log(path):
+        print("again")
+    assert capsys.readouterr().out == ""
+    assert [word in path.read_text() for word in ("printed", "logged", "again")] == [True] * 3
+    assert logging.getLogger().handlers == handlers
+
+
+def test_a_log_has_its_beginning_and_its_newest_lines_and_no_more(tmp_path, monkeypatch):
+    """A job that prints without end would fill the disk of all; what it said last is why it failed."""
+    monkeypatch.setattr("cluster.slots.process_state.LOG_CHARACTERS", 10_000)
+    for attempt in range(2):
+        with job_log(tmp_path / "rank0.log"):
+            for number in range(5_000):
+                print(f"attempt {attempt} line {number}")
+            print("x" * 50_000)
+            print("why it failed", file=sys.stderr)
+    said = (tmp_path / "rank0.log").read_text()
+    assert len(said) < 11_000 and said.startswith("attempt 0 line 0\n") and said.endswith("why it failed\n")
+    assert "\n... cut here: a log has 10000 characters at most ...\n" in said
