@@ -1,14 +1,26 @@
-"""Space files: what a good one becomes, and that a bad one says everything at once."""
+"""Space files: YAML as written, components, columns of other runs; a bad file says everything at once."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from analysis.answers.build import list_apart, spec_of
+from analysis.tables import results
+from benchmarks.faults.fuzz_spaces import fuzz, outcome
+from cse.cli.app import main
+from cse_train.config import parse_run
 from cse_train.fields import ConfigError
 from search_spaces import keys
 from search_spaces.catalog import load_space, load_spaces
-from search_spaces.cells import resolve
+from search_spaces.cell_names import cell_argument, choose
+from search_spaces.cells import PART, full_key, resolve
+from search_spaces.domains import Domain, assignments, contains, parents_first, parse_domain, sample, size
+from search_spaces.identity.method_code import read_released
+from search_spaces.parse import parse_file
 from search_spaces.profiles import Profile
+from search_spaces.space import Component
+from search_spaces.strict_yaml import parse_yaml, read_yaml
 
 GOOD = """\
 version: 1
@@ -244,3 +256,281 @@ def test_bad_profile_is_one_line_each(tmp_path):
     with pytest.raises(ConfigError) as caught:
         resolve(space, str(bad))
     assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-5", 1e-5), ("1E5", 1e5), ("3.", 3.0), (".5", 0.5), ("-2", -2), ("010", 10), ("1_000", "1_000"),
+        ("on", "on"), ("off", "off"), ("yes", "yes"), ("no", "no"), ("y", "y"), ("true", True), ("False", False),
+        ("null", None), ("~", None), ("", None), ("2024-01-01", "2024-01-01"), ("12:30:00", "12:30:00"),
+    ],
+)  # fmt: skip
+def test_scalars_are_yaml_1_2(text, value):
+    read = parse_yaml(f"key: {text}", "f")["key"]
+    assert read == value and type(read) is type(value)
+
+
+def test_duplicate_keys_are_all_named_with_their_lines():
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml("a: 1\nb: {c: 1, c: 2}\na: 3\n", "my.yaml")
+    assert caught.value.problems == [
+        "my.yaml: duplicate key: c on line 2, first on line 2; keep one",
+        "my.yaml: duplicate key: a on line 3, first on line 1; keep one",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a: [1", "- 1\n- 2", "", "1: 2", "a: !!python/object:os.system {}", "a: b: c"])
+def test_anything_else_is_one_line(text):
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, "my.yaml")
+    assert len(caught.value.problems) == 1
+    assert caught.value.problems[0].startswith("my.yaml: ") and "\n" not in caught.value.problems[0]
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"unreadable file: file=.*none\.yaml; No such file"):
+        read_yaml(tmp_path / "none.yaml")
+
+
+def grid(*values, **when):
+    return Domain("grid", values, {k: tuple(v) for k, v in when.items()})
+
+
+@pytest.mark.parametrize(
+    ("raw", "rule"),
+    [
+        ({"grid": []}, "empty grid"), ({"grid": [1, 1]}, "duplicate value"), ({"grid": 1}, "wrong type"),
+        ({"grid": [[1]]}, "wrong type"), ({"uniform": [2, 1]}, "wrong ends"), ({"uniform": [1]}, "wrong ends"),
+        ({"loguniform": [0, 1]}, "wrong ends"), ({"randint": [1, 2.5]}, "wrong ends"), ([1, 2], "wrong domain"),
+        ({}, "wrong domain"), ({"grid": [1], "choice": [1]}, "wrong domain"),
+        ({"gird": [1], "grid": [1]}, "unknown key"),
+        ({"grid": [1], "when": 3}, "wrong type"),
+    ],
+)  # fmt: skip
+def test_each_mistake_names_its_rule(raw, rule):
+    domain, problems = parse_domain("train.x", raw)
+    assert domain is None
+    assert problems[0].startswith(f"{rule}: train.x") and ";" in problems[0]
+
+
+def test_true_and_one_are_different_values():
+    assert parse_domain("x", {"grid": [True, 1, 0, False]})[1] == []
+
+
+def test_randint_includes_both_ends():
+    assert list(parse_domain("x", {"randint": [2, 4]})[0].values()) == [2, 3, 4]
+
+
+def test_first_axis_is_slowest_and_a_false_condition_drops_the_axis():
+    axes = {"method": grid("a", "b"), "m.x": grid(1, 2, method=["b"]), "t.y": grid(0)}
+    keys = assignments(axes, {})
+    assert keys == [{"method": "a", "t.y": 0}, {"method": "b", "m.x": 1, "t.y": 0}, {"method": "b", "m.x": 2, "t.y": 0}]
+    assert size(axes, {}) == 3
+    assert all(contains(axes, {}, key) for key in keys)
+    assert not contains(axes, {}, {"method": "a", "m.x": 1, "t.y": 0})
+    assert not contains(axes, {}, {"method": "b", "m.x": 3, "t.y": 0})
+
+
+def test_conditions_may_name_later_axes_but_not_run_in_a_circle():
+    ordered, problems = parents_first({"x": grid(1, y=[1]), "y": grid(1, 2)})
+    assert list(ordered) == ["y", "x"] and not problems
+    assert "circular when" in parents_first({"x": grid(1, y=[1]), "y": grid(1, x=[1])})[1][0]
+
+
+def test_samples_stay_inside_and_cover_a_log_range_evenly():
+    axes = {"r": Domain("loguniform", (1e-5, 1e-1)), "u": Domain("uniform", (0, 2)), "k": Domain("randint", (1, 3))}
+    rng = np.random.default_rng(0)
+    drawn = [sample(axes, {}, rng) for _ in range(600)]
+    assert all(contains(axes, {}, key) for key in drawn)
+    assert 0.4 < np.mean([key["r"] < 1e-3 for key in drawn]) < 0.6
+    assert {key["k"] for key in drawn} == {1, 2, 3}
+    assert size(axes, {}) is None
+
+
+HEAD = "version: 1\nid: T\nmethod: simcse\n"
+GRID = "space: {train.learning_rate: {grid: [1.0e-4]}}\n"
+
+
+def test_sixty_mutated_spaces() -> None:
+    ends, broken = fuzz(60, seed=1)
+    assert not broken, broken[0].why
+    assert min(ends["refused"], ends["planned"]) > 0, "both ends are reached"
+
+
+@pytest.mark.slow
+def test_two_thousand_mutated_spaces() -> None:
+    _, broken = fuzz(2000, seed=0)
+    assert not broken, broken[0].why
+
+
+def test_what_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.faults.fuzz_spaces.parse_file", lambda path: {}["absent"])
+    assert outcome(HEAD, tmp_path / "s.yaml").startswith("KeyError")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (HEAD + "title: a\0b\n" + GRID, "control characters are not allowed"),
+        ("version: 1\nid: T\nspace: 1.5\n", "wrong type: space=1.5; give a mapping"),
+        (HEAD + f"seeds: {'9' * 17}\n" + GRID, "wrong type: seeds=99999999999999999; give a count of at most"),
+        (HEAD + f"seeds: {'9' * 5000}\n" + GRID, "a number of 5000 digits"),
+        (HEAD + f"set: {'[' * 5000}\n", "depth=unbounded"),
+        (HEAD + "set: &own {train.examples: *own}\n" + GRID, "an alias; write the value out"),
+        (HEAD + "set: !!python/object/apply:os.mkdir [ran]\n" + GRID, "could not determine a constructor"),
+    ],
+)
+def test_hostile_yaml_is_told_in_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(text, encoding="utf8")
+    assert main(["plan", "mine.yaml"]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert any(problem in line for line in lines) and all(line.startswith("cse: mine.yaml: ") for line in lines)
+    assert not Path("ran").exists()
+
+
+SPACE = """version: 1
+id: mine
+method: declutr
+space:
+  method.anchors: {grid: [1, 2]}
+components:
+  masked-LM loss: {method.objective: {both: contrastive}}
+  second anchor: {method.anchors: 1, train.dropout: 0}
+"""
+
+
+def parsed(folder: Path, text: str) -> dict[str, Component]:
+    (folder / "mine.yaml").write_text(text, encoding="utf8")
+    return dict(parse_file(folder / "mine.yaml").components)
+
+
+def test_a_component_is_there_only_under_the_values_that_it_replaces(tmp_path: Path) -> None:
+    objective, anchor = parsed(tmp_path, SPACE).values()
+    flat = {"method.objective": "both", "method.anchors": 2, "train.dropout": 0.0}
+    assert objective.changes(flat) == {"method.objective": "contrastive"}
+    assert objective.changes({**flat, "method.objective": "masked_lm"}) == {}
+    assert anchor.changes(flat) == {"method.anchors": 1}, "dropout is 0 already"
+    assert anchor.changes({**flat, "method.anchors": 1}) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("method.anchors: 1,", "method.ancors: 1,"), "unknown key: components.second anchor.method.ancors=1; did you"),
+        (("method.anchors: 1,", "method.dup_rate: 0.0,"), "key of another method: components.second anchor.method.dup"),
+        (("method.anchors: 1,", "method.anchors: 0,"), "out of range: components.second anchor.method.anchors=0"),
+        (("{both: contrastive}", "{bth: contrastive}"), "wrong type: components.masked-LM loss.method.objective='bth'"),
+        (("{both: contrastive}", "{}"), "wrong component: components.masked-LM loss.method.objective={}; give"),
+        (("{method.anchors: 1, train.dropout: 0}", "1"), "wrong component: components.second anchor=1; give"),
+        (("method.anchors: 1,", "train.seed: 1,"), "wrong key: components.second anchor.train.seed=1; seeds come"),
+        (("method.anchors: 1,", "method: simcse,"), "wrong component: components.second anchor.method=simcse; give"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, change: tuple[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parsed(tmp_path, SPACE.replace(*change))
+    (line,) = error.value.problems
+    assert problem in line
+
+
+@pytest.mark.parametrize("name", read_released())
+def test_every_method_says_of_what_it_is_made(name: str) -> None:
+    """Each shipped method has components that its default has, and every one of them leaves a valid run."""
+    resolved = resolve(
+        load_space(name),
+    )
+    flat = parse_run({"method": name, **resolved.profile.settings(name)}).flat()
+    off = [component.changes(flat) for component in resolved.space.components.values()]
+    assert sum(bool(changes) for changes in off) >= 2
+    assert all(parse_run({**flat, **changes}).flat() == {**flat, **changes} for changes in off)
+
+
+TABLES = {"D3": (9, 8), "D4": (4, 4), "D5": (4, 3), "D6": (7, 7), "D11": (10, 9)}
+"""Table -> its rows, and those that are DiffCSE's: 31 of the 34 printed transfer values; three are SimCSE's."""
+TRANSFER = {"train.learning_rate": 2e-6, "method.masking_ratio": 0.15, "train.examples": 2_000_000}
+"""DiffCSE, Table 13, BERT-base."""
+FILE = """
+version: 1
+id: T
+method: diffcse
+evaluate: [sts_dev, transfer_dev]
+set_for: {set_for}
+space:
+  method.masking_ratio: {{grid: [0.15, 0.3]}}
+"""
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_transfer_columns_of_diffcse_train_at_table_13(name: str) -> None:
+    resolved = resolve(load_space(name), "paper")
+    parts = [cell for cell in resolved.cells() if cell.part]
+    assert (len(resolved.rows()), len(parts)) == TABLES[name]
+    for cell in parts:
+        assert {key: cell.flat[key] for key in TRANSFER} == TRANSFER
+        assert cell.flat["method.lambda_weight"] == cell.key.get("method.lambda_weight", 0.05)
+        assert resolved.suites_of(cell.key) == ("transfer_dev",)
+    for row in resolved.rows():
+        both = row.flat["method"] == "simcse"
+        assert resolved.suites_of(row.key) == (("sts_dev", "transfer_dev") if both else ("sts_dev",))
+
+
+def test_what_the_paper_prints_once_is_one_run() -> None:
+    """85.95 stands in four tables; the STS values beside it are 84.56 and, at masking ratio 0.15, 84.48."""
+    settings = []
+    for name in ("D3", "D4", "D5", "D6", "D11"):
+        resolved = resolve(load_space(name), "paper")
+        assert resolved.space.paper is not None
+        rows = [row.key for row in resolved.space.paper.rows if row.cells["transfer_dev"] == 85.95]
+        named = [full_key(resolved, {**key, PART: "transfer_dev"}) for key in rows]
+        settings += [cell.flat for cell in resolved.cells() if full_key(resolved, cell.key) in named]
+    assert len(settings) == 5 and all(flat == settings[0] for flat in settings)
+
+
+def test_a_row_of_the_table_stays_one_row() -> None:
+    resolved = resolve(load_space("D4"), "paper")
+    assert len(spec_of(resolved).rows) == 4
+    assert list_apart(resolved) == [
+        "transfer_dev stands on runs of its own, with method.masking_ratio=0.15, method.lambda_weight=0.05."
+    ]
+    for cell in resolved.cells():
+        assert choose(resolved, [cell_argument(cell)], resolved.cells()) is cell
+
+
+def test_a_setting_that_changes_nothing_trains_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(FILE.format(set_for="{transfer_dev: {method.lambda_weight: 0.05}}"))
+    space = parse_file(tmp_path / "t.yaml")
+    assert len(resolve(space, "small").cells()) == 4
+    same = resolve(space, "small", {"method.lambda_weight": 0.05})
+    assert [cell.part for cell in same.cells()] == [None, None]
+    assert same.suites_of(same.cells()[0].key) == ("sts_dev", "transfer_dev")
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("{transfer: {method.lambda_weight: 0.1}}", "no such column: set_for.transfer="),
+        ("{transfer_dev: {method.lamda_weight: 0.1}}", "unknown key: method.lamda_weight=0.1; did you mean"),
+        ("{transfer_dev: {method.lambda_weight: much}}", "wrong type: method.lambda_weight='much'"),
+        ("{transfer_dev: 3}", "give {suite: {key: value}} such as"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, given: str, line: str) -> None:
+    (tmp_path / "t.yaml").write_text(FILE.format(set_for=given))
+    with pytest.raises(ConfigError) as error:
+        parse_file(tmp_path / "t.yaml")
+    assert [line in problem for problem in error.value.problems] == [True], error.value.problems
+
+
+def test_a_search_has_no_columns_of_its_own(tmp_path: Path) -> None:
+    text = FILE.format(set_for="{transfer_dev: {method.lambda_weight: 0.05}}") + "search: {num_samples: 1}\n"
+    (tmp_path / "t.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="nothing to set for"):
+        parse_file(tmp_path / "t.yaml")
+
+
+def test_the_table_and_the_space_call_it_alike() -> None:
+    assert results.PART == PART
