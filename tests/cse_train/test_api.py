@@ -1,6 +1,8 @@
-"""The face for authors of plug-ins: what it gives, what it needs, and what a misspelt hook becomes."""
+"""The face for authors of plug-ins, a run's configuration and random streams, and errors while a file is read."""
 
 import ast
+import errno
+import gzip
 import re
 import subprocess
 import sys
@@ -8,13 +10,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
-from cse_train import api, methods
-from cse_train.fields import ConfigError
+from cse_train import api, methods, random_streams
+from cse_train.config import parse_run, run_problems
+from cse_train.fields import ConfigError, describe, fits, hints, normal, range_of
 from cse_train.methods.base import METHOD_HOOKS as METHODS
 from cse_train.methods.base import load_method
+from cse_train.methods.options.simcse import Config
 from cse_train.plugins import registry
 from cse_train.plugins.options import OPTION_HOOKS as SETTINGS
+from cse_train.reading import first_line, is_out_of_memory, reading, require_size
 
 REPO = Path(__file__).resolve().parents[2]
 METHOD = """
@@ -134,3 +140,130 @@ def test_every_hook_has_a_sentence_of_its_own() -> None:
     for shape, hooks in ((api.Method, METHODS), (api.Options, SETTINGS)):
         functions = [getattr(shape, name) for name in hooks if callable(getattr(shape, name, None))]
         assert [hook.__name__ for hook in functions if not hook.__doc__] == []
+
+
+BLOCKED = ("pydantic", "pydantic_core", "annotated_types", "ray", "optuna", "typer", "sqlalchemy")
+SCRIPT = f"""
+import sys
+sys.modules.update(dict.fromkeys({BLOCKED}))
+from cse_train.config import parse_run
+run = parse_run({{"method": "simcse", "train.learning_rate": 1, "method.temperature": 0.1}})
+print(run.train.learning_rate, run.options.temperature)
+"""
+
+
+def test_a_run_is_read_where_pydantic_is_absent() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1.0", "0.1"]
+
+
+def test_every_problem_of_a_run_at_once() -> None:
+    wrong = {"method": "simcse", "train.batch_size": 1, "method.tempreture": 1, "train.dropout": True, "other": 1}
+    with pytest.raises(ConfigError) as caught:
+        parse_run(wrong)
+    assert caught.value.problems == [
+        "unknown key: method.tempreture=1; did you mean method.temperature?",
+        "out of range: train.batch_size=1; give int >= 2",
+        "wrong type: train.dropout=True is a bool; give float >= 0 and < 1 or null",
+        caught.value.problems[3],
+    ]
+    assert caught.value.problems[3].startswith("unknown key: other=1; ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "held"),
+    [
+        ("mlm_weight", 1, 1.0), ("mlm_weight", None, None), ("mlm_weight", 0.5, 0.5), ("fixed_dropout", True, True),
+        ("pooler", "cls", "cls"), ("synonyms", None, None), ("synonyms", "folder", "folder"),
+    ],
+)  # fmt: skip
+def test_an_int_becomes_the_float_that_a_field_holds(name: str, value: object, held: object) -> None:
+    annotation = hints(Config)[name]
+    assert fits(annotation, value)
+    assert normal(annotation, value) == held and type(normal(annotation, value)) is type(held)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mlm_weight", True), ("mlm_weight", "1"), ("fixed_dropout", 1), ("pooler", "clss"), ("pooler", 1)],
+)
+def test_no_other_type_passes_for_a_field_s_own(name: str, value: object) -> None:
+    assert not fits(hints(Config)[name], value)
+
+
+def test_a_range_is_seen_through_an_optional_field() -> None:
+    assert str(range_of(hints(Config)["mlm_weight"])) == "> 0"
+    assert describe(hints(Config)["mlm_weight"]) == "float > 0 or null"
+
+
+@pytest.mark.parametrize(
+    ("method", "encoder", "problem"),
+    [
+        ("infersent", "glove.6B.300d.txt", None),
+        ("infersent", "glove-6b-50d", None),
+        ("simcse", "bert-base-uncased", None),
+        ("infersent", "bert-base-uncased", "no word vectors: train.encoder=bert-base-uncased for method=infersent; "
+         "give a text file of .txt or .vec, or glove-6b-50d"),
+        ("simcse", "crawl.vec", "word vectors: train.encoder=crawl.vec for method=simcse, which trains a transformer; "
+         "choose one"),
+    ],
+)  # fmt: skip
+def test_word_vectors_go_with_methods_that_read_them(method: str, encoder: str, problem: str | None) -> None:
+    assert run_problems({"method": method, "train.encoder": encoder}) == [problem] * (problem is not None)
+
+
+def test_dropout_draws_what_torchs_own_seeding_gives():
+    random_streams.seed_dropout(3, 7, 1)
+    drawn = torch.rand(5)
+    torch.manual_seed(random_streams.seed_of(3, "dropout", 7, 1))
+    assert torch.equal(torch.rand(5), drawn)
+    random_streams.seed_dropout(3, 8, 1)
+    assert not torch.equal(torch.rand(5), drawn)
+
+
+def test_an_error_of_a_library_is_one_short_line() -> None:
+    with pytest.raises(ConfigError) as raised, reading("unreadable config", "a.json", "fetch it again"):
+        raise RuntimeError("first\x1b[31m " + "x" * 1000 + "\nsecond")
+    (line,) = raised.value.problems
+    assert line.startswith("unreadable config: a.json (first [31m xxx") and line.endswith("...); fetch it again")
+    assert len(line) < 250
+    assert first_line(ValueError("\n \n")) == "ValueError"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError(["ours: a=1; fix"]),
+        OSError(errno.EACCES, "Permission denied", "a.json"),
+        MemoryError(),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"),
+    ],
+)
+def test_ours_the_systems_and_too_little_memory_go_through(error: Exception) -> None:
+    with pytest.raises(type(error)) as raised, reading("unreadable", "a.json", "fetch it again"):
+        raise error
+    assert raised.value is error
+
+
+def test_only_the_kinds_that_are_named_are_caught() -> None:
+    told = r"^cut: a.gz \(Not a gzipped file\); fetch it"
+    with pytest.raises(ConfigError, match=told), reading("cut", "a.gz", "fetch it", (gzip.BadGzipFile,)):
+        raise gzip.BadGzipFile("Not a gzipped file")
+    with pytest.raises(KeyError), reading("cut", "a.gz", "fetch it", (gzip.BadGzipFile,)):
+        raise KeyError("a mistake of ours")
+
+
+def test_memory_is_called_by_its_name() -> None:
+    class OutOfMemoryError(RuntimeError):
+        """As torch calls it on a GPU."""
+
+    assert is_out_of_memory(MemoryError()) and is_out_of_memory(OutOfMemoryError("CUDA out of memory"))
+    assert not is_out_of_memory(RuntimeError("shapes differ"))
+
+
+def test_a_file_that_is_read_whole_has_a_limit(tmp_path) -> None:
+    path = tmp_path / "config.json"
+    require_size(path, 3, "fetch it again")
+    path.write_bytes(b"four")
+    with pytest.raises(ConfigError, match=r"^too large: .*config.json has 4 bytes, 3 at most; fetch it again"):
+        require_size(path, 3, "fetch it again")

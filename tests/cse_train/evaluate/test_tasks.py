@@ -1,9 +1,12 @@
+"""Evaluation tasks by name, and what a metric's name says of it."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.metric_names import needs_direction, read_span
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.tasks import GRADED, MORE_TASKS, TASKS, load_task
 from cse_train.fields import ConfigError
@@ -176,3 +179,20 @@ def test_hash_follows_texts_and_labels(tmp_path: Path, small: DataPaths) -> None
     path = tmp_path / "CR" / "custrev.pos"
     path.write_text(path.read_text().replace("good", "fine", 1))
     assert before != load_task("cr", small).content_hash
+
+
+@pytest.mark.parametrize("name", ["loss", "eval/loss", "valLoss", "trainloss", "mae", "test_PPL", "error_rate"])
+def test_the_lower_value_of_these_is_likely_the_better_one(name: str) -> None:
+    assert needs_direction(name) and read_span(name, [0.5]) is None
+
+
+@pytest.mark.parametrize("name", ["eval/stsb_spearman", "valAcc", "NDCG@10", "recall_at_5", "f1_macro", "sts12"])
+def test_a_bounded_metric_is_read_by_its_values(name: str) -> None:
+    assert not needs_direction(name)
+    assert (read_span(name, [0.6, -1.0]), read_span(name, [60.0]), read_span(name, [600.0])) == (1.0, 100.0, None)
+    assert read_span(name, []) is None
+
+
+@pytest.mark.parametrize("name", ["value", "score", "reward", "objective"])
+def test_other_names_say_nothing(name: str) -> None:
+    assert not needs_direction(name) and read_span(name, [0.6]) is None

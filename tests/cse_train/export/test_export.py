@@ -1,23 +1,31 @@
-"""An exported checkpoint gives the embeddings that `encode` gives, in the library it was exported for."""
+"""An exported checkpoint gives the embeddings that `encode` gives; how it is read back, and its model card."""
 
 import dataclasses
+import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
+from huggingface_hub import ModelCard
 from transformers import AutoModel, AutoTokenizer
 
 from cse_train import methods
-from cse_train.checkpoint import LoadedRun
+from cse_train.checkpoint import LoadedRun, load_model, read_best
 from cse_train.config import RunConfig, TrainConfig
+from cse_train.data_paths import DataPaths
 from cse_train.encoder.backbone import load_backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.encoder.pooling import POOLERS
-from cse_train.export.agreement import ExportChanged
+from cse_train.export.agreement import LIBRARY, Agreement, ExportChanged
+from cse_train.export.card import write_card
 from cse_train.export.export import export
+from cse_train.export.folders import parts_of
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
+from cse_train.results import Lineage
 from cse_train.text import generated
 
 ODD = ["A short one.", "Rain", "x" * 9, "", "the same word " * 40]
@@ -192,3 +200,173 @@ def test_a_pooling_that_no_library_has_is_refused(checkpoint, tmp_path, method):
     line = f"^not exportable: method={method} {more}; use cse eval or cse embed$"
     with pytest.raises(ConfigError, match=line):
         export(best, tmp_path / "out")
+
+
+SAME = {
+    "library": "transformers 5",
+    "checkpoint_score": 70.0,
+    "folder_score": 70.0,
+    "texts": 9,
+    "largest": 1e-6,
+    "scale": 1.0,
+}
+
+
+def test_both_numbers_are_said(checkpoint, tmp_path) -> None:
+    best, _ = checkpoint(pooler="mean")
+    agreement = export(best, tmp_path / "out", "hf")
+    (line,) = agreement.lines()
+    assert line.startswith(
+        f"generated_dev:20: checkpoint {agreement.checkpoint_score:.4f}, reloaded with transformers 5."
+    )
+    assert f"{agreement.folder_score:.4f} (embeddings of {agreement.texts} texts differ by" in line
+
+
+def test_an_absent_dev_set_is_replaced_and_named(checkpoint, tmp_path) -> None:
+    best, _ = checkpoint(pooler="mean", dev="sts_dev")
+    agreement = export(best, tmp_path / "out", "hf", paths=DataPaths())
+    assert (agreement.suite, agreement.dev_set) == ("generated_dev:200", "sts_dev")
+    assert agreement.lines()[1].startswith("sts_dev selected the checkpoint, but its files are not here: give --data")
+
+
+def test_the_dev_set_that_selected_is_scored(checkpoint, tmp_path, data_dir) -> None:
+    best, _ = checkpoint(pooler="mean", dev="sts_dev")
+    agreement = export(best, tmp_path / "out", "hf", paths=DataPaths.from_folder(data_dir))
+    assert agreement.suite == agreement.dev_set == "sts_dev" and agreement.texts > 2500
+    assert abs(agreement.checkpoint_score - agreement.folder_score) <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("suite", "changes", "agrees"),
+    [
+        ("sts_dev", {"folder_score": 70.0009}, True),
+        ("sts_dev", {"folder_score": 70.0011}, False),
+        ("generated_dev:200", {"folder_score": 70.2}, True),
+        ("generated_dev:200", {"largest": 2e-4}, False),
+        ("generated_dev:200", {"largest": 2e-4, "scale": 4.0}, True),
+    ],
+)
+def test_how_far_apart_is_too_far(suite, changes, agrees) -> None:
+    """Scores decide where the dev set is here, else embeddings: a score of 200 made-up pairs is coarse."""
+    agreement = Agreement(suite=suite, dev_set="sts_dev", **(SAME | changes))
+    if agrees:
+        return agreement.require()
+    with pytest.raises(ExportChanged, match="^export changed the model: "):
+        agreement.require()
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("simcse", {"pooler": "cls"}),
+        ("simcse", {"pooler": "first_last"}),
+        ("d2cse", {"pooler": "cls", "cls_prompt": True}),
+        ("dcpcse", {"pooler": "first_last_layer1"}),
+    ],
+)
+def test_without_sentence_transformers_its_layout_is_read_by_transformers(
+    checkpoint, tmp_path, monkeypatch, method, options
+) -> None:
+    there = importlib.util.find_spec
+
+    def without(name: str, package: str | None = None):
+        return None if name == LIBRARY else there(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without)
+    best, _ = checkpoint(method, **options)
+    agreement = export(best, tmp_path / "out")
+    assert agreement.library.startswith("transformers ") and agreement.largest < 1e-5
+
+
+LINEAGE = Lineage(
+    signature="0123456789abcdef01234567",
+    sweeps=("mine", "E7"),
+    cell={"method.temperature": 0.05},
+    seeds={0: 70.0, 1: 72.0, 2: None},
+    hashes={"corpus": "c0ffee", "dev": "decade"},
+    provenance={"commit": "abc123+", "versions": {"torch": "2.13.0", "ray": "2.60.0"}},
+    scores=[("sts_test", 71.239, {"suite": "sts_test", "pooler": "cls", "rule": "", "data_hash": "beef"})],
+)
+
+
+@pytest.fixture
+def card(checkpoint, tmp_path: Path):
+    """(form, lineage, what `checkpoint` takes) -> the card's text."""
+
+    def make(form: str, lineage: Lineage, *args: str, **options: object) -> str:
+        best, _ = checkpoint(*args, **options)
+        write_card(parts_of(load_model(best), read_best(best)[1]), form, lineage, tmp_path)
+        return (tmp_path / "README.md").read_text(encoding="utf8")
+
+    return make
+
+
+def test_the_front_matter_is_what_the_hub_reads(card, tmp_path) -> None:
+    text = card("sentence-transformers", Lineage(), pooler="mean")
+    matter = yaml.safe_load(text.split("---")[1])
+    assert matter["library_name"] == "sentence-transformers" and "license" not in matter
+    assert {"sentence-similarity", "simcse"} <= set(matter["tags"])
+    assert ModelCard.load(tmp_path / "README.md").data.library_name == "sentence-transformers"
+
+
+def test_a_run_of_a_ledger_tells_its_lineage(card) -> None:
+    text = card("hf", LINEAGE, pooler="mean")
+    for row in (
+        "| sweep | mine, E7 |",
+        "| cell | method.temperature=0.05 |",
+        "| run signature | 0123456789abcdef01234567 |",
+        "| seed | 0 |",
+        "| commit | abc123+ |",
+        "| torch | 2.13.0 |",
+        "| selected on | generated_dev:20, split dev |",
+        "| best | 12.35 after 640 examples |",
+        "| seeds of the same setting | 0: 70.00, 1: 72.00; mean 71.00 |",
+        "| sts_test | 71.24 | pooler cls, data_hash beef |",
+        "| corpus | c0ffee |",
+    ):
+        assert row in text
+    assert "ray" not in text.split("## Settings")[0]
+
+
+def test_a_run_outside_a_ledger_tells_what_its_header_knows(card) -> None:
+    text = card("sentence-transformers", Lineage(), pooler="mean")
+    assert "| generated_dev:20 | 12.35 | pooler mean, split dev, max_length 64" in text
+    assert "sweep" not in text and "Content hashes" not in text
+
+
+def test_settings_name_no_folder_of_this_computer(card, random_encoder) -> None:
+    text = card("hf", Lineage(), pooler="mean")
+    settings = json.loads(text.split("```json")[1].split("```")[0])
+    assert settings["train.encoder"] == "bert" and settings["method.pooler"] == "mean"
+    assert str(random_encoder("bert").parent) not in text
+
+
+@pytest.mark.parametrize(
+    ("form", "method", "options", "says"),
+    [
+        ("sentence-transformers", "simcse", {"pooler": "cls"}, 'SentenceTransformer("PATH_OR_NAME")'),
+        ("sentence-transformers", "d2cse", {}, 'SentenceTransformer("PATH_OR_NAME", trust_remote_code=True)'),
+        ("hf", "simcse", {"pooler": "cls"}, "embeddings = out.pooler_output"),
+        ("hf", "simcse", {"pooler": "first_last"}, "(out.hidden_states[0] + out.last_hidden_state) / 2"),
+    ],
+)
+def test_it_says_how_to_load(card, form, method, options, says) -> None:
+    assert says in card(form, Lineage(), method, **options)
+
+
+@pytest.mark.parametrize("pooler", ["cls", "cls_no_mlp", "mean", "first_last", "first_last_layer1"])
+def test_the_code_for_transformers_gives_our_embeddings(checkpoint, tmp_path, pooler) -> None:
+    """The card's own lines, run as they stand."""
+    import numpy as np
+    import torch
+
+    best, model = checkpoint(pooler=pooler)
+    export(best, tmp_path / "out", "hf")
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf8")
+    code = text.split("```python")[1].split("```")[0].replace("PATH_OR_NAME", str(tmp_path / "out"))
+    names: dict = {}
+    exec(code, names)
+    ids = names["tokenizer"](["A sentence.", "Another one."])["input_ids"]
+    with torch.inference_mode():
+        expected = model.encode(pack_lists(ids)).numpy()
+    np.testing.assert_allclose(names["embeddings"].detach().numpy(), expected, atol=1e-5, rtol=0)

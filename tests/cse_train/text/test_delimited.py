@@ -1,19 +1,35 @@
-"""One rule for CSV and TSV: a table says the same however it was written, to every reader of such files."""
+"""Tables of text: one rule for CSV and TSV, which first line is a header, and seventy kinds as people write them."""
 
+import codecs
 import csv
 import gzip
 import io
-from collections.abc import Callable
+import itertools
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.judgements import load_judgements
 from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.suites.registry import set_hash
 from cse_train.evaluate.tasks import load_task
 from cse_train.fields import ConfigError
-from cse_train.text.file_corpora import file_source, user_source
+from cse_train.methods import config_class, list_methods
+from cse_train.methods.base import load_method
+from cse_train.text.corpora import wrong_columns
+from cse_train.text.file_corpora import (
+    LABELLED_COLUMNS,
+    PAIR_COLUMNS,
+    file_source,
+    reads_by_name,
+    survey_file,
+    survey_source,
+    user_source,
+)
 from cse_train.text.files import read_delimited
 from cse_train.text.tables import read_sentences
 from cse_train.user_files import UserFile, is_file_name, stem
@@ -168,3 +184,237 @@ def test_empty_lines_are_no_rows_of_a_table(tmp_path: Path) -> None:
             (tmp_path / "a.csv").write_text(quoted(rows), encoding="utf8")
             (tmp_path / "b.csv").write_text(quoted(rows).replace("\n", "\n\n"), encoding="utf8")
             assert read(tmp_path / "a.csv") == read(tmp_path / "b.csv")
+
+
+PAIRS = (("The stone is paper 0", "A market was near"), ("The cloud is river 1", "A garden was near"))
+ROWS: dict[str, Sequence[Sequence[str]]] = {
+    "sentences of five words": [(left,) for left, _ in PAIRS],
+    "short sentences": [("A dog sleeps.",), ("Who reads?",)],
+    "sentences of another script": [("\u4eca\u5929\u5929\u6c14\u5f88\u597d\u3002",), ("\u4f60\u597d\u3002",)],
+    "short texts of equal words": [("a river 1",), ("a river 2",), ("a bridge 1",)],
+    "a text that comes again": [("river", "a"), ("bridge", "b"), ("river", "c")],
+    "pairs": PAIRS,
+    "rated pairs": [(*pair, str(n / 2)) for n, pair in enumerate(PAIRS)],
+    "duplicates": [("old river", "wide bridge", str(n)) for n in range(2)],
+    "rated pairs with a number": [(str(n), *pair, "0.5") for n, pair in enumerate(PAIRS)],
+    "triplets": [(*pair, "No river was there") for pair in PAIRS],
+}
+FORMS = [*itertools.product((".csv", ".tsv"), (csv.QUOTE_ALL, csv.QUOTE_MINIMAL), (b"", codecs.BOM_UTF8))]
+
+
+def write(path: Path, rows: Sequence[Sequence[str]], quotes: int = csv.QUOTE_MINIMAL, mark: bytes = b"") -> Path:
+    text = io.StringIO()
+    delimiter = "\t" if path.suffix == ".tsv" else ","
+    csv.writer(text, delimiter=delimiter, quoting=quotes).writerows(rows)  # type: ignore[arg-type]
+    path.write_bytes(mark + text.getvalue().encode())
+    return path
+
+
+def corpus(path: Path, **columns: str) -> UserFile:
+    return UserFile(name="mine", file=str(path), role="corpus", columns=tuple(columns.items()))
+
+
+@pytest.mark.parametrize(("suffix", "quotes", "mark"), FORMS)
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_table_without_a_header_is_no_corpus_and_no_set(
+    rows: str, suffix: str, quotes: int, mark: bytes, tmp_path: Path
+) -> None:
+    path = write(tmp_path / f"m{suffix}", ROWS[rows], quotes, mark)
+    dev = DataPaths(files=(UserFile(name="mine", file=str(path), role="dev"),))
+    width = len(ROWS[rows][0])
+    readers = (lambda: user_source(corpus(path)), lambda: set_hash("mine", dev), lambda: file_source("file", path))
+    for read in readers[: 2 if width > 3 else 3]:
+        with pytest.raises(ConfigError, match=r"^no header: .* begins with a row, such as ") as raised:
+            read()
+        assert f"names of {'its column' if width == 1 else f'its {width} columns'} in front" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(("text",), ("any name",), ("sent0", "sent1", "hard_neg"), ("premise", "entails", "contradicts"), ("a", "b")),
+        *(("Sentence 1", "Sentence 2"), ("left text", "right text", "other text"), ("\u53e5\u5b50",), ("No.", "text")),
+    ],
+)
+def test_names_are_a_header(names: tuple[str, ...], tmp_path: Path) -> None:
+    path = write(tmp_path / "m.csv", [names, *([f"the left river {n}"] * len(names) for n in range(3))])
+    assert len(list(file_source("file", path).rows())) == 3
+
+
+def test_a_name_that_looks_like_a_row_is_one_where_a_person_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.csv", [("What did you like about the shop?",), ("a river",)])
+    with pytest.raises(ConfigError, match="^no header: "):
+        user_source(corpus(path))
+    source = user_source(corpus(path, text="What did you like about the shop?"))
+    assert list(source.rows()) == [("a river",)]
+
+
+@pytest.mark.parametrize("values", [("3.82", "1"), ("0", "2"), ("1e-3", "nan"), ("neutral", "Entailment"), ("-", "")])
+def test_numbers_and_labels_are_no_hard_negatives(values: tuple[str, str], tmp_path: Path) -> None:
+    rows = [("first", "second", "third"), *((*pair, value) for pair, value in zip(PAIRS, values, strict=True))]
+    path = write(tmp_path / "m.csv", rows)
+    with pytest.raises(
+        ConfigError, match=f"^no texts: train.corpus=file has numbers or labels .* hard_neg={values[0]}"
+    ):
+        survey_source(file_source("file", path))
+    with pytest.raises(ConfigError, match="^no texts: train.corpus=mine .* hard_neg="):
+        survey_file(corpus(path, sent0="first", sent1="second", hard_neg="third"))
+
+
+def test_numbers_among_texts_and_empty_columns_are_texts(tmp_path: Path) -> None:
+    for name, values in (("some", ("1984", "a river")), ("none", ("", ""))):
+        rows = [PAIR_COLUMNS, *((*pair, value) for pair, value in zip(PAIRS, values, strict=True))]
+        assert survey_source(file_source("file", write(tmp_path / f"{name}.csv", rows))).rows == 2
+
+
+def test_labels_are_read_in_any_case_and_never_as_negatives(tmp_path: Path) -> None:
+    rows = [("premise", "hypothesis", "gold_label"), (*PAIRS[0], "ENTAILMENT"), (*PAIRS[1], "Neutral"), ("a", "b", "-")]
+    file = corpus(write(tmp_path / "m.csv", rows))
+    assert reads_by_name(file) and user_source(file).columns == LABELLED_COLUMNS
+    assert [row[2] for row in user_source(file).rows()] == ["entailment", "neutral"]
+
+
+@pytest.mark.parametrize("label", ["0", "2", "0.0", "e", "yes"])
+def test_a_label_that_is_no_word_of_nli_is_asked_about(label: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.csv", [("premise", "hypothesis", "label"), (*PAIRS[0], label)])
+    with pytest.raises(
+        ConfigError, match=rf"has label={label}; give entailment, .*, or name the texts alone: columns: "
+    ):
+        list(user_source(corpus(path)).rows())
+    assert list(user_source(corpus(path, sent0="premise", sent1="hypothesis")).rows()) == [PAIRS[0]]
+
+
+def test_settings_say_the_columns_that_their_method_reads() -> None:
+    for name in list_methods():
+        said, config = config_class(name)().text_columns(), config_class(name)()
+        assert load_method(name).columns(config) == (("text",) if said is None else said)
+
+
+def test_labels_are_not_left_unread_where_every_pair_is_an_example() -> None:
+    assert wrong_columns("nli", LABELLED_COLUMNS, "simcse", PAIR_COLUMNS[:2]).startswith(
+        "labels unread: train.corpus=nli"
+    )
+    assert wrong_columns("nli", PAIR_COLUMNS, "simcse", PAIR_COLUMNS[:2]) == ""
+    assert wrong_columns("nli", LABELLED_COLUMNS, "sbert", LABELLED_COLUMNS) == ""
+    assert wrong_columns("nli", LABELLED_COLUMNS, "whitening", ()) == ""
+    assert wrong_columns("nli", ("text",), "simcse", PAIR_COLUMNS).startswith(
+        "wrong columns: train.corpus=nli has text; "
+    )
+
+
+TEXTS = ["the old bridge", "a river, wide; and deep", 'café "red"', "", "the old bridge", "naïve\ttabs"]
+READ = ["the old bridge", "a river, wide; and deep", 'café "red"', "the old bridge", "naïve tabs"]
+LONG = "word " * 40_000
+SEPARATORS = {"commas": ",", "semicolons": ";", "tabs": "\t"}
+ENDS = {"Unix": "\n", "Windows": "\r\n", "old Mac": "\r"}
+QUOTES = {"all quoted": csv.QUOTE_ALL, "quoted as needed": csv.QUOTE_MINIMAL}
+MARKS = {"no mark": "utf-8", "a mark": "utf-8-sig"}
+
+
+def write_table(texts: list[str], separator: str = ",", end: str = "\n", quotes: int = csv.QUOTE_ALL) -> str:
+    text = io.StringIO()
+    rows = [["id", "body"], *([str(at), body] for at, body in enumerate(texts))]
+    csv.writer(text, delimiter=separator, lineterminator=end, quoting=quotes).writerows(rows)  # type: ignore[arg-type]
+    return text.getvalue()
+
+
+def parquet(texts: list[str | None]) -> bytes:
+    made = io.BytesIO()
+    pd.DataFrame({"body": texts}).to_parquet(made)
+    return made.getvalue()
+
+
+def json_lines(*values: object) -> bytes:
+    return "".join(json.dumps(value) + "\n" for value in values).encode()
+
+
+WRITTEN: dict[str, tuple[str, bytes]] = {
+    f"{by}, {end}, {how}, {mark}": (
+        "a.csv",
+        write_table(TEXTS, SEPARATORS[by], ENDS[end], QUOTES[how]).encode(MARKS[mark]),
+    )
+    for by, end, how, mark in itertools.product(SEPARATORS, ENDS, QUOTES, MARKS)
+}
+"""Thirty-six ways of a spreadsheet."""
+OTHERS: dict[str, tuple[str, bytes]] = {
+    "a .tsv": ("a.tsv", write_table(TEXTS, "\t").encode()),
+    "packed": ("a.csv.gz", gzip.compress(write_table(TEXTS).encode())),
+    "capitals": ("A.CSV", write_table(TEXTS).encode()),
+    "no last line end": ("a.csv", write_table(TEXTS).rstrip("\n").encode()),
+    "empty lines between rows": ("a.csv", write_table(TEXTS).replace("\n", "\n\n").encode()),
+    "JSON lines": ("a.jsonl", json_lines(*({"body": text} for text in TEXTS))),
+    "JSON lines with null": ("a.jsonl", json_lines(*({"body": text or None} for text in TEXTS))),
+    "Parquet": ("a.parquet", parquet([*TEXTS])),
+    "Parquet with null": ("a.parquet", parquet([text or None for text in TEXTS])),
+    "lines": ("a.txt", "\n".join(text.replace("\t", " ") for text in TEXTS).encode()),
+    "Windows' lines": ("a.txt", "\r\n".join(text.replace("\t", " ") for text in TEXTS).encode()),
+}
+REFUSED: dict[str, tuple[str, bytes, str]] = {
+    "Latin-1": ("a.csv", write_table(TEXTS).encode("latin-1"), "not UTF-8: .*; convert it"),
+    "Latin-1 lines": ("a.txt", "\n".join(READ).encode("latin-1"), "not UTF-8: .*; convert it"),
+    "UTF-16": ("a.csv", write_table(TEXTS).encode("utf-16"), "not UTF-8: .*; convert it"),
+    "UTF-16 without a mark": ("a.csv", write_table(TEXTS).encode("utf-16-le"), "not UTF-8: .*; convert it"),
+    "a list for a text": ("a.jsonl", json_lines({"body": ["a"]}), "not text: .*, line 1: body is a list; name another"),
+    "nothing": ("a.csv", b"", "empty file: .* has no row; give another file"),
+    "a header alone": ("a.csv", b"id,body\n", "empty data: .* has no row with text"),
+    "empty rows alone": ("a.csv", b"id,body\n1,\n2,\n", "empty data: .* has no row with text"),
+    "a field too many": (
+        "a.csv",
+        b"id,body\n1,a bridge\n2,b,c\n",
+        "wrong row: .*, line 3 has 3 fields, the header 2; correct",
+    ),
+    "a field too few": (
+        "a.csv",
+        b"id,body\n1,a bridge\n2\n",
+        "wrong row: .*, line 3 has 1 fields, the header 2; correct",
+    ),
+    "a quote that never ends": (
+        "a.csv",
+        b'id,body\n1,"a bridge\n2,b\n',
+        "wrong row: .* ends within quotes; close the quotes, or give `quotes: false`",
+    ),
+    "two columns of one name": ("a.csv", b"body,body\na,b\n", "wrong header: .* has body twice; name each once"),
+    "no column of texts": ("a.csv", b"id,subject\n1,a bridge\n", "missing column: .* has id, subject; say which"),
+    "cut packing": ("a.csv.gz", gzip.compress(write_table(TEXTS).encode())[:-9], "truncated data: .*; fetch it again"),
+    "no packing": ("a.csv.gz", write_table(TEXTS).encode(), "truncated data: .*Not a gzipped file"),
+    "broken JSON": ("a.jsonl", b'{"body": "a"}\n{"body": \n', "wrong row: .*, line 2 is no JSON object; correct"),
+    "JSON arrays": ("a.jsonl", json_lines(["a"], ["b"]), "wrong row: .*, line 1 is no JSON object; correct"),
+    "numbers for texts": (
+        "a.jsonl",
+        json_lines({"body": 1}, {"body": 2}),
+        "not text: .*, line 1: body is a int; name another",
+    ),
+    "cut Parquet": ("a.parquet", parquet([*TEXTS])[:-20], "unreadable file: .*; write it again as Parquet"),
+    "a spreadsheet's own format": ("a.xlsx", b"PK\3\4", "no table: .*a.xlsx; give .csv, "),
+    "one JSON array": ("a.json", b'[{"body": "a"}]', "no table: .*a.json; give .csv, "),
+    "11 million characters": ("a.csv", write_table(["w" * 11_000_000]).encode(), "line too long: .*; break it up"),
+}
+
+
+def table_corpus(path: Path) -> UserFile:
+    return UserFile(name="mine", file=str(path), role="corpus", on_empty="skip")
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, *OTHERS])
+def test_a_table_is_read_and_counted(name: str, tmp_path: Path) -> None:
+    file, content = (WRITTEN | OTHERS)[name]
+    (tmp_path / file).write_bytes(content)
+    given = table_corpus(tmp_path / file)
+    assert [row for (row,) in user_source(given).rows()] == READ
+    counted = survey_file(given)
+    assert (counted.rows, counted.empty, counted.first_empty, counted.duplicates) == (6, 1, 4, 1)
+
+
+def test_a_field_of_200_kb_is_read_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(write_table(["a bridge", LONG, LONG]), encoding="utf8")
+    counted = survey_file(table_corpus(tmp_path / "a.csv"))
+    assert (counted.rows, counted.duplicates, counted.words[-1]) == (3, 1, 40_000)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_table_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    file, content, line = REFUSED[name]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(ConfigError, match=f"^{line}") as caught:
+        survey_file(table_corpus(tmp_path / file))
+    assert len(caught.value.problems) == 1 and "\n" not in str(caught.value)

@@ -1,10 +1,11 @@
-"""Insert, delete, replace: counts, places, labels, and what becomes of a sentence of one token."""
+"""Insert, delete, replace, mask and augment: counts, places, labels, and sentences of one token."""
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cse_train.text.masking import OPERATORS, Edit, Vocabulary, count_edited, deletions, edit, insertions
+from cse_train.text.augment import repeat_subwords
+from cse_train.text.masking import OPERATORS, Edit, Vocabulary, count_edited, deletions, edit, insertions, mask_tokens
 
 CLS, SEP, MASK = 2, 3, 4
 VOCABULARY = Vocabulary(MASK, (0, 1, CLS, SEP, MASK), 1000)
@@ -96,3 +97,115 @@ def test_lengths_are_known_without_the_sentence(operator: str, ratio: float) -> 
 def test_same_generator_same_edit() -> None:
     first, second = edited(30, "all", seed=5), edited(30, "all", seed=5)
     assert np.array_equal(first.masked_L, second.masked_L) and np.array_equal(first.edited_L, second.edited_L)
+
+
+MASK_ID, VOCAB = 4, 1000
+
+
+def masked(ratio: float = 0.15, size: int = 40_000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    ids = np.full(size, 7)
+    maskable = np.arange(size) % 10 > 0
+    out, chosen = mask_tokens(
+        ids, maskable, ratio=ratio, mask_id=MASK_ID, vocab_size=VOCAB, rng=np.random.default_rng(0)
+    )
+    return ids, maskable, out, chosen
+
+
+def test_T23_share_of_chosen_positions_and_specials_untouched() -> None:
+    ids, maskable, out, chosen = masked()
+    count = maskable.sum()
+    assert abs(chosen.sum() - 0.15 * count) < 3 * np.sqrt(count * 0.15 * 0.85)
+    assert not chosen[~maskable].any()
+    assert np.array_equal(out[~chosen], ids[~chosen])
+
+
+def test_T23_eighty_ten_ten() -> None:
+    _, _, out, chosen = masked()
+    by_mask, kept = int((out[chosen] == MASK_ID).sum()), int((out[chosen] == 7).sum())
+    observed = np.array([by_mask, kept, chosen.sum() - by_mask - kept])
+    assert chisquare(observed, chosen.sum() * np.array([0.8, 0.1, 0.1])).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1.0, -0.1])
+def test_ratio_must_be_a_share(ratio: float) -> None:
+    with pytest.raises(ValueError, match=f"^masking: ratio={ratio}"):
+        masked(ratio, 10)
+
+
+CLS_ID, SEP_ID = 101, 102
+
+
+def augmented_sentence(length: int) -> np.ndarray:
+    """Distinct ids, so that whatever is doubled can be told."""
+    return np.array([CLS_ID, *range(1000, 1000 + length - 2), SEP_ID])
+
+
+def added(length: int, rate: float, rule: str, draws: int = 6000) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    ids = augmented_sentence(length)
+    return np.array([len(repeat_subwords(ids, rate, rng, rule)) - length for _ in range(draws)])
+
+
+@pytest.mark.parametrize("rule", ["paper", "released"])
+def test_T17_undoing_the_doubling_recovers_the_sentence(rule: str) -> None:
+    rng = np.random.default_rng(1)
+    ids = augmented_sentence(32)
+    for _ in range(300):
+        view = repeat_subwords(ids, 0.32, rng, rule)
+        assert np.array_equal(view[np.append(True, view[1:] != view[:-1])], ids)
+        assert (view == CLS_ID).sum() == (view == SEP_ID).sum() == 1
+        assert view[0] == CLS_ID and view[-1] == SEP_ID
+        assert np.unique(view, return_counts=True)[1].max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "length", "rate", "largest"),
+    [
+        ("paper", 8, 0.32, 2),  # int(.32 * 6) = 1, but at least 2
+        ("paper", 32, 0.32, 9),  # int(.32 * 30)
+        ("paper", 32, 0.08, 2),
+        ("released", 8, 0.32, 1),  # int(.32 * 8) - 1
+        ("released", 32, 0.32, 9),  # min(10, int(.32 * 32)) - 1
+        ("released", 64, 0.32, 9),  # ... is capped
+        ("released", 32, 0.08, 1),
+    ],
+)
+def test_T17_number_of_doubled_subwords_is_uniform(rule: str, length: int, rate: float, largest: int) -> None:
+    counts = np.bincount(added(length, rate, rule), minlength=largest + 1)
+    assert len(counts) == largest + 1
+    assert chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("length", "rate", "released", "paper"),
+    [(8, 0.32, 0.5, 1.0), (16, 0.32, 2.0, 2.0), (32, 0.32, 4.5, 4.5), (16, 0.08, 0.0, 1.0), (32, 0.08, 0.5, 1.0)],
+)
+def test_T17_means_of_both_rules(length: int, rate: float, released: float, paper: float) -> None:
+    """The table that was computed from the authors' code and the paper's equation (reference_spec A3)."""
+    assert added(length, rate, "released").mean() == pytest.approx(released, abs=0.15)
+    assert added(length, rate, "paper").mean() == pytest.approx(paper, abs=0.15)
+
+
+@pytest.mark.parametrize("rule", ["paper", "released"])
+def test_T17_every_subword_is_equally_likely(rule: str) -> None:
+    rng = np.random.default_rng(2)
+    ids = augmented_sentence(14)
+    doubled = np.zeros(2000, dtype=int)
+    for _ in range(5000):
+        values, times = np.unique(repeat_subwords(ids, 0.4, rng, rule), return_counts=True)
+        doubled[values[times == 2]] += 1
+    assert chisquare(doubled[1000:1012]).pvalue > 1e-3
+    assert doubled.sum() == doubled[1000:1012].sum()
+
+
+def test_short_sentences_and_rate_zero() -> None:
+    rng = np.random.default_rng(3)
+    assert repeat_subwords(np.array([CLS_ID, SEP_ID]), 0.3, rng).tolist() == [CLS_ID, SEP_ID]
+    lengths = {len(repeat_subwords(np.array([CLS_ID, 7, SEP_ID]), 0.3, rng)) for _ in range(50)}
+    assert lengths == {3, 4}
+    assert repeat_subwords(augmented_sentence(32), 0.0, rng).tolist() == augmented_sentence(32).tolist()
+
+
+def test_same_generator_same_view() -> None:
+    views = [repeat_subwords(augmented_sentence(30), 0.32, np.random.default_rng(9)).tolist() for _ in range(2)]
+    assert views[0] == views[1]

@@ -1,15 +1,23 @@
+"""Training text by name: files, generated text, sentences, and the texts of an evaluation set without its grades."""
+
 import gzip
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
 import datasets
+import numpy as np
 import pytest
 from huggingface_hub import constants
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
-from cse_train.text import tables
+from cse_train.text import files, tables
 from cse_train.text.corpora import GENERATED_SENTENCES, open_source
+from cse_train.text.generated import AGENTS, DOMAINS, PLACES, SENTENCE_SLOTS, TIME_WORDS, make_graded_pairs, sentences
+from cse_train.text.tables import read_sentences
 
 
 def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
@@ -219,3 +227,161 @@ def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ConfigError, match=r"^unreadable data set: train.corpus=hf:no/such, split train \(Conn.*HF_HUB"):
         open_source("hf:no/such", DataPaths())
     assert asked == [True]
+
+
+MEANINGS = (*AGENTS, *PLACES, *TIME_WORDS, *(meaning for domain in DOMAINS for slot in domain for meaning in slot))
+"""Every meaning's wordings."""
+
+FUNCTION_WORDS = set(
+    re.findall(
+        "[a-z]+",
+        """
+    a an the in on at of to by and it was who with into for some several from during among inside upon
+""",
+    )
+)
+
+
+def content_words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z']+", text.lower())) - FUNCTION_WORDS
+
+
+def test_twenty_thousand_distinct_sentences_by_seed() -> None:
+    made = sentences(20_000, 3)
+    assert len(set(made)) == len(made) == 20_000
+    assert made[:50] == sentences(50, 3)
+    assert made[:50] != sentences(50, 4)
+
+
+def test_wordings_of_a_meaning_share_no_content_word_with_any_other() -> None:
+    seen = Counter(word for wordings in MEANINGS for text in wordings for word in content_words(text))
+    assert [word for word, times in seen.items() if times > 1] == []
+
+
+def test_pairs_are_graded_evenly_and_reproducibly() -> None:
+    left, right, gold = make_graded_pairs(600, 1)
+    assert Counter(gold) == {float(grade): 100 for grade in range(SENTENCE_SLOTS + 1)}
+    assert (left, right, gold) == make_graded_pairs(600, 1)
+    assert make_graded_pairs(12, 1) != make_graded_pairs(12, 2)
+    assert all(a != b for a, b in zip(left, right, strict=True))
+
+
+def test_grade_is_the_number_of_shared_meanings() -> None:
+    """Read back from the words alone."""
+    meaning_of = {
+        word: number for number, wordings in enumerate(MEANINGS) for text in wordings for word in content_words(text)
+    }
+    for a, b, grade in zip(*make_graded_pairs(300, 7), strict=True):
+        one, other = ({meaning_of[w] for w in content_words(text)} for text in (a, b))
+        assert (len(one), len(other), len(one & other)) == (SENTENCE_SLOTS, SENTENCE_SLOTS, grade), (a, b)
+
+
+def test_half_of_the_pairs_are_paraphrases_without_a_shared_content_word() -> None:
+    left, right, gold = make_graded_pairs(600, 1)
+    shared = np.array([len(content_words(a) & content_words(b)) for a, b in zip(left, right, strict=True)])
+    paraphrase = np.arange(600) // (SENTENCE_SLOTS + 1) % 2 == 0
+    assert shared[paraphrase].max() == 0
+    assert shared[~paraphrase & (np.array(gold) == 5)].mean() > 2
+
+
+PAIRS = {
+    "sts12": 3108,
+    "sts13": 1500,
+    "sts14": 3750,
+    "sts15": 3000,
+    "sts16": 1186,
+    "sts_test": 5749 + 1500 + 1379,
+    "sickr_test": 4500 + 500 + 4927,
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_scored_pair_of_the_published_files(name: str, data_dir: Path) -> None:
+    paths = DataPaths.from_folder(data_dir)
+    source = open_source(f"target:{name}", paths)
+    rows = list(source.rows())
+    assert source.columns == ("sent0", "sent1") and len(rows) == PAIRS[name]
+    graded = load_pairs(name, paths)
+    assert set(zip(graded.left, graded.right, strict=True)) <= set(rows)
+
+
+def year(folder: Path, grades: str) -> DataPaths:
+    files = folder / "STS" / "STS12-en-test"
+    files.mkdir(parents=True)
+    (files / "STS.input.a.txt").write_text("one  a\tone b\ntwo a\ttwo b\nthree a\tthree b\n")
+    (files / "STS.gs.a.txt").write_text(grades)
+    return DataPaths(senteval=folder)
+
+
+def test_a_pair_without_a_grade_is_left_out_and_blanks_are_single(tmp_path: Path) -> None:
+    source = open_source("target:sts12", year(tmp_path, "5.0\n\n1.2\n"))
+    assert list(source.rows()) == [("one a", "one b"), ("three a", "three b")]
+
+
+def test_the_hash_is_that_of_the_files(tmp_path: Path) -> None:
+    hashes = {open_source("target:sts12", year(tmp_path / at, at)).content_hash for at in ("5\n", "4\n")}
+    assert len(hashes) == 2
+
+
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "STS").mkdir()
+    cases = [
+        ("sts11", tmp_path, r"^unknown corpus: train.corpus=target:sts11; did you mean target:sts1\d\? \(or "),
+        ("sts12", None, r"^missing data: train.corpus=target:sts12 needs senteval/downstream; give --data DIR or --se"),
+        (
+            "sts12",
+            tmp_path,
+            r"^missing data: train.corpus=target:sts12 needs .*STS12-en-test/STS.input.\*.txt; cse data get",
+        ),
+        ("sickr_test", tmp_path, r"^missing data: train.corpus=target:sickr_test needs .*SICK_train.txt; cse data get"),
+    ]
+    for name, senteval, line in cases:
+        with pytest.raises(ConfigError, match=line):
+            open_source(f"target:{name}", DataPaths(senteval=senteval))
+
+
+def test_every_line_is_a_sentence_blank_ones_too(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("one \r\n\n  drei ü\nlast".encode())
+    assert list(read_sentences(tmp_path / "a.txt")) == ["one", "", "drei ü", "last"]
+
+
+def test_columns_of_tables(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,text\n1,"a, b"\n2\n3,c\n', encoding="utf8")
+    (tmp_path / "one.tsv").write_text("anything\nx\ny\n", encoding="utf8")
+    with gzip.open(tmp_path / "b.jsonl.gz", "wt", encoding="utf8") as file:
+        file.write('{"text": "a", "title": "T"}\n{"text": " b "}\n')
+    assert list(read_sentences(tmp_path / "a.csv", "text")) == ["a, b", "", "c"]
+    assert list(read_sentences(tmp_path / "one.tsv")) == ["x", "y"]
+    assert list(read_sentences(tmp_path / "b.jsonl.gz")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "told"),
+    [
+        ("a.csv", b"id,text\n1,a\n", None, "which column: file=.* has id, text; give --column NAME"),
+        ("a.csv", b"id,text\n1,a\n", "txt", "unknown column: column=txt of .*; did you mean text?"),
+        ("a.txt", b"a\n", "text", "no columns: column=text of .*plain text"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": 3}\n', None, "wrong row: .* line 2 is not"),
+        ("a.jsonl", b"a\n", None, "wrong row: .* line 1 is not"),
+        ("a.txt", b"\xff\xfe\n", None, "not UTF-8: "),
+        ("a.txt.gz", b"no gzip", None, "truncated data: "),
+    ],
+)
+def test_mistakes_about_sentences_are_one_line(
+    name: str, content: bytes, column: str | None, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=f"^{told.replace('?', '[?]')}") as error:
+        list(read_sentences(tmp_path / name, column))
+    assert len(error.value.problems) == 1
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^no such file: file="):
+        next(read_sentences(tmp_path / "a.txt"))
+
+
+def test_chunks_are_bounded_in_rows_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "CHUNK_CHARACTERS", 10)
+    assert list(files.chunks(["a"] * 4 + ["b" * 12, "c"], 3)) == [["a"] * 3, ["a", "b" * 12], ["c"]]
+    assert list(files.chunks([], 3)) == []
