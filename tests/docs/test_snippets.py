@@ -67,7 +67,7 @@ REASONS = {
     "cse dashboard": "serves until it is ended; tests/cse/live_page/test_live_page_browser.py looks at it",
     "cse reproduce D7 D8": "42 runs, an hour and a half on two cores",
     "cse import csv": "needs tables of one's own; tests/cse/importers/test_csv.py imports such, and the public ones",
-    "cse import mlflow": "needs MLflow; tests/cse/importers/test_mlflow.py imports where it is installed",
+    "cse import mlflow": "needs MLflow; tests/cse/importers/test_optuna.py imports where it is installed",
     "cse import wandb": "needs W&B; tests/cse/importers/test_csv.py imports where it is installed",
     "cse gate new-0,": "needs folders of one's own; tests/cse/compare/test_folders.py judges such",
     "cse compare my_model/": "needs folders of one's own; tests/cse/compare/test_by_queries.py compares two",

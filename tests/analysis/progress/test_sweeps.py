@@ -1,5 +1,4 @@
-"""What the page and `cse status` say of a sweep: all axes of a search in a run's name, counts out of all that it may
-make, and the time that is left."""
+"""What the page and `cse status` say of a sweep, and what they read of each database."""
 
 from pathlib import Path
 
@@ -8,9 +7,11 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.ledger.cluster_log import Driver
-from analysis.ledger.database import connect
+from analysis.ledger.database import connect, transaction
+from analysis.progress import rows as progress_rows
 from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import Follower, seconds_left
+from analysis.run_state import RunState
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.cli.results.status import block
@@ -117,3 +118,43 @@ def test_runs_that_a_search_has_not_proposed_count_and_runs_at_once_share() -> N
 def test_nothing_is_told_before_anything_is_known() -> None:
     assert seconds_left(ROWS, {}, 0, NOW) is None
     assert seconds_left([ROWS[0], ROWS[2]], RECENT, 0, NOW) is None
+
+
+CONFIG = {"train.examples": 100, "train.batch_size": 16, "train.dev": "sts_dev"}
+
+
+def test_rows_of_every_state(ledger: Ledger, ledger_url: str) -> None:
+    ledger.record_sweep("s", SweepSpec({"title": "s"}))
+    cells = [{"x": 2, "y": None}, {"x": 1, "y": "é"}]
+    ledger.link("s", [(f"run{seed}{cell['x']}", cell, seed) for cell in cells for seed in (1, 0)])
+    claims = [
+        ledger.claim(name, CONFIG, method="simcse", seed=0, owner="me", identity=identity, provenance={})
+        for name, identity in (("run01", {"corpus": "c"}), ("run11", {"examples": 40}), ("run02", {"corpus": "c"}))
+    ]
+    done, goes_on, lost = claims
+    assert done is not None and goes_on is not None and lost is not None
+    ledger.finish(done, "done", examples=90, best=50.5, best_examples=64, seconds=1.0, folder=None)
+    ledger.release(lost)
+    engine = connect(ledger_url, create=False)
+    with transaction(engine) as connection:
+        rows = progress_rows.rows(connection)["s"]
+    engine.dispose()
+    assert [(row.signature, row.cell, row.seed) for row in rows] == [
+        (f"run{seed}{cell['x']}", cell, seed) for cell in reversed(cells) for seed in (0, 1)
+    ]
+    states = {row.signature: (row.state, row.examples, row.total, row.best, dict(row.identity)) for row in rows}
+    assert states == {
+        "run01": ("done", 90, 90, 50.5, {"corpus": "c"}),
+        "run11": ("claimed", 0, 32, None, {"examples": 40}),
+        "run02": ("lost", 0, 96, None, {"corpus": "c"}),
+        "run12": ("unclaimed", 0, None, None, {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "way"), [("done", 1.0), ("stopped", 1.0), ("failed", 0.0), ("running", 0.5), ("lost", 0.5)]
+)
+def test_a_failed_run_fills_no_bar(state: str, way: float) -> None:
+    """16 failed and none done of 24 were shown as two thirds."""
+    row = ProgressRow(sweep="s", signature="r", cell={}, seed=0, state=RunState(state), examples=50, total=100)
+    assert row.way == way
